@@ -1,0 +1,6 @@
+export * from './envelope.ts';
+export * from './errors.ts';
+export * from './functions.ts';
+export * from './jobs.ts';
+export * from './names.ts';
+export * from './runs.ts';

@@ -1,0 +1,19 @@
+// Contract 1: what a project, an app and a function may be called.
+
+const SEGMENT = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
+const FUNCTION = /^[A-Za-z][A-Za-z0-9_]{0,126}$/;
+const RESERVED_APPS = new Set(['runs', 'deliveries']);
+
+/** Letters, digits, `.`, `_` and `-`, at most 63: safe in a path, a Redis key and a file name. */
+export const isProjectName = (name: string): boolean => SEGMENT.test(name);
+
+/** As a project's name; `runs` and `deliveries` are reserved. */
+export const isAppName = (name: string): boolean => SEGMENT.test(name) && !RESERVED_APPS.has(name);
+
+/** A public function: one that starts with `_` is private. */
+export const isFunctionName = (name: string): boolean => FUNCTION.test(name);
+
+const RUN_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** A UUID in lower case, as this service writes its run ids. */
+export const isRunId = (text: string): boolean => RUN_ID.test(text);
