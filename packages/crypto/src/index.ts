@@ -1,0 +1,2 @@
+export * from './sealed-box.ts';
+export * from './webhook-signatures.ts';

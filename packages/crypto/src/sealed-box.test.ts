@@ -1,0 +1,68 @@
+// webhooks.md "Secrets": what opens a sealed box, and what must not.
+import { randomBytes } from 'node:crypto';
+import { expect, test } from '@jest/globals';
+import { parseSecretKeys, SealedBox, UnsealError } from './sealed-box.ts';
+
+const keyText = () => randomBytes(32).toString('base64');
+const run = '0199f0a0-0000-7000-8000-000000000001';
+
+test.each([
+  ['one byte', Buffer.from('k')],
+  ['nothing', Buffer.alloc(0)],
+  ['2,000 characters', Buffer.alloc(2000, 'x')],
+  ['raw bytes', Buffer.from([0, 255, 128, 13, 10])],
+])('a secret of %s comes out as it went in', (_name, secret) => {
+  const box = new SealedBox(parseSecretKeys(keyText()));
+  expect(box.open(box.seal(secret, run), run)).toEqual(secret);
+});
+
+test('the same secret never seals to the same text, and the text does not hold it', () => {
+  const box = new SealedBox([randomBytes(32)]);
+  const secret = Buffer.from('a-secret-that-must-not-be-seen');
+  const sealed = new Set(Array.from({ length: 100 }, () => box.seal(secret, run)));
+  expect(sealed.size).toBe(100);
+  for (const text of sealed) expect(Buffer.from(text, 'base64').includes(secret)).toBe(false);
+});
+
+test('after a rotation the old key still opens, the new one seals', () => {
+  const [older, newer] = [keyText(), keyText()];
+  const before = new SealedBox(parseSecretKeys(older));
+  const rotated = new SealedBox(parseSecretKeys(`${newer}, ${older}`));
+  const secret = Buffer.from('s3cr3t');
+  expect(rotated.open(before.seal(secret, run), run)).toEqual(secret);
+  expect(new SealedBox(parseSecretKeys(newer)).open(rotated.seal(secret, run), run)).toEqual(secret);
+  expect(() => before.open(rotated.seal(secret, run), run)).toThrow('a key that is not among SECRETS_KEY');
+});
+
+test('a box copied to another run does not open', () => {
+  const box = new SealedBox([randomBytes(32)]);
+  expect(() => box.open(box.seal(Buffer.from('s'), run), run.replace(/1$/, '2'))).toThrow(UnsealError);
+});
+
+test('a box with any one byte altered, cut or added does not open', () => {
+  const box = new SealedBox([randomBytes(32)]);
+  const sealed = Buffer.from(box.seal(Buffer.from('secret'), run), 'base64');
+  for (let at = 0; at < sealed.length; at += 1) {
+    const altered = Buffer.from(sealed);
+    altered.writeUInt8(altered.readUInt8(at) ^ 1, at);
+    expect(() => box.open(altered.toString('base64'), run)).toThrow(UnsealError);
+    expect(() => box.open(sealed.subarray(0, at).toString('base64'), run)).toThrow(UnsealError);
+  }
+  expect(() => box.open(Buffer.concat([sealed, Buffer.of(0)]).toString('base64'), run)).toThrow(UnsealError);
+});
+
+test.each([
+  ['empty', ''],
+  ['too short', randomBytes(31).toString('base64')],
+  ['too long', randomBytes(33).toString('base64')],
+  ['hexadecimal', randomBytes(32).toString('hex')],
+  ['a second one empty', `${keyText()},`],
+  ['not base64', '*'.repeat(44)],
+])('a key list with a key that is %s is refused without telling it', (_name, text) => {
+  expect(() => parseSecretKeys(text)).toThrow(/^key \d must be the base64 of 32 bytes$/);
+});
+
+test('the same key twice is refused', () => {
+  const key = keyText();
+  expect(() => parseSecretKeys(`${key},${key}`)).toThrow('the same key stands there twice');
+});

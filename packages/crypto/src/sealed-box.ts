@@ -1,0 +1,91 @@
+// webhooks.md "Secrets": AES-256-GCM (NIST SP 800-38D) with a random nonce, a key id for rotation, and the run id as associated data.
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+
+const VERSION = 1;
+const KEY_BYTES = 32;
+const KEY_ID_BYTES = 4;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const HEAD_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES + TAG_BYTES;
+/** 32 bytes are 43 digits and one `=`. */
+const KEY_TEXT = /^[A-Za-z0-9+/]{43}=$/;
+
+/** A box that cannot be opened. Its text names neither the secret nor a key. */
+export class UnsealError extends Error {
+  override readonly name = 'UnsealError';
+}
+
+/**
+ * The keys of `SECRETS_KEY`: standard base64 of 32 bytes each (`openssl rand -base64 32`), separated by commas, newest first.
+ * Hexadecimal is refused: one form, so that no text can mean two keys.
+ *
+ * @throws Error that names the position of a wrong key, never the key
+ */
+export function parseSecretKeys(text: string): Buffer[] {
+  const keys = text.split(',').map((part, index) => {
+    const key = part.trim();
+    if (!KEY_TEXT.test(key)) throw new Error(`key ${index + 1} must be the base64 of ${KEY_BYTES} bytes`);
+    return Buffer.from(key, 'base64');
+  });
+  const ids = new Set(keys.map((key) => keyId(key).toString('hex')));
+  if (ids.size !== keys.length) throw new Error('the same key stands there twice');
+  return keys;
+}
+
+/** Names a key without telling it: the start of a hash under a label of its own. */
+const keyId = (key: Buffer): Buffer =>
+  createHash('sha256').update('sealed-box key id\0').update(key).digest().subarray(0, KEY_ID_BYTES);
+
+/** Seals with the newest key, opens with whichever of its keys sealed. */
+export class SealedBox {
+  readonly #newest: { readonly id: Buffer; readonly key: Buffer };
+  readonly #keys: ReadonlyMap<string, Buffer>;
+
+  /** @param keys of `parseSecretKeys`, newest first, at least one */
+  constructor(keys: readonly Buffer[]) {
+    const [newest] = keys;
+    if (!newest || keys.some((key) => key.length !== KEY_BYTES))
+      throw new Error(`keys of ${KEY_BYTES} bytes are needed`);
+    this.#newest = { id: keyId(newest), key: newest };
+    this.#keys = new Map(keys.map((key) => [keyId(key).toString('hex'), key]));
+  }
+
+  /**
+   * @param runId associated data: a box copied to another run does not open there
+   * @returns base64 of version (1 byte), key id (4), nonce (12), tag (16), ciphertext
+   */
+  seal(secret: Buffer, runId: string): string {
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv('aes-256-gcm', this.#newest.key, nonce, { authTagLength: TAG_BYTES });
+    cipher.setAAD(associated(this.#newest.id, runId));
+    const text = Buffer.concat([cipher.update(secret), cipher.final()]);
+    return Buffer.concat([Buffer.of(VERSION), this.#newest.id, nonce, cipher.getAuthTag(), text]).toString('base64');
+  }
+
+  /**
+   * @param sealed what `seal` returned
+   * @param runId as it was sealed
+   * @throws UnsealError when it is no box, was sealed with a key that is not there, for another run, or was altered
+   */
+  open(sealed: string, runId: string): Buffer {
+    const box = Buffer.from(sealed, 'base64');
+    if (box.length < HEAD_BYTES || box[0] !== VERSION) throw new UnsealError('this is not a sealed box');
+    const id = box.subarray(1, 1 + KEY_ID_BYTES);
+    const nonce = box.subarray(1 + KEY_ID_BYTES, 1 + KEY_ID_BYTES + NONCE_BYTES);
+    const tag = box.subarray(HEAD_BYTES - TAG_BYTES, HEAD_BYTES);
+    const key = this.#keys.get(id.toString('hex'));
+    if (!key) throw new UnsealError('sealed with a key that is not among SECRETS_KEY');
+    const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
+    decipher.setAAD(associated(id, runId));
+    decipher.setAuthTag(tag);
+    try {
+      return Buffer.concat([decipher.update(box.subarray(HEAD_BYTES)), decipher.final()]);
+    } catch {
+      // OpenSSL's own words name the step that failed; they help nobody but an attacker.
+      throw new UnsealError('the sealed box was altered, or belongs to another run');
+    }
+  }
+}
+
+/** Version and key id are bound too: neither can be exchanged in a box. */
+const associated = (id: Buffer, runId: string): Buffer => Buffer.concat([Buffer.of(VERSION), id, Buffer.from(runId)]);

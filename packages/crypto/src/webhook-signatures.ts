@@ -1,0 +1,42 @@
+// Contract 4: the two signatures of a delivery, over the exact bytes that are sent.
+import { createHmac } from 'node:crypto';
+
+const STANDARD_PREFIX = 'whsec_';
+/** RFC 4648 §4 with its padding: what the verifiers of Standard Webhooks decode. */
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+/** HMAC-SHA256 of `<id>.<timestamp>.<body>`, fed piece by piece: a body of megabytes is not copied to be signed. */
+const digest = (key: Buffer, id: string, timestamp: number, body: Buffer, encoding: 'hex' | 'base64'): string =>
+  createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest(encoding);
+
+/**
+ * `X-Service-Webhook-Signature`: `v1,` and the lowercase hex of the HMAC.
+ *
+ * @param secret the bytes of the caller's `X-Webhook-Secret` as received. Node hands header values over as latin1 strings,
+ *   so a header becomes its bytes by `Buffer.from(value, 'latin1')`
+ * @param requestId the run's id
+ * @param timestamp Unix seconds, as in `X-Service-Webhook-Timestamp`
+ * @param body the bytes that are sent
+ */
+export function serviceSignature(secret: Buffer, requestId: string, timestamp: number, body: Buffer): string {
+  return `v1,${digest(secret, requestId, timestamp, body, 'hex')}`;
+}
+
+/**
+ * `webhook-signature` of Standard Webhooks: `v1,` and the base64 of the HMAC.
+ *
+ * @param secret as for `serviceSignature`; one that reads `whsec_` and base64 is decoded to the key it means, any other is the key
+ * @param deliveryId as in `webhook-id`
+ * @param timestamp Unix seconds, as in `webhook-timestamp`
+ * @param body the bytes that are sent
+ */
+export function standardSignature(secret: Buffer, deliveryId: string, timestamp: number, body: Buffer): string {
+  return `v1,${digest(standardKey(secret), deliveryId, timestamp, body, 'base64')}`;
+}
+
+function standardKey(secret: Buffer): Buffer {
+  const text = secret.toString('latin1');
+  if (!text.startsWith(STANDARD_PREFIX)) return secret;
+  const rest = text.slice(STANDARD_PREFIX.length);
+  return rest !== '' && BASE64.test(rest) ? Buffer.from(rest, 'base64') : secret;
+}
