@@ -1,0 +1,154 @@
+// Embedded Redis, second half: a real server as a child of ours, with the settings the run store is designed for.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { obtainRedis, type RedisBinary, redisEnvironment } from './redis-binary.ts';
+import { guard, type Release } from './redis-guard.ts';
+
+const STOP_LIMIT_MS = 10_000;
+const START_ATTEMPTS = 5;
+const KEPT_LINES = 20;
+/** sun_path holds 108 bytes on Linux and 104 on macOS, the last one a zero. */
+const SOCKET_PATH_LIMIT = 103;
+
+export interface RedisOptions {
+  /** Its data, and its socket unless another is given. Made where missing. */
+  readonly dir: string;
+  /** TCP port on 127.0.0.1; 0 or absent: a free one. */
+  readonly port?: number;
+  /** Path of the Unix socket; absent: `<dir>/redis.sock` where such a path is short enough; false: TCP only. */
+  readonly socket?: string | false;
+  /** Whether writes are kept in an append-only file (default true). */
+  readonly appendonly?: boolean;
+  /** More arguments, such as `['--maxmemory', '50mb']`. */
+  readonly args?: readonly string[];
+  /** How long it outlives us when we are killed, seconds (default 3: those who use it finish first). */
+  readonly graceS?: number;
+  /** Removed, too, when we are killed. */
+  readonly removeWithUs?: string;
+  readonly binary?: RedisBinary;
+  readonly say?: (text: string) => void;
+}
+
+export interface RunningRedis {
+  /** What REDIS_URL takes: `redis+unix:///path` where there is a socket (8 to 16 % faster), else `redis://127.0.0.1:port`. */
+  readonly url: string;
+  readonly pid: number;
+  readonly port: number;
+  readonly socket?: string;
+  /** Settles when the server has exited, asked or not, with its reason in words. */
+  readonly exited: Promise<string>;
+  /** Asks it to write its file and go; kills it after 10 s. Harmless when done twice. */
+  stop(): Promise<void>;
+  /** As a crash would: SIGKILL. */
+  kill(): Promise<void>;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('a TCP server without a port');
+  return address.port;
+}
+
+function settings(options: RedisOptions, port: number, socket: string | undefined): string[] {
+  return [
+    ...['--dir', resolve(options.dir), '--port', String(port), '--bind', '127.0.0.1', '--daemonize', 'no'],
+    ...(socket === undefined ? [] : ['--unixsocket', socket, '--unixsocketperm', '700']),
+    ...['--appendonly', options.appendonly === false ? 'no' : 'yes', '--appendfsync', 'everysec'],
+    // Snapshots fork at times of their own, and the append-only file already holds everything.
+    ...['--save', ''],
+    ...['--maxmemory-policy', 'noeviction'],
+    // Delayed jobs are rounded up to 100 ms steps on an idle server at the default of 10.
+    ...['--hz', '100'],
+    ...['--client-output-buffer-limit', 'pubsub', '256mb', '64mb', '60'],
+    // A run's record is a small hash; one field over 64 bytes would double its size.
+    ...['--hash-max-listpack-value', '4096'],
+    ...(options.args ?? []),
+  ];
+}
+
+/** Resolves when it accepts connections; rejects with its last words when it exits before. */
+async function ready(child: ChildProcess, lines: string[]): Promise<void> {
+  if (!child.stdout) throw new Error('a server without output');
+  await new Promise<void>((accept, refuse) => {
+    child.once('error', refuse);
+    child.once('exit', (code, signal) => {
+      refuse(new Error(`Redis did not start (${signal ?? `exit code ${code}`}): ${lines.join(' | ')}`));
+    });
+    createInterface({ input: child.stdout as NonNullable<typeof child.stdout> }).on('line', (line) => {
+      lines.push(line);
+      if (lines.length > KEPT_LINES) lines.shift();
+      if (line.includes('Ready to accept connections')) accept();
+    });
+  });
+}
+
+async function attempt(binary: RedisBinary, options: RedisOptions): Promise<RunningRedis> {
+  const port = options.port || (await freePort());
+  const wanted = options.socket ?? join(resolve(options.dir), 'redis.sock');
+  const socket = wanted !== false && Buffer.byteLength(wanted) <= SOCKET_PATH_LIMIT ? wanted : undefined;
+  const child = spawn(binary.path, settings(options, port, socket), {
+    env: redisEnvironment(binary),
+    stdio: ['ignore', 'pipe', 'pipe'],
+    // Its own group: a Ctrl-C in the terminal must not end it before those who use it.
+    detached: true,
+  });
+  const lines: string[] = [];
+  child.stderr.resume();
+  let release: Release = () => {};
+  const exited = new Promise<string>((settle) => {
+    child.once('error', (error) => settle(error.message));
+    child.once('exit', (code, signal) => {
+      release();
+      settle(signal === null ? `exit code ${code}: ${lines.at(-1) ?? ''}` : `signal ${signal}`);
+    });
+  });
+  if (child.pid !== undefined) release = guard(child.pid, options.graceS ?? 3, options.removeWithUs);
+  await ready(child, lines);
+  // A server that runs keeps nobody's event loop alive: its owner stops it, or the guard does.
+  child.unref();
+  for (const pipe of [child.stdout, child.stderr]) (pipe as unknown as { unref(): void }).unref();
+  const end = async (signal: NodeJS.Signals): Promise<void> => {
+    child.ref();
+    child.kill(signal);
+    const timer = setTimeout(() => child.kill('SIGKILL'), STOP_LIMIT_MS);
+    await exited;
+    clearTimeout(timer);
+    if (socket !== undefined) await rm(socket, { force: true });
+  };
+  return {
+    url: socket === undefined ? `redis://127.0.0.1:${port}` : `redis+unix://${encodeURI(socket)}`,
+    pid: child.pid as number,
+    port,
+    ...(socket !== undefined && { socket }),
+    exited,
+    stop: () => end('SIGTERM'),
+    kill: () => end('SIGKILL'),
+  };
+}
+
+/**
+ * Starts a Redis of our own and resolves when it answers.
+ *
+ * @throws NoRedis where none can be had; Error with the server's last words where it does not start
+ */
+export async function startRedis(options: RedisOptions): Promise<RunningRedis> {
+  const binary = options.binary ?? (await obtainRedis(options.say ?? (() => {})));
+  await mkdir(options.dir, { recursive: true });
+  for (let tried = 1; ; tried++) {
+    try {
+      return await attempt(binary, options);
+    } catch (error) {
+      // Between asking the kernel for a free port and using it, somebody else may have taken it.
+      const taken = error instanceof Error && error.message.includes('Address already in use');
+      if (!taken || options.port || tried === START_ATTEMPTS) throw error;
+    }
+  }
+}

@@ -1,0 +1,69 @@
+// A private Redis for a test file: real, empty, gone afterwards, and as unreliable as the test wants it.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { obtainRedis } from './redis-binary.ts';
+import { type RunningRedis, startRedis } from './redis-server.ts';
+
+export interface TestRedis {
+  readonly url: string;
+  readonly pid: number;
+  readonly port: number;
+  readonly socket?: string;
+  /** Stops it from answering (SIGSTOP) without closing a connection. */
+  pause(): void;
+  resume(): void;
+  /** Ends it, by a crash where `kill` is set, and starts it again at the same address; without `persist` it comes back empty. */
+  restart(how?: { kill?: boolean }): Promise<void>;
+  /** Ends it by a crash and leaves it away, until `restart`. */
+  kill(): Promise<void>;
+  /** Ends it and removes its folder; harmless when done twice. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts a server in a temporary folder. Call `stop` in `afterAll`; a test process that is killed takes its server with it.
+ *
+ * @param options.persist keep writes over a restart (append-only file)
+ * @param options.tcp no Unix socket: for tests of connections
+ */
+export async function testRedis(
+  options: { persist?: boolean; tcp?: boolean; args?: readonly string[] } = {},
+): Promise<TestRedis> {
+  const dir = await mkdtemp(join(tmpdir(), 'redis-'));
+  const binary = await obtainRedis((text) => process.stderr.write(`${text}\n`));
+  const start = (port?: number): Promise<RunningRedis> =>
+    startRedis({
+      dir,
+      binary,
+      appendonly: options.persist ?? false,
+      graceS: 0,
+      removeWithUs: dir,
+      args: options.args ?? [],
+      ...(options.tcp && { socket: false }),
+      ...(port !== undefined && { port }),
+    });
+  let server = await start();
+  return {
+    get url() {
+      return server.url;
+    },
+    get pid() {
+      return server.pid;
+    },
+    port: server.port,
+    ...(server.socket !== undefined && { socket: server.socket }),
+    pause: () => void process.kill(server.pid, 'SIGSTOP'),
+    resume: () => void process.kill(server.pid, 'SIGCONT'),
+    async restart(how = {}) {
+      await (how.kill ? server.kill() : server.stop());
+      server = await start(server.port);
+    },
+    kill: () => server.kill(),
+    async stop() {
+      // One that is paused would only obey once resumed.
+      await server.kill();
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
