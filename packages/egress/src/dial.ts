@@ -1,0 +1,141 @@
+// webhooks.md "Address policy": a connection that can only be made to an address the policy has seen. What is checked is what is dialled.
+import { isIP, type LookupFunction, connect as netConnect, type Socket } from 'node:net';
+import { type SecureContext, connect as tlsConnect } from 'node:tls';
+import type { AddressPolicy } from './address-policy.ts';
+import { ConnectError } from './connect-error.ts';
+import { errorCode, type NameLookup } from './name-lookup.ts';
+
+/** Happy eyeballs (RFC 8305): five addresses fit into a connection's five seconds. Node's 250 ms fail distant receivers. */
+const NEXT_ADDRESS_AFTER_MS = 1000;
+
+const UNREACHABLE = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EHOSTDOWN',
+  'ENETDOWN',
+  'EADDRNOTAVAIL',
+  'EACCES',
+  'EPERM',
+  'EMFILE',
+]);
+
+/** What is dialled: a URL's scheme, host (without brackets) and port. */
+export interface Target {
+  readonly secure: boolean;
+  readonly hostname: string;
+  readonly port: number;
+}
+
+/** How it is dialled. */
+export interface DialOptions {
+  readonly policy: AddressPolicy;
+  readonly lookup: NameLookup;
+  /** For name lookup, TCP and TLS together. */
+  readonly timeoutMs: number;
+  /** The roots to trust, made once: a context per connection costs more than its handshake. */
+  readonly secureContext: SecureContext;
+}
+
+/**
+ * Dials a target. `done` is called once: with a connected (for https: verified) socket, or with the ConnectError of the stage it failed in.
+ *
+ * @returns gives the connection up; harmless once `done` was called
+ */
+export function dial(
+  target: Target,
+  options: DialOptions,
+  done: (error: ConnectError | null, socket: Socket | null) => void,
+): () => void {
+  const { policy } = options;
+  const literal = isIP(target.hostname) !== 0;
+  const why = literal ? policy.refusal(target.hostname) : undefined;
+  if (why) {
+    done(blocked(target.hostname, why), null);
+    return () => {};
+  }
+
+  let stage: 'dns' | 'tcp' | 'tls' = literal ? 'tcp' : 'dns';
+  let tried: string | undefined = literal ? target.hostname : undefined;
+  const lookup: LookupFunction = (hostname, { all }, answer) => {
+    options.lookup(hostname).then(
+      (addresses) => {
+        for (const address of addresses) {
+          const refusal = policy.refusal(address);
+          if (refusal) return answer(blocked(address, refusal), '');
+        }
+        const [first = ''] = addresses;
+        stage = 'tcp';
+        tried = first;
+        if (all)
+          answer(
+            null,
+            addresses.map((address) => ({ address, family: isIP(address) })),
+          );
+        else answer(null, first, isIP(first));
+      },
+      (error: unknown) =>
+        answer(
+          new ConnectError('dns', `${hostname} does not resolve: ${errorCode(error) ?? 'error'}`, { cause: error }),
+          '',
+        ),
+    );
+  };
+  const route = {
+    host: target.hostname,
+    port: target.port,
+    lookup,
+    autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_AFTER_MS,
+  };
+  const socket = target.secure
+    ? tlsConnect({
+        ...route,
+        ...(!literal && { servername: target.hostname.replace(/\.$/, '') }),
+        ALPNProtocols: ['http/1.1'],
+        secureContext: options.secureContext,
+        rejectUnauthorized: true,
+      })
+    : netConnect(route);
+
+  let settled = false;
+  const settle = (error: ConnectError | null, connected: Socket | null): void => {
+    if (settled) return;
+    settled = true;
+    clearTimeout(timer);
+    done(error, connected);
+  };
+  const timer = setTimeout(() => {
+    const during = { dns: 'name lookup', tcp: 'TCP connect', tls: 'TLS handshake' }[stage];
+    const message = `no connection within ${options.timeoutMs} ms (${during})`;
+    socket.destroy(new ConnectError('timeout', message, { address: tried }));
+  }, options.timeoutMs);
+  socket.setNoDelay(true);
+  socket.once('connect', () => {
+    stage = 'tls';
+    tried = socket.remoteAddress;
+  });
+  socket.once(target.secure ? 'secureConnect' : 'connect', () => settle(null, socket));
+  // Stays for good: an error between here and the first listener of whoever takes the socket is not unheard.
+  socket.on('error', (error) => settle(connectError(error, stage, tried), null));
+  socket.once('close', () =>
+    settle(new ConnectError('reset', 'the connection was given up', { address: tried }), null),
+  );
+  return () => {
+    if (!settled) socket.destroy();
+  };
+}
+
+const blocked = (address: string, why: string): ConnectError =>
+  new ConnectError('blocked', `${address} is ${why}: webhooks go to public addresses only`, { address });
+
+function connectError(error: Error, stage: 'dns' | 'tcp' | 'tls', tried: string | undefined): ConnectError {
+  if (error instanceof ConnectError) return error;
+  // Happy eyeballs: every address failed, each in its way; the first one tells.
+  const first: unknown = 'errors' in error && Array.isArray(error.errors) ? error.errors[0] : error;
+  const code = errorCode(first) ?? errorCode(error) ?? 'error';
+  const more = { address: tried, cause: error };
+  if (code === 'ETIMEDOUT') return new ConnectError('timeout', 'no connection: ETIMEDOUT', more);
+  if (stage === 'tls') return new ConnectError('tls', `TLS handshake failed: ${code}`, more);
+  if (UNREACHABLE.has(code)) return new ConnectError('refused', `no connection: ${code}`, more);
+  return new ConnectError(stage === 'dns' ? 'dns' : 'reset', `no connection: ${code}`, more);
+}

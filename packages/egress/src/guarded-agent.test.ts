@@ -1,0 +1,204 @@
+// webhooks.md "Address policy" and "Hostile cases" 2, against real sockets: what is dialled, and what is kept.
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import { afterEach, expect, test } from '@jest/globals';
+import { AddressPolicy, parseNetworks } from './address-policy.ts';
+import { ConnectError } from './connect-error.ts';
+import { GuardedAgent, type GuardedAgentOptions } from './guarded-agent.ts';
+import { nameLookup } from './name-lookup.ts';
+import { type Answer, dnsServer } from './testing/dns-server.ts';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+function agentOf(options: Partial<GuardedAgentOptions> = {}): GuardedAgent {
+  const policy = new AddressPolicy(parseNetworks('127.0.0.0/8'));
+  const agent = new GuardedAgent({ policy, connectTimeoutMs: 900, ...options });
+  cleanups.push(() => agent.close());
+  return agent;
+}
+
+/** An agent that asks the given answers of a real name server. */
+async function agentAsking(answer: (name: string, type: 'A' | 'AAAA') => Answer): Promise<GuardedAgent> {
+  const server = await dnsServer(answer);
+  cleanups.push(() => server.close());
+  return agentOf({ lookup: nameLookup({ servers: [server.address], hostsFile: '/nonexistent' }) });
+}
+
+/** A receiver that counts its connections and answers `ok`. */
+async function receiver(): Promise<{
+  port: number;
+  sockets: Set<Socket>;
+  hosts: (string | undefined)[];
+  server: Server;
+}> {
+  const sockets = new Set<Socket>();
+  const hosts: (string | undefined)[] = [];
+  const server = createServer((request, response) => {
+    hosts.push(request.headers.host);
+    response.end('ok');
+  });
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  cleanups.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { port: (server.address() as AddressInfo).port, sockets, hosts, server };
+}
+
+async function get(agent: GuardedAgent, url: string): Promise<{ status: number; address: string | undefined }> {
+  const connection = agent.connection(new URL(url));
+  try {
+    const { statusCode, body } = await connection.request({ method: 'GET', path: '/' });
+    await body.text();
+    agent.keep(connection);
+    return { status: statusCode, address: connection.address };
+  } catch (error) {
+    agent.discard(connection);
+    throw error;
+  }
+}
+
+const failure = async (attempt: Promise<unknown>): Promise<ConnectError> => {
+  const error = await attempt.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (error instanceof ConnectError) return error;
+  throw new Error(`expected a ConnectError, got ${error}`);
+};
+
+test('a name that resolves to an allowed address is dialled there, under its own name', async () => {
+  const { port, hosts } = await receiver();
+  const agent = await agentAsking((_, type) => (type === 'A' ? ['127.0.0.1'] : []));
+  expect(await get(agent, `http://hook.test:${port}/`)).toEqual({ status: 200, address: '127.0.0.1' });
+  expect(hosts).toEqual([`hook.test:${port}`]);
+});
+
+test.each<[string, readonly string[], readonly string[], string]>([
+  ['a private address', ['10.0.0.1'], [], '10.0.0.1'],
+  ['one allowed and one private address', ['127.0.0.1', '192.168.1.1'], [], '192.168.1.1'],
+  ['an allowed address and a unique-local one', ['127.0.0.1'], ['fd00::1'], 'fd00::1'],
+  ['a mapped private address', [], ['::ffff:a00:1'], '::ffff:10.0.0.1'],
+  ['the metadata address', ['169.254.169.254'], [], '169.254.169.254'],
+  ['AAAA only, loopback', [], ['::1'], '::1'],
+])('a name that resolves to %s is blocked and nothing is dialled', async (_name, v4, v6, address) => {
+  const { port, hosts } = await receiver();
+  const agent = await agentAsking((_, type) => (type === 'A' ? v4 : v6));
+  expect(await failure(get(agent, `http://hook.test:${port}/`))).toMatchObject({ kind: 'blocked', address });
+  expect(hosts).toEqual([]);
+});
+
+test.each(['10.0.0.1', '[::1]', '[::ffff:10.0.0.1]', '169.254.169.254', '0.0.0.0'])(
+  'the literal %s is blocked',
+  async (host) => {
+    expect(await failure(get(agentOf(), `http://${host}:8080/`))).toMatchObject({ kind: 'blocked' });
+    expect(await failure(get(agentOf(), `https://${host}:8443/`))).toMatchObject({ kind: 'blocked' });
+  },
+);
+
+test('rebinding: an address that turns private is blocked at the next connection, the checked socket stays good', async () => {
+  const { port, sockets } = await receiver();
+  let asked = 0;
+  const agent = await agentAsking((_, type) => {
+    if (type === 'AAAA') return [];
+    asked += 1;
+    return asked === 1 ? ['127.0.0.1'] : ['10.0.0.1'];
+  });
+  const url = `http://hook.test:${port}/`;
+  expect(await get(agent, url)).toMatchObject({ status: 200 });
+  expect(await get(agent, url)).toEqual({ status: 200, address: '127.0.0.1' });
+  expect(asked).toBe(1);
+  const [socket] = sockets;
+  const closed = new Promise((resolve) => socket?.on('close', resolve));
+  socket?.destroy();
+  await closed;
+  expect(await failure(get(agent, url))).toMatchObject({ kind: 'blocked', address: '10.0.0.1' });
+});
+
+test('a name that does not exist fails as dns', async () => {
+  const agent = await agentAsking(() => 'NXDOMAIN');
+  expect(await failure(get(agent, 'http://missing.test/'))).toMatchObject({
+    kind: 'dns',
+    message: 'missing.test does not resolve: ENOTFOUND',
+  });
+});
+
+test('a name whose server never answers fails within the connection timeout, lookup included', async () => {
+  const agent = await agentAsking(() => 'silence');
+  const begun = performance.now();
+  expect(await failure(get(agent, 'http://silent.test/'))).toMatchObject({
+    kind: 'timeout',
+    message: 'no connection within 900 ms (name lookup)',
+  });
+  expect(performance.now() - begun).toBeLessThan(1800);
+});
+
+test('a receiver that is not there fails as refused, with the address', async () => {
+  const server = createTcpServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  expect(await failure(get(agentOf(), `http://127.0.0.1:${port}/`))).toMatchObject({
+    kind: 'refused',
+    address: '127.0.0.1',
+  });
+});
+
+test('of several addresses the next is tried when one refuses', async () => {
+  const { port } = await receiver();
+  const agent = await agentAsking((_, type) => (type === 'A' ? ['127.0.0.9', '127.0.0.1'] : []));
+  expect(await get(agent, `http://hook.test:${port}/`)).toEqual({ status: 200, address: '127.0.0.1' });
+});
+
+test('exchanges one after the other share a socket; at the same time each has its own', async () => {
+  const { port, sockets } = await receiver();
+  const agent = agentOf();
+  const url = `http://127.0.0.1:${port}/`;
+  for (let i = 0; i < 5; i += 1) await get(agent, url);
+  expect(sockets.size).toBe(1);
+  await Promise.all(Array.from({ length: 4 }, () => get(agent, url)));
+  expect(sockets.size).toBe(4);
+  expect(agent.idle).toBe(4);
+});
+
+test('no more sockets are kept than the bound, whatever the number of receivers', async () => {
+  const receivers = await Promise.all(Array.from({ length: 6 }, () => receiver()));
+  const agent = agentOf({ maxIdle: 2 });
+  for (const { port } of receivers) await get(agent, `http://127.0.0.1:${port}/`);
+  expect(agent.idle).toBe(2);
+});
+
+test('a kept socket that its receiver closes is forgotten', async () => {
+  const { port, sockets } = await receiver();
+  const agent = agentOf();
+  await get(agent, `http://127.0.0.1:${port}/`);
+  for (const socket of sockets) socket.end();
+  while (agent.idle > 0) await new Promise((resolve) => setImmediate(resolve));
+  expect(await get(agent, `http://127.0.0.1:${port}/`)).toMatchObject({ status: 200 });
+});
+
+test('closing breaks off what is kept and what is under way', async () => {
+  const { port, sockets, server } = await receiver();
+  const agent = agentOf();
+  await get(agent, `http://127.0.0.1:${port}/`);
+  server.removeAllListeners('request');
+  const asked = once(server, 'request');
+  const open = get(agent, `http://127.0.0.1:${port}/`);
+  const outcome = expect(open).rejects.toThrow();
+  await asked;
+  const gone = Promise.all([...sockets].map((socket) => once(socket, 'close')));
+  agent.close();
+  await outcome;
+  await gone;
+  expect(agent.idle).toBe(0);
+});

@@ -1,0 +1,75 @@
+// webhooks.md "Hostile cases" 2: names, asked of a real name server.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { errorCode, type NameLookup, nameLookup } from './name-lookup.ts';
+import { type DnsServer, dnsServer } from './testing/dns-server.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'hosts-'));
+const hostsFile = join(folder, 'hosts');
+let server: DnsServer;
+let lookup: NameLookup;
+
+beforeAll(async () => {
+  writeFileSync(
+    hostsFile,
+    '# a comment\n10.9.8.7\thost.internal  Alias.Internal # behind\nfd00::1 host.internal\nnot-an-address x\n',
+  );
+  server = await dnsServer((name, type) => {
+    if (name === 'both.test') return type === 'A' ? ['192.0.2.1', '192.0.2.2'] : ['2001:db8::1'];
+    if (name === 'six.test') return type === 'A' ? [] : ['2606:4700::1111'];
+    if (name === 'half.test') return type === 'A' ? ['192.0.2.9'] : 'silence';
+    if (name === 'none.test') return [];
+    return name === 'silent.test' ? 'silence' : 'NXDOMAIN';
+  });
+  lookup = nameLookup({ servers: [server.address], hostsFile });
+});
+afterAll(async () => {
+  await server.close();
+  rmSync(folder, { recursive: true });
+});
+
+test.each([
+  ['both.test', ['192.0.2.1', '192.0.2.2', '2001:db8::1']],
+  ['BOTH.test.', ['192.0.2.1', '192.0.2.2', '2001:db8::1']],
+  ['six.test', ['2606:4700::1111']],
+  ['host.internal', ['10.9.8.7', 'fd00::1']],
+  ['ALIAS.internal', ['10.9.8.7']],
+  ['localhost', ['127.0.0.1', '::1']],
+  ['api.localhost.', ['127.0.0.1', '::1']],
+])('%s is %j', async (name, addresses) => {
+  expect(await lookup(name)).toEqual(addresses);
+});
+
+test('an address family whose server never answers does not hold the other one back for good', async () => {
+  expect(await lookup('half.test')).toEqual(['192.0.2.9']);
+}, 10_000);
+
+test.each([
+  ['missing.test', 'ENOTFOUND'],
+  ['none.test', 'ENODATA'],
+  ['silent.test', 'ETIMEOUT'],
+])(
+  '%s fails with %s',
+  async (name, code) => {
+    expect(errorCode(await lookup(name).catch((error: unknown) => error))).toBe(code);
+  },
+  10_000,
+);
+
+test('names that never resolve do not hold up others', async () => {
+  const silent = Array.from({ length: 50 }, () => lookup('silent.test').catch(errorCode));
+  const first = await Promise.race([lookup('both.test'), ...silent]);
+  expect(first).toContain('192.0.2.1');
+  await Promise.all(silent);
+}, 10_000);
+
+test('a hosts file that changed is read again', async () => {
+  const path = join(folder, 'changing');
+  const changing = nameLookup({ servers: [server.address], hostsFile: path });
+  writeFileSync(path, '10.0.0.1 name.internal\n');
+  expect(await changing('name.internal')).toEqual(['10.0.0.1']);
+  rmSync(path);
+  expect(errorCode(await changing('name.internal').catch((error: unknown) => error))).toBe('ENOTFOUND');
+});
