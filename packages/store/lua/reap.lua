@@ -1,0 +1,114 @@
+#!lua flags=allow-oom
+-- Ends what nobody ends any more, and hands out again what was lost on the way. Any gateway may call it at any time.
+--
+-- KEYS  1 the project's prefix
+-- ARGV  1 longest pause between two reaps (ms): after a longer one, or a clock that stepped back, nothing ends and every lease gets
+--         a fresh term, for Redis, not its clients, was away  2 fresh term (ms)  3 how long an app may go without a worker (ms)
+--       4 time to hand over a due webhook (ms)  5 runs handled at most per kind  6 age at which a queued run is woken for again (ms)
+-- Returns {idle (1/0), ids of runs that ended here with a webhook due, overdue deliveries as {id, next attempt}, how many ended}
+--@include clock
+--@include record
+--@include outbox
+--@include wake
+--@include finish
+--@include departure
+local pause, term, grace, handover, most, stale = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local reaped = tonumber(redis.call('GET', K.reaped) or -1)
+redis.call('SET', K.reaped, now)
+local apps = redis.call('HGETALL', K.queues)
+
+local function refresh(key)
+  for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do redis.call('ZADD', key, now + term, member) end
+end
+if reaped < 0 or now < reaped or now - reaped > pause then
+  refresh(K.leases); refresh(K.workers); refresh(K.gateways)
+  for i = 1, #apps, 2 do
+    local serving = K.serving .. apps[i]
+    for _, worker in ipairs(redis.call('ZRANGE', serving, 0, -1)) do
+      if redis.call('ZSCORE', K.workers, worker) then redis.call('ZADD', serving, now + term, worker) end
+    end
+  end
+  return {0, {}, {}, 0}
+end
+
+local ended = 0
+local function close(id, state, error)
+  local run = load_run(id)
+  if run and not ENDED[run.state] then
+    finish(id, run, failure(run, state, error), handover)
+    ended = ended + 1
+    return true
+  end
+  return false
+end
+local function overdue(key, upto) return redis.call('ZRANGEBYSCORE', key, '-inf', upto, 'LIMIT', 0, most) end
+
+for _, id in ipairs(overdue(K.leases, now)) do
+  if not close(id, 'failed', '{"code":"worker_lost","message":"The worker that ran this run vanished."}') then redis.call('ZREM', K.leases, id) end
+end
+
+for _, worker in ipairs(overdue(K.workers, now)) do
+  redis.call('ZREM', K.workers, worker)
+  redis.call('DEL', K.took .. worker)
+  for i = 1, #apps, 2 do redis.call('ZREM', K.waiting .. apps[i], worker) end
+end
+
+for _, gateway in ipairs(overdue(K.gateways, now)) do
+  redis.call('ZREM', K.gateways, gateway)
+  for _, id in ipairs(redis.call('SMEMBERS', K.following .. gateway)) do drop_follower(id, gateway, handover) end
+  redis.call('DEL', K.following .. gateway)
+  redis.call('HDEL', K.numbers, gateway)
+end
+
+for _, id in ipairs(overdue(K.absent, now)) do
+  redis.call('ZREM', K.absent, id)
+  local run = load_run(id)
+  if run and not ENDED[run.state] and not run.followers then cancel_run(id, run, 'left', handover) end
+end
+
+local EXPIRED = '{"code":"expired","message":"The run waited in the queue for too long."}'
+local UNSERVED = '{"code":"unavailable","message":"No worker serves this app."}'
+local queued = 0
+for i = 1, #apps, 2 do
+  local app, timeout = apps[i], tonumber(apps[i + 1])
+  local queue = K.queue .. app
+  for _, id in ipairs(overdue(queue, string.format('%d', now_us - timeout * 1000))) do
+    if not close(id, 'expired', EXPIRED) then redis.call('ZREM', queue, id) end
+  end
+  local oldest = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')
+  if #oldest > 0 then
+    local served = redis.call('ZREVRANGE', K.serving .. app, 0, 0, 'WITHSCORES')
+    local served_until = tonumber(served[2] or 0)
+    if served_until > now then
+      if now - tonumber(oldest[2]) / 1000 > stale then wake(app) end
+    else
+      local description = redis.call('HGET', K.apps, app)
+      local known = description and cjson.decode(description)
+      if known and known.state == 'broken' then
+        local message = type(known.error) == 'table' and known.error.message or 'The app failed to start.'
+        for _, id in ipairs(redis.call('ZRANGE', queue, 0, most - 1)) do
+          close(id, 'failed', cjson.encode({code = 'app_failed_to_start', message = message}))
+        end
+      elseif now - served_until > grace then
+        for _, id in ipairs(overdue(queue, string.format('%d', now_us - grace * 1000))) do close(id, 'failed', UNSERVED) end
+      end
+    end
+    queued = queued + redis.call('ZCARD', queue)
+  else
+    redis.call('HDEL', K.queues, app)
+  end
+end
+
+local handed = {}
+for _, id in ipairs(overdue(K.due, now)) do
+  local f = redis.call('HMGET', K.run .. id, 'state', 'tries')
+  if f[1] then
+    redis.call('ZADD', K.due, now + handover, id)
+    handed[#handed + 1] = {id, tonumber(f[2] or 0) + 1}
+  else
+    redis.call('ZREM', K.due, id)
+  end
+end
+send_outbox()
+local idle = queued == 0 and redis.call('EXISTS', K.leases, K.due, K.absent) == 0
+return {idle and 1 or 0, due_runs, handed, ended}

@@ -1,0 +1,18 @@
+#!lua flags=allow-oom
+-- Renews a worker's lease and those of the attempts it really holds, and says which apps it serves. Harmless when repeated.
+--
+-- KEYS  1 the project's prefix
+-- ARGV  1 worker  2 lease (ms)  3 how many apps follow, the apps  then per run: id, token
+-- Returns per run {held (1/0), number that readers took, cancel (1/0)}: the second way of acknowledgements and cancels.
+--@include clock
+local worker, lease, napps = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+redis.call('ZADD', K.workers, now + lease, worker)
+for i = 4, 3 + napps do redis.call('ZADD', K.serving .. ARGV[i], now + lease, worker) end
+local answers = {}
+for i = 4 + napps, #ARGV, 2 do
+  local f = redis.call('HMGET', K.run .. ARGV[i], 'state', 'token', 'taken', 'cancel')
+  local held = f[1] == 'running' and f[2] == ARGV[i + 1]
+  if held then redis.call('ZADD', K.leases, now + lease, ARGV[i]) end
+  answers[#answers + 1] = {held and 1 or 0, tonumber(f[3] or 0), f[4] and 1 or 0}
+end
+return answers

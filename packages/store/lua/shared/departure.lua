@@ -1,0 +1,48 @@
+-- What becomes of a run that is cancelled or that its last reader has left.
+local CANCELLED = '{"code":"cancelled","message":"The run was cancelled."}'
+
+-- A queued run ends here; a running one is flagged and its worker told. Returns what it was.
+local function cancel_run(id, run, by, handover_ms)
+  if not run.cancel then redis.call('HSET', K.run .. id, 'cancel', by) end
+  if run.state == 'queued' then
+    finish(id, run, failure(run, 'cancelled', CANCELLED), handover_ms)
+    return 'queued'
+  end
+  redis.call('SPUBLISH', K.toWorker .. string.match(run.token, '^(.-):'), 'cancel ' .. id .. ' ' .. run.token)
+  return 'running'
+end
+
+-- Takes one gateway off an open run's followers. When it was the last, the run's `absent` time begins: empty goes on, 0 is over now.
+local function drop_follower(id, gateway, handover_ms)
+  local run = load_run(id)
+  if run == nil or ENDED[run.state] or not run.followers then return end
+  local rest = {}
+  for other, mode in string.gmatch(run.followers, '(%S+):(%a)') do
+    if other ~= gateway then rest[#rest + 1] = other .. ':' .. mode end
+  end
+  if #rest > 0 then
+    redis.call('HSET', K.run .. id, 'followers', table.concat(rest, ' '))
+    return
+  end
+  redis.call('HDEL', K.run .. id, 'followers')
+  run.followers = nil
+  if not run.absent then return end
+  if run.absent == '0' then
+    cancel_run(id, run, 'left', handover_ms)
+  else
+    redis.call('ZADD', K.absent, now + run.absent, id)
+  end
+end
+
+-- Puts a gateway among an open run's followers, or widens what it is told (`i` items and outcome, `o` outcome only).
+local function add_follower(id, run, gateway, mode)
+  local others, known = {}, nil
+  for other, other_mode in string.gmatch(run.followers or '', '(%S+):(%a)') do
+    if other == gateway then known = other_mode else others[#others + 1] = other .. ':' .. other_mode end
+  end
+  if known == mode then return end
+  others[#others + 1] = gateway .. ':' .. mode
+  redis.call('HSET', K.run .. id, 'followers', table.concat(others, ' '))
+  if known == nil then redis.call('SADD', K.following .. gateway, id) end
+  if run.absent and run.absent ~= '0' then redis.call('ZREM', K.absent, id) end
+end

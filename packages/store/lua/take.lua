@@ -1,0 +1,72 @@
+#!lua flags=allow-oom
+-- Takes queued runs for a worker's free slots: running, a new attempt, a lease. Where a queue gave less than asked for, the worker
+-- waits for that app and is woken by the next accept.
+--
+-- KEYS  1 the project's prefix
+-- ARGV  1 worker  2 number of this take (rising; with the worker it names the attempt: `<worker>:<number>` is the fence)
+--       3 lease (ms)  4 bytes of parameters at most (one run may be over)  then per app: name, free slots
+-- Returns {now_us, more (1: a queue may hold more for these slots), runs as {id, app, function, attempt, paced, promised, parameters}}
+-- Asked again with the same number: the same runs, as far as they are still leased to it. A lower number: nothing.
+--@include clock
+--@include wake
+local worker, number, lease, room = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local token = worker .. ':' .. ARGV[2]
+local took = redis.call('HMGET', K.took .. worker, 'number', 'runs')
+local last = tonumber(took[1] or 0)
+if number < last then return {now_us, 0, {}} end
+redis.call('ZADD', K.workers, now + lease, worker)
+
+local function described(id, f)
+  return {id, f[2], f[3], tonumber(f[4] or 0), f[5] or '0', f[6] or '0', f[7] or ''}
+end
+local function fields_of(id)
+  return redis.call('HMGET', K.run .. id, 'state', 'app', 'fn', 'attempt', 'paced', 'promised', 'params', 'token')
+end
+
+local runs, ids, more = {}, {}, 0
+if number == last then
+  for id in string.gmatch(took[2], '%S+') do
+    local f = fields_of(id)
+    if f[1] == 'running' and f[8] == token then runs[#runs + 1] = described(id, f) end
+  end
+  return {now_us, 1, runs}
+end
+
+for i = 5, #ARGV, 2 do
+  local app, slots = ARGV[i], tonumber(ARGV[i + 1])
+  local queue, gone, got, full = K.queue .. app, {}, 0, false
+  if slots > 0 then
+    for _, id in ipairs(redis.call('ZRANGE', queue, 0, slots - 1)) do
+      local f = fields_of(id)
+      if f[1] ~= 'queued' then
+        gone[#gone + 1] = id
+      else
+        local size = #f[7]
+        if #runs > 0 and size > room then full = true; break end
+        room = room - size
+        f[4] = tonumber(f[4] or 0) + 1
+        redis.call('HSET', K.run .. id, 'state', 'running', 'attempt', f[4], 'token', token, 'started', now)
+        gone[#gone + 1] = id
+        ids[#ids + 1] = id
+        runs[#runs + 1] = described(id, f)
+        got = got + 1
+      end
+    end
+    if #gone > 0 then redis.call('ZREM', queue, unpack(gone)) end
+  end
+  if full then more = 1 end
+  if slots > got and not full then
+    redis.call('ZADD', K.waiting .. app, now_us, worker)
+  else
+    redis.call('ZREM', K.waiting .. app, worker)
+    -- This worker is full and runs remain: the next one's turn.
+    if not full and redis.call('EXISTS', queue) == 1 then wake(app) end
+  end
+end
+if #ids > 0 then
+  local leases = {}
+  for _, id in ipairs(ids) do leases[#leases + 1] = now + lease; leases[#leases + 1] = id end
+  redis.call('ZADD', K.leases, unpack(leases))
+end
+redis.call('HSET', K.took .. worker, 'number', number, 'runs', table.concat(ids, ' '))
+return {now_us, more, runs}

@@ -1,0 +1,60 @@
+// Every Redis key and channel of the service, spelled here and nowhere else: the Lua scripts get this table as `K`.
+
+/** What all keys of one project begin with. The braces are the cluster hash tag: one project is one slot, so every script sees one slot. */
+export const projectPrefix = (project: string): string => `ip:{${project}}:`;
+
+/** Projects that ever accepted a run or were announced, scored by the store's time of their last use (ms): what reap visits. */
+export const projectsKey = 'ip:projects';
+
+/** Behind the project's prefix. Those that end in `:` take a name. */
+export const names = {
+  /** hash: a run's record */
+  run: 'run:',
+  /** stream: a run's items; entry id `<last number>-<count>`, one field whose name is the kind */
+  items: 'items:',
+  /** zset by app: queued runs, scored by queue time (µs) */
+  queue: 'queue:',
+  /** hash: app → how long a run may wait (ms); the index of the queues */
+  queues: 'queues',
+  /** zset by app: workers with a free slot, the longest waiting first (µs) */
+  waiting: 'waiting:',
+  /** zset: running runs, scored by the end of their lease (ms) */
+  leases: 'leases',
+  /** zset: workers, scored by the end of their lease (ms) */
+  workers: 'workers',
+  /** hash by worker: number and runs of its last take, for a repeat after a lost reply */
+  took: 'took:',
+  /** zset by app: workers that serve it, scored by the end of their lease (ms) */
+  serving: 'serving:',
+  /** hash: app → its description (JSON) */
+  apps: 'apps',
+  /** zset: gateways, scored by the end of their lease (ms) */
+  gateways: 'gateways',
+  /** hash: gateway → the highest number of its follow, unfollow and attend calls */
+  numbers: 'numbers',
+  /** set by gateway: open runs it follows */
+  following: 'following:',
+  /** zset: unknown runs that were cancelled, scored by when that is forgotten (ms) */
+  tombstones: 'tombstones',
+  /** zset: open runs without a reader, scored by when they are cancelled (ms) */
+  absent: 'absent',
+  /** zset: runs whose webhook is not settled, scored by when something must have happened (ms) */
+  due: 'due',
+  /** string by idempotency key: `<run id> <fingerprint>` */
+  idempotency: 'idempotency:',
+  /** list by run: attempts of its delivery (JSON), oldest first */
+  attempts: 'attempts:',
+  /** string: when reap last ran (ms) */
+  reaped: 'reaped',
+  /** channel by gateway: items and outcomes of the runs it follows */
+  toGateway: 'to-gateway:',
+  /** channel by worker: wakes, cancels, positions of readers */
+  toWorker: 'to-worker:',
+  /** channel: descriptions of apps as they change */
+  announced: 'announced',
+} as const;
+
+/** The Lua table `K` with the project's prefix (KEYS[1]) put before each name. */
+export const luaKeys = `local P = KEYS[1]\nlocal K = {${Object.entries(names)
+  .map(([name, text]) => `${name}=P..'${text}'`)
+  .join(',')}}\n`;

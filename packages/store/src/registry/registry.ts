@@ -1,0 +1,93 @@
+// Which apps a project has: announced by workers, kept in memory by gateways, followed by a channel and read again now and then.
+import type { AppDescription } from '@inference-proxy/contracts';
+import type { Redis } from 'ioredis';
+import { names, projectPrefix, projectsKey } from '../keys.ts';
+import { withinLimit } from '../time-limit.ts';
+import type { StoreLogger, StoreTimings } from '../timings.ts';
+
+/** Tells every gateway of an app as it is now. */
+export async function announce(redis: Redis, project: string, app: AppDescription): Promise<void> {
+  const prefix = projectPrefix(project);
+  const text = JSON.stringify(app);
+  await Promise.all([
+    redis.hset(prefix + names.apps, app.app, text),
+    redis.spublish(prefix + names.announced, text),
+    redis.zadd(projectsKey, Date.now(), project),
+  ]);
+}
+
+/** The app is served no more, by nobody: it becomes unknown. */
+export async function withdraw(redis: Redis, project: string, app: string, workerId: string): Promise<void> {
+  const prefix = projectPrefix(project);
+  await redis.zrem(prefix + names.serving + app, workerId);
+  if ((await redis.zcard(prefix + names.serving + app)) > 0) return;
+  await redis.hdel(prefix + names.apps, app);
+  await redis.spublish(prefix + names.announced, JSON.stringify({ app, gone: true }));
+}
+
+type Announcement = AppDescription | { readonly app: string; readonly gone: true };
+
+/** A gateway's view of the apps. */
+export class Registry {
+  private readonly projects = new Map<string, Promise<Map<string, AppDescription>>>();
+  private refreshing: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly options: { commands: Redis; subscriber: Redis; logger: StoreLogger; timings: StoreTimings },
+  ) {
+    options.subscriber.on('smessageBuffer', this.onMessage);
+    options.subscriber.on('ready', this.refreshAll);
+  }
+
+  start(): void {
+    this.refreshing ??= setInterval(this.refreshAll, this.options.timings.attendMs);
+  }
+
+  stop(): void {
+    clearInterval(this.refreshing);
+    this.options.subscriber.off('smessageBuffer', this.onMessage);
+    this.options.subscriber.off('ready', this.refreshAll);
+  }
+
+  /** The project's apps by name; empty for a project that nobody ever announced. */
+  apps(project: string): Promise<ReadonlyMap<string, AppDescription>> {
+    return this.projects.get(project) ?? this.load(project);
+  }
+
+  private async load(project: string): Promise<ReadonlyMap<string, AppDescription>> {
+    const limit = this.options.timings.commandMs;
+    const first = await withinLimit(this.read(project), limit);
+    // A name that nobody announced costs a read per call, and no memory.
+    if (first.size === 0) return first;
+    await withinLimit(this.options.subscriber.ssubscribe(projectPrefix(project) + names.announced), limit);
+    const apps = await withinLimit(this.read(project), limit);
+    if (!this.projects.has(project)) this.projects.set(project, Promise.resolve(apps));
+    return apps;
+  }
+
+  private async read(project: string): Promise<Map<string, AppDescription>> {
+    const texts = await this.options.commands.hgetall(projectPrefix(project) + names.apps);
+    return new Map(Object.entries(texts).map(([app, text]) => [app, JSON.parse(text) as AppDescription]));
+  }
+
+  /** Lost announcements are made good by reading again. */
+  private readonly refreshAll = (): void => {
+    for (const project of this.projects.keys()) {
+      withinLimit(this.read(project), this.options.timings.commandMs).then(
+        (apps) => this.projects.set(project, Promise.resolve(apps)),
+        (error: unknown) => this.options.logger.warn({ err: error, project }, 'the apps could not be read again'),
+      );
+    }
+  };
+
+  private readonly onMessage = (channel: Buffer, message: Buffer): void => {
+    const name = channel.toString();
+    if (!name.endsWith(names.announced)) return;
+    const project = name.slice(name.indexOf('{') + 1, name.indexOf('}'));
+    void this.projects.get(project)?.then((apps) => {
+      const announced = JSON.parse(message.toString()) as Announcement;
+      if ('gone' in announced) apps.delete(announced.app);
+      else apps.set(announced.app, announced);
+    });
+  };
+}

@@ -1,0 +1,111 @@
+// Contract 1: a call becomes a run. All calls of a tick and project go to the store in one script call.
+import { type RunId, ServiceError } from '@inference-proxy/contracts';
+import type { Redis } from 'ioredis';
+import { runScript, type ScriptArgument } from '../scripts.ts';
+import { TickBatch } from '../tick-batch.ts';
+import { withinLimit } from '../time-limit.ts';
+import type { StoreTimings } from '../timings.ts';
+import type { LiveMode } from './reader.ts';
+import { StoreClock } from './store-clock.ts';
+
+export interface NewRun {
+  readonly project: string;
+  readonly runId: RunId;
+  readonly app: string;
+  readonly fn: string;
+  /** A JSON object's text, exactly as the caller sent it. */
+  readonly params: Buffer;
+  /** Somebody may come back for it (contract, "Words"). */
+  readonly promised: boolean;
+  /** Goes at the pace of its fastest reader (contract 3). */
+  readonly paced: boolean;
+  /** Retention after the end, ms. */
+  readonly keepMs: number;
+  /** The secret is sealed. */
+  readonly webhook?: { readonly url: string; readonly secret?: string };
+  /** Cancelled that many ms after its last reader has gone; absent: it goes on. */
+  readonly absentMs?: number;
+  /** Both are hashes: of project, app, function and key; of the request. */
+  readonly idempotency?: { readonly key: string; readonly fingerprint: string };
+  readonly queueLimit: number;
+  readonly queueTimeoutMs: number;
+}
+
+export type Accepted =
+  | { readonly state: 'accepted' | 'conflict' | 'overloaded' | 'cancelled' }
+  | { readonly state: 'joined'; readonly runId: RunId };
+
+interface Acceptance {
+  readonly run: NewRun;
+  readonly live: LiveMode | '-';
+}
+
+export class Acceptor {
+  private readonly clock = new StoreClock();
+  private readonly batch: TickBatch<Acceptance, Accepted>;
+
+  /** @param prepare what must be confirmed before a project's first accept */
+  constructor(
+    private readonly redis: Redis,
+    private readonly gatewayId: string,
+    private readonly timings: StoreTimings,
+    private readonly prepare: (project: string) => Promise<void>,
+  ) {
+    this.batch = new TickBatch(
+      (project, items) => this.send(project, items),
+      ({ run }) => run.params.length,
+    );
+  }
+
+  /** @throws ServiceError `unavailable` without an answer in time: the run may exist; `overloaded` when memory is short */
+  accept(run: NewRun, live: LiveMode | '-'): Promise<Accepted> {
+    return this.batch.add(run.project, { run, live });
+  }
+
+  private async send(project: string, items: Acceptance[]): Promise<Accepted[]> {
+    const { commandMs } = this.timings;
+    const until = performance.now() + commandMs;
+    return withinLimit(this.call(project, items, until), commandMs);
+  }
+
+  private async call(project: string, items: Acceptance[], until: number): Promise<Accepted[]> {
+    await this.prepare(project);
+    if (!this.clock.known) this.clock.set(Number((await this.redis.time())[0]) * 1000);
+    const runs = items.flatMap(runArguments);
+    for (let tries = 0; tries < 2; tries++) {
+      const executeBy = this.clock.now() + Math.max(0, Math.round(until - performance.now()));
+      const args: ScriptArgument[] = [executeBy, this.gatewayId, this.timings.leaseMs, ...runs];
+      const [now, answers] = (await runScript(this.redis, 'accept', project, args)) as [number, Buffer[] | undefined];
+      this.clock.set(now);
+      if (answers) return answers.map(acceptedOf);
+      // Refused as late. If the caller still waits, it was the store's clock that stepped.
+      if (performance.now() >= until) break;
+    }
+    throw new ServiceError('unavailable', 'The run store did not answer in time.');
+  }
+}
+
+function runArguments({ run, live }: Acceptance): ScriptArgument[] {
+  return [
+    run.runId,
+    run.app,
+    run.fn,
+    run.params,
+    run.webhook?.url ?? '',
+    run.webhook?.secret ?? '',
+    run.promised ? 1 : 0,
+    run.paced ? 1 : 0,
+    run.keepMs,
+    run.absentMs ?? '',
+    run.idempotency?.key ?? '',
+    run.idempotency?.fingerprint ?? '',
+    run.queueLimit,
+    run.queueTimeoutMs,
+    live,
+  ];
+}
+
+function acceptedOf(answer: Buffer): Accepted {
+  const [state, runId] = answer.toString().split(' ');
+  return state === 'joined' ? { state, runId: runId as string } : { state: state as 'accepted' };
+}

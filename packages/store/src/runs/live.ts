@@ -1,0 +1,61 @@
+// What `append` and `end` publish to a gateway: messages of one header line and, where it names lengths, that many bytes.
+import type { ItemBatch, ItemKind, Outcome, RunId } from '@inference-proxy/contracts';
+import { outcomeOf } from './outcome-codec.ts';
+
+/** One message about one run. `token` names the attempt. */
+export type LiveMessage =
+  | { readonly type: 'items'; readonly runId: RunId; readonly token: string; readonly batch: ItemBatch }
+  /** Items up to `last` are in the store (too large to publish). */
+  | { readonly type: 'stored'; readonly runId: RunId; readonly token: string; readonly last: number }
+  | { readonly type: 'ended'; readonly runId: RunId; readonly token: string; readonly outcome: Outcome }
+  /** Ended; the outcome is in the store (too large to publish). */
+  | { readonly type: 'ended-stored'; readonly runId: RunId };
+
+const NEWLINE = 0x0a;
+
+/** Reads all messages of one publication. Blobs are slices of it. */
+export function* liveMessages(published: Buffer): Generator<LiveMessage> {
+  let at = 0;
+  while (at < published.length) {
+    const end = published.indexOf(NEWLINE, at);
+    const part = published.toString('latin1', at, end).split(' ');
+    at = end + 1;
+    const runId = part[1] as string;
+    const token = part[2] as string;
+    switch (part[0]) {
+      case 'i': {
+        const size = Number(part[6]);
+        const blob = published.subarray(at, at + size);
+        at += size;
+        const batch = { first: Number(part[3]), count: Number(part[4]), kind: part[5] as ItemKind, blob };
+        yield { type: 'items', runId, token, batch };
+        break;
+      }
+      case 'n':
+        yield { type: 'stored', runId, token, last: Number(part[3]) };
+        break;
+      case 'e': {
+        const resultEnd = at + Number(part[9]);
+        const errorEnd = resultEnd + Number(part[10]);
+        const outcome = outcomeOf({
+          state: part[3] as string,
+          items: Number(part[4]),
+          streamed: part[5] === '1',
+          runTimeMs: part[6] as string,
+          endedAt: Number(part[7]),
+          statusCode: Number(part[8]),
+          result: published.subarray(at, resultEnd),
+          error: published.subarray(resultEnd, errorEnd),
+        });
+        at = errorEnd;
+        yield { type: 'ended', runId, token, outcome };
+        break;
+      }
+      case 'x':
+        yield { type: 'ended-stored', runId };
+        break;
+      default:
+        throw new Error(`unknown live message '${part[0]}'`);
+    }
+  }
+}

@@ -1,0 +1,223 @@
+// One caller reading one run (contract 3, 5): every item once and in order, from the log or live, then the outcome.
+import { type ItemBatch, type Outcome, type RunId, ServiceError } from '@inference-proxy/contracts';
+import { Observable, type Subscriber } from 'rxjs';
+import { after, lastOf } from './batches.ts';
+import type { LiveMessage } from './live.ts';
+
+/** What a reader gets: items in order, then one outcome. */
+export type RunEvent =
+  | { readonly type: 'items'; readonly batch: ItemBatch }
+  | { readonly type: 'outcome'; readonly outcome: Outcome };
+
+/** What a reader wants to be told while the run is open: `i` items and outcome, `o` outcome only. */
+export type LiveMode = 'i' | 'o';
+
+/** One page of a run's log, as `follow` answers. */
+export interface LogPage {
+  readonly token: string;
+  /** Number of the run's last item. */
+  readonly last: number;
+  readonly batches: readonly ItemBatch[];
+  /** Set when the run has ended and `batches` reaches its end. */
+  readonly outcome?: Outcome;
+  /** True when what comes after this page comes live. */
+  readonly registered: boolean;
+}
+
+/** What a reader needs of the feed it reads from. */
+export interface ReaderSource {
+  /** Reads on after `cursor`, and registers for what comes; `undefined` when the run is gone. */
+  page(reader: RunReader): Promise<LogPage | undefined>;
+  /** The reader's cursor moved. */
+  moved(reader: RunReader): void;
+  left(reader: RunReader): void;
+}
+
+/**
+ * Live entries are let through by number; a gap, or anything missed while nobody was subscribed, sends the reader back to the log.
+ * Nothing is buffered for a reader that does not take: it costs its cursor.
+ */
+export class RunReader {
+  /** Number of the last item handed out. */
+  cursor: number;
+  private subscriber: Subscriber<RunEvent> | undefined;
+  private waiter: { resolve(outcome: Outcome): void; reject(error: unknown): void } | undefined;
+  /** The attempt whose items were handed out: a reader never mixes two executions (after a lost store tail there may be two). */
+  private token: string | undefined;
+  /** A page is being read. What comes live meanwhile is not kept: `behind` sends the reader to the log once more. */
+  private reading = false;
+  /** The log holds something that this reader has not seen. */
+  private behind: boolean;
+  private ended: { readonly outcome: Outcome } | { readonly error: ServiceError } | undefined;
+  private closed = false;
+
+  /**
+   * @param cursor last item number the caller has
+   * @param registered true when the feed is live from the run's first item (accepted by this gateway)
+   */
+  constructor(
+    readonly project: string,
+    readonly runId: RunId,
+    readonly mode: LiveMode,
+    cursor: number,
+    registered: boolean,
+    private readonly source: ReaderSource,
+  ) {
+    this.cursor = cursor;
+    this.behind = !registered;
+  }
+
+  /**
+   * Entries after the cursor, in order, each once; then the outcome; then it completes. Unsubscribing pauses, subscribing again goes
+   * on from the cursor. Emission is synchronous: who unsubscribes inside `next` gets nothing further.
+   *
+   * @throws ServiceError `unavailable` when the run is gone or the store is away, `items_gone` when the next item is no longer kept
+   */
+  events(): Observable<RunEvent> {
+    return new Observable((subscriber) => {
+      this.subscriber = subscriber;
+      subscriber.add(() => {
+        if (this.subscriber === subscriber) this.subscriber = undefined;
+      });
+      if (this.ended) this.settle();
+      else if (this.behind) void this.readOn();
+    });
+  }
+
+  /** The outcome alone, for a caller that does not stream. Rejects as `events` errors. */
+  outcome(): Promise<Outcome> {
+    return new Promise((resolve, reject) => {
+      this.waiter = { resolve, reject };
+      if (this.ended) this.settle();
+      else if (this.behind) void this.readOn();
+    });
+  }
+
+  /** This reader has gone. When it was the run's last, on any gateway, the run's `absentMs` decides what becomes of it. */
+  close(): void {
+    if (this.closed) return;
+    this.closed = true;
+    this.subscriber = undefined;
+    this.waiter = undefined;
+    this.source.left(this);
+  }
+
+  /** A live message about this run. */
+  live(message: LiveMessage): void {
+    if (this.ended) return;
+    switch (message.type) {
+      case 'items':
+        if (this.mode === 'o') return;
+        if (this.reading || !this.subscriber) this.behind = true;
+        else if (message.batch.first > this.cursor + 1 || this.behind) this.check();
+        else this.take(message.batch, message.token);
+        return;
+      case 'stored':
+        if (this.mode === 'i' && message.last > this.cursor) this.check();
+        return;
+      case 'ended':
+        if (this.mode === 'o') this.end({ outcome: message.outcome });
+        else if (this.reading || !this.subscriber || message.outcome.items > this.cursor) this.check();
+        else this.end({ outcome: message.outcome });
+        return;
+      case 'ended-stored':
+        this.check();
+    }
+  }
+
+  /** The log may hold more than this reader has seen. */
+  check(): void {
+    if (this.ended) return;
+    this.behind = true;
+    if (!this.reading && (this.subscriber || this.waiter)) void this.readOn();
+  }
+
+  /** The run cannot be read any further. */
+  fail(error: ServiceError): void {
+    if (!this.ended) this.end({ error });
+  }
+
+  private take(batch: ItemBatch, token: string): void {
+    if (lastOf(batch) <= this.cursor) return;
+    if (this.token !== undefined && this.token !== token && this.cursor > 0) {
+      this.end({
+        error: new ServiceError('unavailable', 'The run was executed anew; its earlier items are lost.', {
+          runId: this.runId,
+        }),
+      });
+      return;
+    }
+    this.token = token;
+    const part = after(batch, this.cursor);
+    this.cursor = lastOf(batch);
+    this.subscriber?.next({ type: 'items', batch: part });
+    this.source.moved(this);
+  }
+
+  private end(how: NonNullable<typeof this.ended>): void {
+    this.ended = how;
+    this.settle();
+  }
+
+  private settle(): void {
+    const { subscriber, waiter, ended } = this;
+    if (!ended) return;
+    this.waiter = undefined;
+    if ('error' in ended) {
+      waiter?.reject(ended.error);
+      subscriber?.error(ended.error);
+      return;
+    }
+    waiter?.resolve(ended.outcome);
+    subscriber?.next({ type: 'outcome', outcome: ended.outcome });
+    subscriber?.complete();
+  }
+
+  private async readOn(): Promise<void> {
+    if (this.reading) return;
+    this.reading = true;
+    try {
+      while (this.behind && !this.ended && !this.closed && (this.subscriber || this.waiter)) {
+        this.behind = false;
+        const page = await this.source.page(this);
+        if (this.closed) return;
+        if (!page) {
+          this.end({ error: new ServiceError('unavailable', 'The run is no longer known.', { runId: this.runId }) });
+          return;
+        }
+        this.accept(page);
+      }
+    } catch (cause) {
+      const error =
+        cause instanceof ServiceError
+          ? cause
+          : new ServiceError('unavailable', 'The run store is not available.', { cause });
+      this.end({ error });
+    } finally {
+      this.reading = false;
+    }
+  }
+
+  private accept(page: LogPage): void {
+    for (const batch of page.batches) {
+      if (!this.subscriber) {
+        this.behind = true;
+        return;
+      }
+      if (batch.first > this.cursor + 1) {
+        this.end({
+          error: new ServiceError('items_gone', 'The next items are no longer kept.', { runId: this.runId }),
+        });
+        return;
+      }
+      this.take(batch, page.token);
+      if (this.ended) return;
+    }
+    if (page.outcome && (this.mode === 'o' || this.cursor >= page.last)) {
+      if (this.subscriber || this.waiter) this.end({ outcome: page.outcome });
+      else this.behind = true;
+    } else if (!page.registered) {
+      this.behind = true;
+    }
+  }
+}

@@ -1,0 +1,21 @@
+// The store's clock as a gateway knows it: the last time Redis told, moved on by this machine's monotonic clock.
+
+export class StoreClock {
+  private told = Number.NaN;
+  private toldAt = 0;
+
+  /** @param storeMs the store's time in an answer that has just come */
+  set(storeMs: number): void {
+    this.told = storeMs;
+    this.toldAt = performance.now();
+  }
+
+  get known(): boolean {
+    return !Number.isNaN(this.told);
+  }
+
+  /** The store's time now, in ms; a network delay behind at most. */
+  now(): number {
+    return Math.round(this.told + performance.now() - this.toldAt);
+  }
+}

@@ -1,0 +1,68 @@
+// The store's Lua scripts: loaded once, called by their hash, loaded again when Redis has forgotten them (restart, SCRIPT FLUSH).
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import type { Redis } from 'ioredis';
+import { luaKeys, projectPrefix } from './keys.ts';
+
+/** One file under `lua/` each; its header says keys, arguments and return codes. */
+export type ScriptName =
+  | 'accept'
+  | 'take'
+  | 'append'
+  | 'end'
+  | 'cancel'
+  | 'renew'
+  | 'follow'
+  | 'unfollow'
+  | 'attend'
+  | 'reap'
+  | 'delivery-begin'
+  | 'delivery-record';
+
+export type ScriptArgument = string | number | Buffer;
+
+const folder = new URL('../lua/', import.meta.url);
+
+/** The script as Redis gets it: its first line (flags) kept first, then the key table, then its shared parts in place. */
+export function scriptText(name: ScriptName): string {
+  const [flags, ...lines] = readFileSync(new URL(`${name}.lua`, folder), 'utf8').split('\n');
+  const body = lines.map((line) => {
+    const part = /^--@include (\S+)$/.exec(line);
+    return part ? readFileSync(new URL(`shared/${part[1]}.lua`, folder), 'utf8') : line;
+  });
+  return `${flags}\n${luaKeys}${body.join('\n')}`;
+}
+
+const loaded = new Map<ScriptName, { text: string; sha: string }>();
+
+function script(name: ScriptName): { text: string; sha: string } {
+  let found = loaded.get(name);
+  if (!found) {
+    const text = scriptText(name);
+    found = { text, sha: createHash('sha1').update(text).digest('hex') };
+    loaded.set(name, found);
+  }
+  return found;
+}
+
+/**
+ * Runs a script on one project's slot.
+ *
+ * @returns the reply as it is: bulk strings as Buffers, integers as numbers
+ * @throws the connection's or Redis' error
+ */
+export async function runScript(
+  redis: Redis,
+  name: ScriptName,
+  project: string,
+  args: readonly ScriptArgument[],
+): Promise<unknown> {
+  const { sha, text } = script(name);
+  const prefix = projectPrefix(project);
+  try {
+    return await redis.callBuffer('EVALSHA', sha, 1, prefix, ...args);
+  } catch (error) {
+    if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
+    return redis.callBuffer('EVAL', text, 1, prefix, ...args);
+  }
+}

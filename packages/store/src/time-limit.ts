@@ -1,0 +1,30 @@
+// A call to the store that is not answered in time is `unavailable` to its caller; what Redis does with it later is harmless by design.
+import { ServiceError } from '@inference-proxy/contracts';
+
+/**
+ * The promise's value, or `ServiceError` `unavailable` after `ms`, or when Redis refused or lost the call.
+ * The call itself goes on: a late answer is dropped.
+ */
+export function withinLimit<T>(call: Promise<T>, ms: number): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(
+      () => reject(new ServiceError('unavailable', 'The run store did not answer in time.')),
+      ms,
+    );
+    call.then(
+      (value) => {
+        clearTimeout(timer);
+        resolve(value);
+      },
+      (cause: unknown) => {
+        clearTimeout(timer);
+        const full = cause instanceof Error && cause.message.startsWith('OOM');
+        reject(
+          full
+            ? new ServiceError('overloaded', 'The run store is full.', { cause })
+            : new ServiceError('unavailable', 'The run store is not available.', { cause }),
+        );
+      },
+    );
+  });
+}

@@ -1,0 +1,271 @@
+// The run store as a worker uses it: takes runs, writes their items and outcomes, keeps its leases.
+import type { AppDescription, ItemBatch, Outcome, RunId } from '@inference-proxy/contracts';
+import type { Redis } from 'ioredis';
+import type { DeliveryQueue } from '../deliveries/queue.ts';
+import { names, projectPrefix } from '../keys.ts';
+import { announce, withdraw } from '../registry/registry.ts';
+import { outcomeArguments } from '../runs/outcome-codec.ts';
+import { runScript, type ScriptArgument } from '../scripts.ts';
+import { TickBatch } from '../tick-batch.ts';
+import { withinLimit } from '../time-limit.ts';
+import { defaultTimings, type StoreLogger, type StoreTimings } from '../timings.ts';
+
+/** One attempt of a run, leased to this worker. */
+export interface TakenRun {
+  readonly project: string;
+  readonly app: string;
+  readonly runId: RunId;
+  readonly fn: string;
+  /** The fence: every write names it. */
+  readonly token: string;
+  /** From 1. */
+  readonly attempt: number;
+  readonly paced: boolean;
+  readonly promised: boolean;
+  readonly params: Buffer;
+}
+
+/** `taken`: a reader has had the items up to this number (0 while nobody said). */
+export type AppendAnswer =
+  | { readonly state: 'ok'; readonly taken: number; readonly cancel: boolean }
+  /** Items after `last` are missing: resend from there. */
+  | { readonly state: 'behind'; readonly last: number }
+  /** The attempt is no longer this worker's. */
+  | { readonly state: 'lost' };
+
+export type EndAnswer =
+  | { readonly state: 'ended' | 'requeued' | 'lost' }
+  | { readonly state: 'behind'; readonly last: number };
+
+export type RenewAnswer =
+  | { readonly state: 'held'; readonly taken: number; readonly cancel: boolean }
+  | { readonly state: 'lost' };
+
+export interface Append {
+  readonly runId: RunId;
+  readonly token: string;
+  readonly batch: ItemBatch;
+}
+
+export interface End {
+  readonly runId: RunId;
+  readonly token: string;
+  readonly outcome: Omit<Outcome, 'endedAt'>;
+  /** Back to the queue, once, if no item has left and nobody cancelled (`retry_on_crash`). */
+  readonly retry?: boolean;
+}
+
+export interface WorkerStoreOptions {
+  readonly commands: Redis;
+  /** A connection of its own: it only subscribes. */
+  readonly subscriber: Redis;
+  /** Unique among all workers that ever ran; letters and digits. */
+  readonly workerId: string;
+  readonly deliveries: DeliveryQueue;
+  readonly logger: StoreLogger;
+  readonly timings?: Partial<StoreTimings>;
+}
+
+/** Parameters handed over by one take; one run may be over. */
+const TAKE_BYTES = 1024 * 1024;
+const RETRY_MS = 200;
+
+export class WorkerStore {
+  /** Something may be queued in the project (for this app, where named). */
+  onWake: (project: string, app?: string) => void = () => {};
+  onCancel: (run: { project: string; runId: RunId; token: string }) => void = () => {};
+  /** A reader took items up to this number. */
+  onTaken: (run: { project: string; runId: RunId; token: string; upTo: number }) => void = () => {};
+
+  readonly timings: StoreTimings;
+  private readonly served = new Set<string>();
+  /** Per project: number of the last take, and the store's time (µs) of its answer: a wake from before it is old news. */
+  private readonly takes = new Map<string, { number: number; answeredAt: number }>();
+  private readonly appends: TickBatch<Append, AppendAnswer>;
+  private readonly ends: TickBatch<End, EndAnswer>;
+  private closed = false;
+
+  constructor(private readonly options: WorkerStoreOptions) {
+    this.timings = { ...defaultTimings, ...options.timings };
+    this.appends = new TickBatch(
+      (project, items) => this.sendAppends(project, items),
+      ({ batch }) => batch.blob.length,
+    );
+    this.ends = new TickBatch(
+      (project, items) => this.sendEnds(project, items),
+      ({ outcome }) => outcome.result?.length ?? 0,
+    );
+    options.subscriber.on('smessageBuffer', this.onMessage);
+    options.subscriber.on('ready', this.wakeAll);
+  }
+
+  /** Listens on this worker's channel of the project; before its first take. */
+  async serve(project: string): Promise<void> {
+    await this.options.subscriber.ssubscribe(this.channel(project));
+    this.served.add(project);
+    this.onWake(project);
+  }
+
+  async leave(project: string): Promise<void> {
+    this.served.delete(project);
+    await this.options.subscriber.sunsubscribe(this.channel(project));
+  }
+
+  /** Stops listening and repeating. */
+  close(): void {
+    this.closed = true;
+    this.options.subscriber.off('smessageBuffer', this.onMessage);
+    this.options.subscriber.off('ready', this.wakeAll);
+  }
+
+  /**
+   * Takes queued runs; one call at a time per project. Repeated under the same number until answered, so no run is taken and lost.
+   * Where a queue gave less than asked for, this worker is woken by the next accept. `more`: ask again at once.
+   */
+  async take(
+    project: string,
+    wants: readonly { app: string; slots: number }[],
+  ): Promise<{ runs: TakenRun[]; more: boolean }> {
+    const state = this.takes.get(project) ?? { number: 0, answeredAt: 0 };
+    this.takes.set(project, state);
+    state.number++;
+    const { workerId, logger } = this.options;
+    const args: ScriptArgument[] = [workerId, state.number, this.timings.leaseMs, TAKE_BYTES];
+    for (const want of wants) args.push(want.app, want.slots);
+    while (!this.closed) {
+      try {
+        const reply = (await runScript(this.options.commands, 'take', project, args)) as [number, number, TakeReply[]];
+        state.answeredAt = reply[0];
+        const token = `${workerId}:${state.number}`;
+        return { runs: reply[2].map((run) => takenRun(project, token, run)), more: reply[1] === 1 };
+      } catch (error) {
+        logger.warn({ err: error, project }, 'a take was not answered; asked again');
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      }
+    }
+    return { runs: [], more: false };
+  }
+
+  /** @throws ServiceError `unavailable`, `overloaded`: repeat while the lease holds; repeats are harmless */
+  append(project: string, append: Append): Promise<AppendAnswer> {
+    return this.appends.add(project, append);
+  }
+
+  /** Ends an attempt; where a webhook is due, hands it over. @throws as `append` */
+  end(project: string, end: End): Promise<EndAnswer> {
+    return this.ends.add(project, end);
+  }
+
+  /**
+   * Renews this worker's lease, and those of the attempts it really holds; one call every `timings.renewMs` and project.
+   *
+   * @param apps those it serves now, starting ones included
+   * @returns in the order of `runs`
+   */
+  async renew(
+    project: string,
+    runs: readonly { runId: RunId; token: string }[],
+    apps: readonly string[],
+  ): Promise<RenewAnswer[]> {
+    const args: ScriptArgument[] = [this.options.workerId, this.timings.leaseMs, apps.length, ...apps];
+    for (const run of runs) args.push(run.runId, run.token);
+    const answers = (await withinLimit(
+      runScript(this.options.commands, 'renew', project, args),
+      this.timings.commandMs,
+    )) as [number, number, number][];
+    return answers.map(([held, taken, cancel]) =>
+      held ? { state: 'held', taken, cancel: cancel === 1 } : { state: 'lost' },
+    );
+  }
+
+  /** Tells the gateways of an app. Repeat after a restart of Redis; harmless. */
+  announce(project: string, app: AppDescription): Promise<void> {
+    return withinLimit(announce(this.options.commands, project, app), this.timings.commandMs);
+  }
+
+  withdraw(project: string, app: string): Promise<void> {
+    return withinLimit(withdraw(this.options.commands, project, app, this.options.workerId), this.timings.commandMs);
+  }
+
+  private channel(project: string): string {
+    return projectPrefix(project) + names.toWorker + this.options.workerId;
+  }
+
+  private readonly wakeAll = (): void => {
+    for (const project of this.served) this.onWake(project);
+  };
+
+  private readonly onMessage = (channel: Buffer, message: Buffer): void => {
+    const name = channel.toString('latin1');
+    const project = name.slice(name.indexOf('{') + 1, name.indexOf('}'));
+    for (const line of message.toString('latin1').split('\n')) {
+      const [verb, subject, token, upTo] = line.split(' ') as [string, string, string, string];
+      if (verb === 'wake') {
+        if (Number(token) >= (this.takes.get(project)?.answeredAt ?? 0)) this.onWake(project, subject);
+      } else if (verb === 'cancel') {
+        this.onCancel({ project, runId: subject, token });
+      } else if (verb === 'taken') {
+        this.onTaken({ project, runId: subject, token, upTo: Number(upTo) });
+      }
+    }
+  };
+
+  private async sendAppends(project: string, items: Append[]): Promise<AppendAnswer[]> {
+    const args: ScriptArgument[] = [];
+    for (const { runId, token, batch } of items)
+      args.push(runId, token, batch.first, batch.count, batch.kind, batch.blob);
+    const answers = (await withinLimit(
+      runScript(this.options.commands, 'append', project, args),
+      this.timings.commandMs,
+    )) as [Buffer, number, number, number][];
+    return answers.map(([code, last, taken, cancel]) => {
+      const state = code.toString() as AppendAnswer['state'];
+      if (state === 'ok') return { state, taken, cancel: cancel === 1 };
+      return state === 'behind' ? { state, last } : { state };
+    });
+  }
+
+  private async sendEnds(project: string, items: End[]): Promise<EndAnswer[]> {
+    const args: ScriptArgument[] = [this.timings.handoverMs];
+    for (const { runId, token, outcome, retry } of items)
+      args.push(runId, token, ...outcomeArguments(outcome), retry ? 1 : 0);
+    const answers = (await withinLimit(
+      runScript(this.options.commands, 'end', project, args),
+      this.timings.commandMs,
+    )) as [Buffer, number, number][];
+    const due: RunId[] = [];
+    const ends = answers.map(([code, last, webhook], at): EndAnswer => {
+      if (webhook) due.push((items[at] as End).runId);
+      const state = code.toString() as EndAnswer['state'];
+      return state === 'behind' ? { state, last } : { state };
+    });
+    this.options.deliveries.handOver(project, due);
+    return ends;
+  }
+}
+
+type TakeReply = [
+  id: Buffer,
+  app: Buffer,
+  fn: Buffer,
+  attempt: number,
+  paced: Buffer,
+  promised: Buffer,
+  params: Buffer,
+];
+
+const takenRun = (
+  project: string,
+  token: string,
+  [id, app, fn, attempt, paced, promised, params]: TakeReply,
+): TakenRun => ({
+  project,
+  app: app.toString(),
+  runId: id.toString(),
+  fn: fn.toString(),
+  token,
+  attempt,
+  paced: paced.toString() === '1',
+  promised: promised.toString() === '1',
+  params,
+});
