@@ -1,0 +1,203 @@
+// The store's journeys on a real Redis, a gateway and a worker at once.
+
+import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import {
+  DeliveryQueue,
+  GatewayStore,
+  type NewRun,
+  newRunId,
+  type RunEvent,
+  type RunReader,
+  WorkerStore,
+} from '../index.ts';
+
+const logger = { warn: () => {}, error: () => {} };
+let redis: TestRedis;
+const clients: Redis[] = [];
+const connect = (): Redis => {
+  const client = new Redis(redis.url, { maxRetriesPerRequest: null });
+  client.on('error', () => {});
+  clients.push(client);
+  return client;
+};
+let gateway: GatewayStore;
+let worker: WorkerStore;
+let deliveries: DeliveryQueue;
+
+beforeAll(async () => {
+  redis = await testRedis();
+  deliveries = new DeliveryQueue(connect(), logger);
+  gateway = new GatewayStore({ commands: connect(), subscriber: connect(), gatewayId: 'g1', deliveries, logger });
+  worker = new WorkerStore({ commands: connect(), subscriber: connect(), workerId: 'w1', deliveries, logger });
+  gateway.start();
+}, 60_000);
+
+afterAll(async () => {
+  gateway.stop();
+  worker.close();
+  await deliveries.close();
+  for (const client of clients) client.disconnect();
+  await redis.stop();
+});
+
+const call = (more: Partial<NewRun> = {}): NewRun => ({
+  project: 'demo',
+  runId: newRunId(),
+  app: 'hello',
+  fn: 'run',
+  params: Buffer.from('{"n": 1.0}'),
+  promised: false,
+  paced: true,
+  keepMs: 60_000,
+  absentMs: 0,
+  queueLimit: 10,
+  queueTimeoutMs: 60_000,
+  ...more,
+});
+
+const collect = (reader: RunReader): Promise<RunEvent[]> =>
+  new Promise((resolve, reject) => {
+    const events: RunEvent[] = [];
+    reader.events().subscribe({ next: (event) => events.push(event), error: reject, complete: () => resolve(events) });
+  });
+const items = (events: RunEvent[]): string[] =>
+  events.flatMap((event) => (event.type === 'items' ? event.batch.blob.toString().split('\n') : []));
+
+test('a call is accepted, taken with its bytes unchanged, streamed live and ended', async () => {
+  await worker.serve('demo');
+  expect((await worker.take('demo', [{ app: 'hello', slots: 5 }])).runs).toEqual([]);
+  const woken = new Promise<string | undefined>((resolve) => {
+    worker.onWake = (_, app) => resolve(app);
+  });
+  const run = call();
+  const { accepted, reader } = gateway.accept(run, 'items');
+  const events = collect(reader as RunReader);
+  expect(await accepted).toEqual({ state: 'accepted' });
+  expect(await woken).toBe('hello');
+  const { runs } = await worker.take('demo', [{ app: 'hello', slots: 5 }]);
+  expect(runs).toMatchObject([{ runId: run.runId, fn: 'run', attempt: 1, paced: true }]);
+  expect(runs[0]?.params.toString()).toBe('{"n": 1.0}');
+  const { token } = runs[0] as { token: string };
+  const blob = Buffer.from('a\nb');
+  expect(
+    await worker.append('demo', { runId: run.runId, token, batch: { first: 1, count: 2, kind: 's', blob } }),
+  ).toMatchObject({ state: 'ok' });
+  expect(
+    await worker.append('demo', {
+      runId: run.runId,
+      token,
+      batch: { first: 3, count: 1, kind: 's', blob: Buffer.from('c') },
+    }),
+  ).toMatchObject({ state: 'ok' });
+  expect(
+    await worker.end('demo', {
+      runId: run.runId,
+      token,
+      outcome: { state: 'succeeded', items: 3, streamed: true, runTimeMs: '1.5' },
+    }),
+  ).toEqual({ state: 'ended' });
+  const seen = await events;
+  expect(items(seen)).toEqual(['a', 'b', 'c']);
+  expect(seen.at(-1)).toMatchObject({ type: 'outcome', outcome: { state: 'succeeded', items: 3, runTimeMs: '1.5' } });
+  expect(items(await collect(gateway.read('demo', run.runId, 'items', 1)))).toEqual(['b', 'c']);
+  expect(await gateway.look('demo', run.runId)).toMatchObject({ state: 'succeeded', items: 3, app: 'hello' });
+});
+
+test('a caller that leaves a queued run cancels it: it never starts', async () => {
+  const run = call();
+  const { accepted, reader } = gateway.accept(run, 'outcome');
+  await accepted;
+  (reader as RunReader).close();
+  while ((await gateway.look('demo', run.runId))?.state !== 'cancelled')
+    await new Promise((resolve) => setImmediate(resolve));
+  expect((await worker.take('demo', [{ app: 'hello', slots: 5 }])).runs).toEqual([]);
+});
+
+test('a caller that leaves a running run cancels it at its worker', async () => {
+  const cancelled = new Promise<string>((resolve) => {
+    worker.onCancel = ({ runId }) => resolve(runId);
+  });
+  const run = call();
+  const { accepted, reader } = gateway.accept(run, 'items');
+  await accepted;
+  const { runs } = await worker.take('demo', [{ app: 'hello', slots: 5 }]);
+  expect(runs).toHaveLength(1);
+  (reader as RunReader).close();
+  expect(await cancelled).toBe(run.runId);
+  const token = (runs[0] as { token: string }).token;
+  expect(await worker.renew('demo', [{ runId: run.runId, token }], ['hello'])).toEqual([
+    { state: 'held', taken: 0, cancel: true },
+  ]);
+  await worker.end('demo', {
+    runId: run.runId,
+    token,
+    outcome: {
+      state: 'cancelled',
+      items: 0,
+      streamed: false,
+      runTimeMs: '1',
+      error: { code: 'cancelled', message: 'x' },
+    },
+  });
+  expect((await gateway.look('demo', run.runId))?.state).toBe('cancelled');
+});
+
+test('a reader that pauses costs its cursor and goes on from the log without a gap', async () => {
+  const run = call();
+  const { accepted, reader } = gateway.accept(run, 'items');
+  await accepted;
+  const { runs } = await worker.take('demo', [{ app: 'hello', slots: 5 }]);
+  const token = (runs[0] as { token: string }).token;
+  const seen: string[] = [];
+  const first = new Promise<void>((resolve) => {
+    const subscription = (reader as RunReader).events().subscribe((event) => {
+      seen.push(...items([event]));
+      subscription.unsubscribe();
+      resolve();
+    });
+  });
+  const append = (n: number) =>
+    worker.append('demo', {
+      runId: run.runId,
+      token,
+      batch: { first: n, count: 1, kind: 's', blob: Buffer.from(`${n}`) },
+    });
+  await append(1);
+  await first;
+  await append(2);
+  await append(3);
+  const rest = collect(reader as RunReader);
+  await append(4);
+  await worker.end('demo', {
+    runId: run.runId,
+    token,
+    outcome: { state: 'succeeded', items: 4, streamed: true, runTimeMs: '1' },
+  });
+  expect([...seen, ...items(await rest)]).toEqual(['1', '2', '3', '4']);
+});
+
+test('a gateway that asks for a run nobody knows is told so', async () => {
+  await expect(collect(gateway.read('demo', newRunId(), 'items', 0))).rejects.toMatchObject({ code: 'unavailable' });
+});
+
+test('an announced app is known to gateways, and a change reaches them', async () => {
+  const app = {
+    app: 'hello',
+    state: 'ready',
+    version: '1',
+    functions: [],
+    queueLimit: 1,
+    queueTimeoutMs: 1,
+    preformatted: true,
+  } as const;
+  expect((await gateway.apps('acme')).size).toBe(0);
+  await worker.announce('acme', app);
+  expect((await gateway.apps('acme')).get('hello')).toEqual(app);
+  await worker.announce('acme', { ...app, state: 'broken' });
+  while ((await gateway.apps('acme')).get('hello')?.state !== 'broken')
+    await new Promise((resolve) => setImmediate(resolve));
+  await worker.withdraw('acme', 'hello');
+  while ((await gateway.apps('acme')).size > 0) await new Promise((resolve) => setImmediate(resolve));
+});
