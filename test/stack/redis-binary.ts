@@ -38,7 +38,7 @@ export const redisEnvironment = (binary: RedisBinary): NodeJS.ProcessEnv => ({
 
 /** `path` with its version, or undefined where it does not run or is too old. */
 async function inspect(path: string, libraries?: string): Promise<RedisBinary | undefined> {
-  const candidate = { path, version: '', ...(libraries !== undefined && { libraries }) };
+  const candidate = { path, version: '', ...(libraries && { libraries }) };
   try {
     await access(path, constants.X_OK);
     const { stdout } = await run(path, ['--version'], { env: redisEnvironment(candidate), timeout: 5000 });
@@ -76,15 +76,11 @@ async function onPath(path: string): Promise<RedisBinary | undefined> {
 
 /** The server in a folder that packages were unpacked to; its libraries lie beside it. */
 async function unpacked(folder: string): Promise<RedisBinary | undefined> {
-  try {
-    const parts = await readdir(join(folder, 'usr', 'lib'));
-    const libraries = parts.filter((part) => part.includes('-linux-')).map((part) => join(folder, 'usr', 'lib', part));
-    for (const name of NAMES) {
-      const found = await inspect(join(folder, 'usr', 'bin', name), libraries.join(':'));
-      if (found) return found;
-    }
-  } catch {
-    return undefined;
+  const parts = await readdir(join(folder, 'usr', 'lib')).catch(() => []);
+  const libraries = parts.filter((part) => part.includes('-linux-')).map((part) => join(folder, 'usr', 'lib', part));
+  for (const name of NAMES) {
+    const found = await inspect(join(folder, 'usr', 'bin', name), libraries.join(':'));
+    if (found) return found;
   }
   return undefined;
 }

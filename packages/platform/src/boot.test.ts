@@ -1,0 +1,98 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+
+const SERVICE = `
+import { Module } from '@nestjs/common';
+import { bootService, commonSettings, nestContext, port, settingsOf } from ${JSON.stringify(join(import.meta.dirname, 'index.ts'))};
+import { z } from 'zod';
+class Settings extends settingsOf(z.object({ ...commonSettings, PORT: port().describe('where it listens') })) {}
+class Root {}
+Module({})(Root);
+await bootService({
+  name: 'example', about: 'shows how a service starts', settings: Settings,
+  async start(boot) {
+    if (boot.settings.PORT === 1) throw new Error('port 1 is not for us');
+    await nestContext(Root, boot);
+    const timer = setInterval(() => {}, 1000);
+    boot.shutdown.add('drain', 'timer', () => { clearInterval(timer); console.log('drained'); });
+    return { port: boot.settings.PORT };
+  },
+});`;
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'boot-'));
+  await writeFile(
+    join(folder, 'service.mjs'),
+    SERVICE.replace(/from '(@nestjs\/common|zod)'/g, (_, name: string) => `from '${import.meta.resolve(name)}'`),
+  );
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+function service(env: Record<string, string>, args: string[] = []) {
+  const child = spawn(process.execPath, ['--conditions=source', join(folder, 'service.mjs'), ...args], {
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+  const streams = [child.stdout, child.stderr].filter((stream) => stream !== null);
+  // Not 'close': with an IPC channel that the parent closed, it never comes.
+  const ended = Promise.all([once(child, 'exit'), ...streams.map((stream) => text(stream))]).then(
+    ([[code], ...output]) => ({ code: code as number | null, output: output.join('') }),
+  );
+  return { child: child as ChildProcess, ended };
+}
+
+const good = { REDIS_URL: 'redis://127.0.0.1:1', PORT: '8080' };
+
+test('--help prints the settings and starts nothing', async () => {
+  const { code, output } = await service({}, ['--help']).ended;
+  expect(code).toBe(0);
+  expect(output).toContain('example: shows how a service starts');
+  expect(output).toContain('PORT');
+});
+
+test('wrong settings are listed together and end the start', async () => {
+  const { code, output } = await service({ PORT: 'x' }).ended;
+  expect(code).toBe(1);
+  expect(output).toContain('PORT is wrong');
+  expect(output).toContain('REDIS_URL is missing');
+});
+
+test('its parent is told when it is ready, and SIGTERM ends it after its phases', async () => {
+  const { child, ended } = service(good);
+  expect(await once(child, 'message')).toEqual([{ ready: true, port: 8080 }, undefined]);
+  child.kill('SIGTERM');
+  const { code, output } = await ended;
+  expect(code).toBe(0);
+  expect(output).toContain('drained');
+});
+
+test('an impatient second Ctrl-C changes nothing: it still ends once, after its phases', async () => {
+  const { child, ended } = service(good);
+  await once(child, 'message');
+  child.kill('SIGINT');
+  child.kill('SIGINT');
+  const { code, output } = await ended;
+  expect(code).toBe(0);
+  expect(output.match(/drained/g)).toHaveLength(1);
+});
+
+test('it stops by itself when the process that started it has gone', async () => {
+  const { child, ended } = service(good);
+  await once(child, 'message');
+  child.disconnect();
+  const { code, output } = await ended;
+  expect(code).toBe(0);
+  expect(output).toContain('drained');
+});
+
+test('a start that fails says why and ends with 1', async () => {
+  const { code, output } = await service({ ...good, PORT: '1' }).ended;
+  expect(code).toBe(1);
+  expect(output).toContain('port 1 is not for us');
+});

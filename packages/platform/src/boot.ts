@@ -1,0 +1,86 @@
+// How every service begins: settings or a list of what is wrong with them, a logger, an orderly end, and word to whoever started it.
+import type { DynamicModule, INestApplicationContext, Type } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import type { z } from 'zod';
+import { createLogger, type Logger, NestLogger } from './logging.ts';
+import type { commonSettings } from './setting-kinds.ts';
+import { helpText, readSettings, type SettingsClass, SettingsError, type SettingsSchema } from './settings.ts';
+import { Shutdown } from './shutdown.ts';
+
+type Common = z.output<z.ZodObject<typeof commonSettings>>;
+
+/** What a service starts with. */
+export interface Boot<Settings> {
+  readonly settings: Settings;
+  readonly logger: Logger;
+  readonly shutdown: Shutdown;
+}
+
+export interface Service<Schema extends SettingsSchema> {
+  readonly name: string;
+  /** One line for `--help`. */
+  readonly about: string;
+  readonly settings: SettingsClass<Schema>;
+  /**
+   * Starts everything, adds to `shutdown` what must be stopped, and resolves when the service is ready.
+   * What it returns is told to a supervising parent along with `ready: true`.
+   */
+  start(boot: Boot<z.output<Schema>>): Promise<Readonly<Record<string, unknown>> | undefined>;
+}
+
+/**
+ * Runs a service: the whole of its `main.ts`.
+ *
+ * Started with an IPC channel (`npm start` does), it tells its parent `{ ready: true, … }` and stops when that parent goes, so that no
+ * orphan is left by a `kill -9` of the supervisor.
+ */
+export async function bootService<Schema extends SettingsSchema>(service: Service<Schema>): Promise<void> {
+  if (process.argv.includes('--help')) {
+    process.stdout.write(helpText(service.name, service.about, service.settings.schema));
+    return;
+  }
+  let settings: z.output<Schema>;
+  try {
+    settings = new service.settings(readSettings(service.settings.schema));
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error;
+    process.stderr.write(`${service.name}: ${error.message}\n`);
+    process.exitCode = 1;
+    if (process.connected) process.disconnect();
+    return;
+  }
+  const { NODE_ENV, LOG_LEVEL } = settings as Common;
+  const logger = createLogger({ name: service.name, level: LOG_LEVEL, pretty: NODE_ENV === 'development' });
+  const shutdown = new Shutdown({ logger });
+  shutdown.listen();
+  process.once('disconnect', () => void shutdown.stopAndExit('the process that started this one has gone'));
+  const broken = (err: unknown): void => {
+    logger.fatal({ err }, 'an error that nothing handled');
+    void shutdown.stopAndExit('an error that nothing handled', 1);
+  };
+  process.on('uncaughtException', broken).on('unhandledRejection', broken);
+  try {
+    const told = await service.start({ settings, logger, shutdown });
+    if (shutdown.stopping) return;
+    logger.info({ ...told }, 'ready');
+    // The callback form: a parent that has just gone is told of by 'disconnect', not by an exception here.
+    process.send?.({ ready: true, ...told }, undefined, undefined, () => {});
+  } catch (err) {
+    if (!shutdown.stopping) logger.fatal({ err }, 'could not start');
+    await shutdown.stopAndExit('could not start', 1);
+  }
+}
+
+/** A Nest application context (no HTTP) for a service's one module, closed with the `flush` phase. */
+export async function nestContext(
+  module: Type | DynamicModule,
+  boot: Pick<Boot<unknown>, 'logger' | 'shutdown'>,
+): Promise<INestApplicationContext> {
+  const context = await NestFactory.createApplicationContext(module, {
+    logger: new NestLogger(boot.logger),
+    // An error in a provider is thrown to us; Nest's own way is to end the process.
+    abortOnError: false,
+  });
+  boot.shutdown.add('flush', 'nest', () => context.close());
+  return context;
+}

@@ -1,0 +1,63 @@
+import { once } from 'node:events';
+import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createLogger } from './logging.ts';
+import { closeRedis, connectRedis, redisReady } from './redis.ts';
+
+let server: TestRedis;
+const written: string[] = [];
+const logger = createLogger({ name: 'test', destination: { write: (line) => void written.push(line) } });
+
+beforeAll(async () => {
+  server = await testRedis();
+});
+afterAll(() => server.stop());
+
+test('a client connects by socket and by port, and shows its name', async () => {
+  for (const url of [server.url, `redis://127.0.0.1:${server.port}/1`]) {
+    const client = connectRedis(url, 'gateway.commands', logger);
+    await redisReady(client);
+    expect(await client.client('GETNAME')).toBe('gateway.commands');
+    await closeRedis(client);
+    await closeRedis(client);
+  }
+});
+
+test('a command that Redis does not answer in time rejects', async () => {
+  const client = connectRedis(server.url, 'hasty', logger, { commandMs: 30 });
+  await redisReady(client);
+  server.pause();
+  await expect(client.get('key')).rejects.toThrow('Command timed out');
+  server.resume();
+  await closeRedis(client);
+});
+
+test('while Redis is away commands are refused at once, or wait where that was asked for; both go on when it is back', async () => {
+  const refusing = connectRedis(server.url, 'refusing', logger, { commandMs: 2000 });
+  const waiting = connectRedis(server.url, 'waiting', logger, { whileAway: 'wait' });
+  await Promise.all([redisReady(refusing), redisReady(waiting)]);
+  const noticed = [once(refusing, 'reconnecting'), once(waiting, 'reconnecting')];
+  await server.kill();
+  await Promise.all(noticed);
+  await expect(refusing.get('key')).rejects.toThrow(/writ/);
+  const answer = waiting.set('key', 'kept');
+  await server.restart();
+  expect(await answer).toBe('OK');
+  await redisReady(refusing);
+  expect(await refusing.get('key')).toBe('kept');
+  const said = written
+    .filter((line) => line.includes('"refusing"'))
+    .map((line) => (JSON.parse(line) as { msg: string }).msg);
+  expect(said).toEqual(['Redis is away; trying again until it is back', 'Redis is back']);
+  await Promise.all([closeRedis(refusing), closeRedis(waiting)]);
+});
+
+test('closing does not wait for a Redis that hangs', async () => {
+  const client = connectRedis(server.url, 'closing', logger);
+  await redisReady(client);
+  server.pause();
+  await closeRedis(client, 20);
+  expect(client.status).toBe('end');
+  await expect(redisReady(client)).rejects.toThrow('closed');
+  server.resume();
+});

@@ -1,0 +1,97 @@
+// Contract 6: the kinds of value a setting can have, as zod pieces that read the text of an environment variable.
+import { z } from 'zod';
+
+/** A piece whose text `parse` understands; `expected` completes the sentence "expected …". */
+function kind<T>(expected: string, parse: (text: string) => T | undefined) {
+  return z.string({ error: `expected ${expected}` }).transform((text, context): T => {
+    const value = parse(text);
+    if (value !== undefined) return value;
+    context.issues.push({ code: 'custom', message: `expected ${expected}`, input: text });
+    return z.NEVER;
+  });
+}
+
+function whole(text: string, least: number, most: number): number | undefined {
+  if (!/^\d+$/.test(text)) return undefined;
+  const value = Number(text);
+  return value >= least && value <= most ? value : undefined;
+}
+
+/** A whole number from `least` to `most`. */
+export const wholeNumber = (least = 0, most = Number.MAX_SAFE_INTEGER) =>
+  kind(
+    most === Number.MAX_SAFE_INTEGER
+      ? `a whole number of at least ${least}`
+      : `a whole number from ${least} to ${most}`,
+    (text) => whole(text, least, most),
+  );
+
+/** A TCP port; 0 lets the system choose. */
+export const port = () => kind('a port number from 0 to 65535', (text) => whole(text, 0, 65_535));
+
+// Node's timers take at most 2^31-1 ms; a longer setting would fire at once.
+const LONGEST_MS = 2_147_483_647;
+
+/** A duration that the setting's name counts in milliseconds (`…_MS`). */
+export const milliseconds = () =>
+  kind(`a whole number of milliseconds, at most ${LONGEST_MS}`, (text) => whole(text, 0, LONGEST_MS));
+
+/** A duration that the setting's name counts in seconds (`…_S`); fractions are allowed, so that tests can shorten it. */
+export const seconds = () =>
+  kind('a number of seconds, such as 30', (text) => {
+    const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+    return value * 1000 <= Number.MAX_SAFE_INTEGER ? value : undefined;
+  });
+
+const UNITS: Readonly<Record<string, number>> = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
+
+/** A size in bytes: `8388608` or `8MiB`. */
+export const bytes = () =>
+  kind('a number of bytes, such as 8388608 or 8MiB', (text) => {
+    const match = /^(\d+) ?(KiB|MiB|GiB)?$/.exec(text);
+    const size = match ? Number(match[1]) * (UNITS[match[2] ?? ''] ?? 1) : Number.NaN;
+    return Number.isSafeInteger(size) ? size : undefined;
+  });
+
+/** `true` or `false`. */
+export const flag = () =>
+  kind('true or false', (text) => (text === 'true' ? true : text === 'false' ? false : undefined));
+
+/** Words separated by commas. */
+export const list = () =>
+  kind('a list separated by commas', (text): readonly string[] | undefined =>
+    text
+      .split(',')
+      .map((word) => word.trim())
+      .filter(Boolean),
+  );
+
+/** Any text. */
+export const text = (expected = 'a text') => z.string({ error: `expected ${expected}` });
+
+/** A text that no message and no log may show. */
+export const secret = (expected = 'a secret', shortest = 1) =>
+  kind(expected, (value) => (value.length >= shortest ? value : undefined)).meta({ secret: true });
+
+const REDIS_URL = /^(redis(s)?:\/\/[^/]+|redis\+unix:\/\/\/.+)/;
+
+/** Where Redis is; a secret, since it may hold a password. */
+export const redisUrl = () =>
+  kind('redis://host:port, rediss://host:port (TLS) or redis+unix:///path of a socket', (value) =>
+    REDIS_URL.test(value) && URL.canParse(value) ? value : undefined,
+  ).meta({ secret: true });
+
+/** What every service has. */
+export const commonSettings = {
+  NODE_ENV: z
+    .enum(['development', 'production', 'test'], { error: 'expected development, production or test' })
+    .default('production')
+    .describe('development prints logs for people'),
+  LOG_LEVEL: z
+    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace'], {
+      error: 'expected fatal, error, warn, info, debug or trace',
+    })
+    .default('info')
+    .describe('the least severe log lines that are written'),
+  REDIS_URL: redisUrl().describe('the only stateful dependency: redis://, rediss:// or redis+unix:///path'),
+};

@@ -1,0 +1,73 @@
+import { expect, test } from '@jest/globals';
+import { createLogger } from './logging.ts';
+import { Shutdown } from './shutdown.ts';
+
+const logger = createLogger({ name: 'test', level: 'silent' });
+
+function recording(deadlines = {}) {
+  const exits: number[] = [];
+  const done: string[] = [];
+  const shutdown = new Shutdown({ logger, deadlines, exit: (code) => void exits.push(code) });
+  const step = (name: string) => () => void done.push(name);
+  return { shutdown, exits, done, step };
+}
+
+test('phases run in their order, whatever the order they were added in, Redis last', async () => {
+  const { shutdown, done, step } = recording();
+  for (const phase of ['redis', 'flush', 'drain', 'unready', 'queues', 'intake'] as const)
+    shutdown.add(phase, phase, step(phase));
+  expect(await shutdown.stop('test')).toBe(true);
+  expect(done).toEqual(['unready', 'intake', 'drain', 'queues', 'flush', 'redis']);
+});
+
+test('a phase begins when the one before has ended', async () => {
+  const { shutdown, done, step } = recording();
+  const drained = Promise.withResolvers<void>();
+  shutdown.add('drain', 'slow', async () => {
+    await drained.promise;
+    done.push('drained');
+  });
+  shutdown.add('redis', 'redis', step('redis'));
+  const stopped = shutdown.stop('test');
+  await Promise.resolve();
+  expect(done).toEqual([]);
+  drained.resolve();
+  await stopped;
+  expect(done).toEqual(['drained', 'redis']);
+});
+
+test('a step that throws, at once or later, does not keep the others from stopping', async () => {
+  const { shutdown, exits, done, step } = recording();
+  shutdown.add('intake', 'throws', () => {
+    throw new Error('no');
+  });
+  shutdown.add('intake', 'beside it', step('beside it'));
+  shutdown.add('drain', 'rejects', () => Promise.reject(new Error('no')));
+  shutdown.add('redis', 'redis', step('redis'));
+  await shutdown.stopAndExit('test');
+  expect(done).toEqual(['beside it', 'redis']);
+  expect(exits).toEqual([1]);
+});
+
+test('a step that never ends is told at its deadline and left behind', async () => {
+  const { shutdown, exits, done, step } = recording({ drain: 5 });
+  let told: AbortSignal | undefined;
+  shutdown.add('drain', 'hangs', (signal) => {
+    told = signal;
+    return new Promise(() => {});
+  });
+  shutdown.add('redis', 'redis', step('redis'));
+  await shutdown.stopAndExit('test');
+  expect(told?.aborted).toBe(true);
+  expect(done).toEqual(['redis']);
+  expect(exits).toEqual([1]);
+});
+
+test('stopping twice is one stop, and stopping with nothing to stop is fine', async () => {
+  const { shutdown, done, step } = recording();
+  expect(await recording().shutdown.stop('nothing')).toBe(true);
+  shutdown.add('drain', 'once', step('once'));
+  await Promise.all([shutdown.stop('first'), shutdown.stop('second')]);
+  await shutdown.stop('third');
+  expect(done).toEqual(['once']);
+});
