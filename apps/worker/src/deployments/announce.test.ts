@@ -1,0 +1,90 @@
+import type { AppDescription, AppState } from '@inference-proxy/contracts';
+import { afterEach, expect, jest, test } from '@jest/globals';
+import { Announcer } from './announce.ts';
+
+const described = (state: AppState): AppDescription => ({
+  app: 'chat',
+  state,
+  version: '1',
+  functions: [],
+  queueLimit: 1,
+  queueTimeoutMs: 1,
+  preformatted: true,
+});
+
+function announcer() {
+  const told: string[] = [];
+  const store = { away: false, before: async (): Promise<void> => undefined };
+  const tell = async (what: string): Promise<void> => {
+    await store.before();
+    if (store.away) throw new Error('away');
+    told.push(what);
+  };
+  const logger = { warn: () => undefined, error: () => undefined };
+  return {
+    told,
+    store,
+    announcer: new Announcer(
+      {
+        announce: (_project, { app, state }) => tell(`${app} ${state}`),
+        withdraw: (_project, app) => tell(`${app} gone`),
+      },
+      logger,
+    ),
+  };
+}
+
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+test('each change is announced, and the newest state wins', async () => {
+  const { told, announcer: it, store } = announcer();
+  let state: AppState = 'starting';
+  let go = (): void => undefined;
+  store.before = () =>
+    new Promise((resolve) => {
+      go = resolve;
+    });
+  const describe = (): AppDescription => described(state);
+  it.changed('demo', 'chat', describe);
+  state = 'broken';
+  it.changed('demo', 'chat', describe);
+  state = 'ready';
+  it.changed('demo', 'chat', describe);
+  store.before = async () => undefined;
+  go();
+  await it.told();
+  expect(told).toEqual(['chat starting', 'chat ready']);
+});
+
+test('an app that is gone is withdrawn, and not told again', async () => {
+  const { told, announcer: it } = announcer();
+  it.changed('demo', 'chat', () => undefined);
+  await it.told();
+  it.again();
+  await it.told();
+  expect(told).toEqual(['chat gone']);
+});
+
+test('all is told again when the store came back', async () => {
+  const { told, announcer: it } = announcer();
+  it.changed('demo', 'chat', () => described('ready'));
+  await it.told();
+  it.again();
+  await it.told();
+  expect(told).toEqual(['chat ready', 'chat ready']);
+});
+
+test('what could not be told is told later', async () => {
+  jest.useFakeTimers();
+  const { told, announcer: it, store } = announcer();
+  store.away = true;
+  it.changed('demo', 'chat', () => described('ready'));
+  await it.told();
+  store.away = false;
+  await jest.advanceTimersByTimeAsync(1_000);
+  expect(told).toEqual(['chat ready']);
+  await it.stop();
+  expect(jest.getTimerCount()).toBe(0);
+});

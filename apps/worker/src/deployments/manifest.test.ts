@@ -1,0 +1,122 @@
+import { expect, test } from '@jest/globals';
+import { ManifestError, parseManifest } from './manifest.ts';
+
+const LIMIT = 64 * 1024 * 1024;
+const manifestOf = (text: string) => parseManifest(text, LIMIT).manifest;
+
+test('an app without a manifest runs main.py with the defaults', () => {
+  expect(manifestOf('')).toEqual({
+    entrypoint: 'main.py',
+    interpreter: undefined,
+    replicas: 1,
+    replicaConcurrency: 100,
+    startupTimeoutMs: 600_000,
+    timeoutMs: 900_000,
+    cancelGraceMs: 5_000,
+    maxOutputBytes: LIMIT,
+    queueLimit: 1_000,
+    queueTimeoutMs: 600_000,
+    retryOnCrash: false,
+    preformatted: true,
+    debug: false,
+    env: {},
+  });
+});
+
+test.each([
+  ['sections without a prefix', '[scaling]\nreplica_concurrency = 3\n[hardware]\ngpu_count = 1'],
+  [
+    'sections with the hosted product’s prefix',
+    '[cerebrium.scaling]\nreplica_concurrency = 3\n[cerebrium.hardware]\ngpu_count = 1',
+  ],
+  ['both at once', '[cerebrium.scaling]\nreplica_concurrency = 3\n[hardware]\ngpu_count = 1'],
+])('%s are read alike', (_form, text) => {
+  expect(manifestOf(text).replicaConcurrency).toBe(3);
+});
+
+test.each([
+  ['one run at a time where the app has a GPU', '[hardware]\ngpu_count = 1', { replicaConcurrency: 1 }],
+  [
+    'a stated concurrency wins over the GPU',
+    '[hardware]\ngpu_count = 1\n[scaling]\nreplica_concurrency = 4',
+    { replicaConcurrency: 4 },
+  ],
+  ['response_grace_period is the time limit', '[scaling]\nresponse_grace_period = 1.5', { timeoutMs: 1_500 }],
+  [
+    'timeout wins over response_grace_period',
+    '[scaling]\ntimeout = 2\nresponse_grace_period = 9',
+    { timeoutMs: 2_000 },
+  ],
+  ['replicas start at min_replicas', '[scaling]\nmin_replicas = 3\nmax_replicas = 5', { replicas: 3 }],
+  ['an app that scales to zero elsewhere keeps one replica', '[scaling]\nmin_replicas = 0', { replicas: 1 }],
+  ['never more replicas than max_replicas', '[scaling]\nmin_replicas = 3\nmax_replicas = 2', { replicas: 2 }],
+  ['startup_timeout', '[scaling]\nstartup_timeout = 7', { startupTimeoutMs: 7_000 }],
+  [
+    'the hosted product’s name for it',
+    '[cerebrium.deployment]\ndeployment_initialization_timeout = 60',
+    { startupTimeoutMs: 60_000 },
+  ],
+  ['output may be limited further', '[scaling]\nmax_output_bytes = 10', { maxOutputBytes: 10 }],
+  ['output may not be limited less', `[scaling]\nmax_output_bytes = ${LIMIT * 2}`, { maxOutputBytes: LIMIT }],
+  ['the queue', '[scaling]\nqueue_limit = 2\nqueue_timeout = 3', { queueLimit: 2, queueTimeoutMs: 3_000 }],
+  [
+    'switches',
+    '[scaling]\nretry_on_crash = true\n[streaming]\npreformatted = false\n[deployment]\ndebug = true',
+    { retryOnCrash: true, preformatted: false, debug: true },
+  ],
+  ['plain environment values', '[env]\nA = "x"\nB = 2\nC = true', { env: { A: 'x', B: '2', C: 'true' } }],
+  [
+    'an interpreter',
+    '[runtime.python]\nentrypoint = "app/run.py"\npython = "bin/py"',
+    { entrypoint: 'app/run.py', interpreter: 'bin/py' },
+  ],
+  ['a virtual environment', '[runtime.python]\nvenv = "env"', { interpreter: 'env/bin/python' }],
+])('%s', (_what, text, expected) => {
+  expect(manifestOf(text)).toMatchObject(expected);
+});
+
+test('an app written for the hosted product is read, and what has no effect is named', () => {
+  const text = `[cerebrium.deployment]
+name = "stream"
+python_version = "3.12"
+include = ["./*"]
+exclude = [".*"]
+shell_commands = []
+[cerebrium.hardware]
+cpu = 2
+memory = 8.0
+compute = "CPU"
+[cerebrium.scaling]
+min_replicas = 0
+max_replicas = 2
+cooldown = 30
+[cerebrium.dependencies.pip]
+torch = "latest"`;
+  const { manifest, unused, unknown } = parseManifest(text, LIMIT);
+  expect(manifest).toMatchObject({ replicas: 1, replicaConcurrency: 100 });
+  expect(unused).toEqual(expect.arrayContaining(['deployment.name', 'hardware.cpu', 'scaling.cooldown']));
+  expect(unknown).toEqual([]);
+});
+
+test('keys that nobody knows are named', () => {
+  const { unknown } = parseManifest('top = 1\n[scaling]\nreplica_concurency = 2\n[sclaing]\nx = 1', LIMIT);
+  expect(unknown).toEqual(['top', 'scaling.replica_concurency', 'sclaing.x']);
+});
+
+test.each([
+  ['text that is not TOML', '[scaling', /not TOML/],
+  ['a mistyped value', '[scaling]\ntimeout = "5"', /\[scaling\] timeout/],
+  ['a time that no timer holds', '[scaling]\ntimeout = 9_000_000', /\[scaling\] timeout/],
+  [
+    'a module outside the folder',
+    '[runtime.python]\nentrypoint = "../other/main.py"',
+    /entrypoint: expected a path inside/,
+  ],
+  ['a section that is no table', 'scaling = 3', /\[scaling\]/],
+  ['two interpreters', '[runtime.python]\npython = "a"\nvenv = "b"', /python and venv/],
+  ['a runtime that is not there', '[runtime.custom]\nport = 8000', /\[runtime\.custom\] is not a runtime/],
+  ['an environment name that is none', '[env]\n"A B" = "x"', /\[env\]/],
+])('%s is refused in words', (_what, text, message) => {
+  expect(() => manifestOf(text)).toThrow(ManifestError);
+  expect(() => manifestOf(text)).toThrow(message);
+});

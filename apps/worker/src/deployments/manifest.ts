@@ -1,0 +1,220 @@
+// An app's manifest: `app.toml`, or the hosted product's `cerebrium.toml` (sections with or without the `cerebrium.` prefix), or none at all.
+import { readFile } from 'node:fs/promises';
+import { isAbsolute, join } from 'node:path';
+import { parse } from 'smol-toml';
+import { z } from 'zod';
+
+/** Files that may hold a manifest, the first one found is read. */
+export const MANIFEST_FILES = ['app.toml', 'cerebrium.toml'] as const;
+
+/** What an app without a manifest runs. */
+export const DEFAULT_ENTRYPOINT = 'main.py';
+
+/** How an app is run. Times in milliseconds. */
+export interface Manifest {
+  /** The module's file, relative to the app's folder. */
+  readonly entrypoint: string;
+  /** Interpreter, relative to the app's folder or absolute; absent: the app's `.venv`, else the worker's own `python3`. */
+  readonly interpreter: string | undefined;
+  readonly replicas: number;
+  /** Runs that one replica takes at a time. */
+  readonly replicaConcurrency: number;
+  readonly startupTimeoutMs: number;
+  /** Limit of one run's time in the function. */
+  readonly timeoutMs: number;
+  /** How long a cancelled run may take to stop by itself. */
+  readonly cancelGraceMs: number;
+  readonly maxOutputBytes: number;
+  readonly queueLimit: number;
+  readonly queueTimeoutMs: number;
+  readonly retryOnCrash: boolean;
+  readonly preformatted: boolean;
+  readonly debug: boolean;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** A manifest, and what of its text has no effect. */
+export interface ReadManifest {
+  readonly manifest: Manifest;
+  /** Keys of the hosted product that mean nothing here, as `section.key`. */
+  readonly unused: readonly string[];
+  /** Keys that nobody knows: a slip of the pen. */
+  readonly unknown: readonly string[];
+}
+
+/** The manifest cannot be used; the message says which key and why, in words for the app's author. */
+export class ManifestError extends Error {
+  override readonly name = 'ManifestError';
+}
+
+// A timer of Node's holds 2^31 - 1 ms.
+const seconds = z.number().nonnegative().max(2_000_000);
+const positiveSeconds = z.number().positive().max(2_000_000);
+const count = z.number().int().nonnegative().max(1_000_000);
+const positiveCount = z.number().int().positive().max(1_000_000);
+const insideFolder = z
+  .string()
+  .min(1)
+  .refine((path) => !isAbsolute(path) && !path.split('/').includes('..'), 'expected a path inside the app folder');
+
+const sections = {
+  deployment: z.looseObject({
+    debug: z.boolean().default(false),
+    deployment_initialization_timeout: positiveSeconds.optional(),
+  }),
+  'runtime.python': z.looseObject({
+    entrypoint: insideFolder.default(DEFAULT_ENTRYPOINT),
+    python: z.string().min(1).optional(),
+    venv: z.string().min(1).optional(),
+  }),
+  hardware: z.looseObject({ gpu_count: count.default(0) }),
+  scaling: z.looseObject({
+    min_replicas: count.max(1_000).default(1),
+    max_replicas: positiveCount.max(1_000).optional(),
+    replica_concurrency: positiveCount.max(10_000).optional(),
+    response_grace_period: positiveSeconds.default(900),
+    timeout: positiveSeconds.optional(),
+    startup_timeout: positiveSeconds.optional(),
+    queue_limit: positiveCount.default(1_000),
+    queue_timeout: positiveSeconds.default(600),
+    cancel_grace: seconds.default(5),
+    max_output_bytes: z.number().int().positive().optional(),
+    retry_on_crash: z.boolean().default(false),
+  }),
+  streaming: z.looseObject({ preformatted: z.boolean().default(true) }),
+  env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), z.union([z.string(), z.number(), z.boolean()])),
+} as const;
+
+type Section = keyof typeof sections;
+
+/** Keys of the hosted product that are accepted so that its apps run unchanged, and do nothing here. `*`: a whole section. */
+const NOT_USED = new Set([
+  'deployment.name',
+  'deployment.python_version',
+  'deployment.disable_auth',
+  'deployment.include',
+  'deployment.exclude',
+  'deployment.shell_commands',
+  'deployment.pre_build_commands',
+  'deployment.docker_base_image_url',
+  'deployment.use_uv',
+  'runtime.python.python_version',
+  'hardware.cpu',
+  'hardware.memory',
+  'hardware.compute',
+  'hardware.provider',
+  'hardware.region',
+  'scaling.cooldown',
+  'scaling.scaling_metric',
+  'scaling.scaling_target',
+  'scaling.scaling_buffer',
+  'scaling.evaluation_interval_seconds',
+  'scaling.load_balancing_algorithm',
+  'scaling.roll_out_duration_seconds',
+  'dependencies.*',
+]);
+
+const asTable = (value: unknown): Record<string, unknown> | undefined =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
+    ? (value as Record<string, unknown>)
+    : undefined;
+
+/** The text's tables by section name, without the hosted product's prefix; `runtime.python` and its like are sections of their own. */
+function sectionsOf(text: string): Map<string, unknown> {
+  let root: Record<string, unknown>;
+  try {
+    root = parse(text);
+  } catch (error) {
+    throw new ManifestError(`not TOML: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const { cerebrium, ...plain } = root;
+  const found = new Map<string, unknown>();
+  for (const [name, value] of Object.entries({ ...plain, ...asTable(cerebrium) })) {
+    const runtimes = name === 'runtime' ? asTable(value) : undefined;
+    if (!runtimes) found.set(name, value);
+    else for (const [kind, table] of Object.entries(runtimes)) found.set(`runtime.${kind}`, table);
+  }
+  return found;
+}
+
+function parseSection<S extends Section>(found: Map<string, unknown>, name: S): z.output<(typeof sections)[S]> {
+  const checked = sections[name].safeParse(found.get(name) ?? {});
+  if (checked.success) return checked.data as z.output<(typeof sections)[S]>;
+  const reasons = checked.error.issues.map((issue) => `[${name}] ${issue.path.join('.')}: ${issue.message}`);
+  throw new ManifestError(reasons.join('; '));
+}
+
+/** Keys that no section's schema names, sorted into those of the hosted product and unknown ones. */
+function leftOver(found: Map<string, unknown>): { unused: string[]; unknown: string[] } {
+  const unused: string[] = [];
+  const unknown: string[] = [];
+  for (const [name, value] of found) {
+    if (name === 'env') continue;
+    const known = name in sections ? Object.keys(sections[name as Exclude<Section, 'env'>].shape) : [];
+    const table = asTable(value);
+    if (!table) unknown.push(name);
+    else if (NOT_USED.has(`${name}.*`)) unused.push(name);
+    else
+      for (const key of Object.keys(table).filter((key) => !known.includes(key)))
+        (NOT_USED.has(`${name}.${key}`) ? unused : unknown).push(`${name}.${key}`);
+  }
+  return { unused, unknown };
+}
+
+/**
+ * Reads a manifest's text.
+ *
+ * @param text '' for an app without a manifest: all defaults
+ * @param maxOutputBytes the service's own limit; a manifest may only lower it
+ * @throws ManifestError when a value has the wrong form or the runtime is not one this service runs
+ */
+export function parseManifest(text: string, maxOutputBytes: number): ReadManifest {
+  const found = sectionsOf(text);
+  for (const kind of ['node', 'custom'])
+    if (found.has(`runtime.${kind}`)) throw new ManifestError(`[runtime.${kind}] is not a runtime of this version`);
+  const deployment = parseSection(found, 'deployment');
+  const python = parseSection(found, 'runtime.python');
+  const hardware = parseSection(found, 'hardware');
+  const scaling = parseSection(found, 'scaling');
+  const streaming = parseSection(found, 'streaming');
+  const env = parseSection(found, 'env');
+  if (python.python !== undefined && python.venv !== undefined)
+    throw new ManifestError('[runtime.python] python and venv: expected one of them');
+  const startup = scaling.startup_timeout ?? deployment.deployment_initialization_timeout ?? 600;
+  return {
+    manifest: {
+      entrypoint: python.entrypoint,
+      interpreter: python.venv === undefined ? python.python : join(python.venv, 'bin', 'python'),
+      replicas: Math.min(Math.max(1, scaling.min_replicas), scaling.max_replicas ?? Number.POSITIVE_INFINITY),
+      replicaConcurrency: scaling.replica_concurrency ?? (hardware.gpu_count > 0 ? 1 : 100),
+      startupTimeoutMs: startup * 1_000,
+      timeoutMs: (scaling.timeout ?? scaling.response_grace_period) * 1_000,
+      cancelGraceMs: scaling.cancel_grace * 1_000,
+      maxOutputBytes: Math.min(scaling.max_output_bytes ?? maxOutputBytes, maxOutputBytes),
+      queueLimit: scaling.queue_limit,
+      queueTimeoutMs: scaling.queue_timeout * 1_000,
+      retryOnCrash: scaling.retry_on_crash,
+      preformatted: streaming.preformatted,
+      debug: deployment.debug,
+      env: Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)])),
+    },
+    ...leftOver(found),
+  };
+}
+
+/** Reads the manifest of an app's folder. @throws ManifestError as {@link parseManifest} */
+export async function readManifest(folder: string, maxOutputBytes: number): Promise<ReadManifest> {
+  for (const name of MANIFEST_FILES) {
+    const text = await readFile(join(folder, name), 'utf8').catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return undefined;
+      throw new ManifestError(`${name} cannot be read: ${error.message}`);
+    });
+    if (text === undefined) continue;
+    try {
+      return parseManifest(text, maxOutputBytes);
+    } catch (error) {
+      throw error instanceof ManifestError ? new ManifestError(`${name}: ${error.message}`) : error;
+    }
+  }
+  return parseManifest('', maxOutputBytes);
+}

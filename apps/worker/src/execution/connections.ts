@@ -1,0 +1,28 @@
+// The worker's connections to Redis: one for commands, one that only subscribes, one for the deliveries queue.
+import { closeRedis, connectRedis, type Logger, redisReady } from '@inference-proxy/platform';
+import type { Redis } from 'ioredis';
+
+export class Connections {
+  readonly commands: Redis;
+  readonly subscriber: Redis;
+  readonly deliveries: Redis;
+
+  constructor(url: string, logger: Logger) {
+    this.commands = connectRedis(url, 'worker', logger);
+    this.subscriber = connectRedis(url, 'worker-subscriber', logger);
+    this.deliveries = connectRedis(url, 'worker-deliveries', logger);
+  }
+
+  /** Resolves when all can take commands. */
+  async ready(): Promise<void> {
+    await Promise.all(this.all().map((client) => redisReady(client)));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.all().map((client) => closeRedis(client)));
+  }
+
+  private all(): Redis[] {
+    return [this.commands, this.subscriber, this.deliveries];
+  }
+}

@@ -1,0 +1,200 @@
+// One attempt of a run (design.md "The journeys"): start, run, end, hand over.
+import { type ErrorFields, type Outcome, ServiceError } from '@inference-proxy/contracts';
+import type { StoreLogger, TakenRun, WorkerStore } from '@inference-proxy/store';
+import type { AppVersions } from '../deployments/versions.ts';
+import type { RunEnd, RunningRun } from '../runtimes/runtime.ts';
+import { type Ended, endRun, withGap } from './end-run.ts';
+import type { HeldRun } from './held-runs.ts';
+import { RunLog } from './run-log.ts';
+import { RunWriter, type WriterListener } from './run-writer.ts';
+
+type OpenOutcome = Omit<Outcome, 'endedAt'>;
+
+interface RunLogger extends StoreLogger {
+  info(fields: object, text: string): void;
+}
+
+const notRun = (error: ErrorFields): RunEnd => ({ state: 'failed', items: 0, streamed: false, runTimeMs: 0, error });
+
+/** What the function's end is overruled by, set once: the first reason stands. */
+type Overruled =
+  | { readonly as: 'lost' }
+  | { readonly as: 'gap'; readonly last: number }
+  | { readonly as: 'error'; readonly error: ErrorFields };
+
+/** An attempt between its take and its end. */
+export class Execution implements HeldRun, WriterListener {
+  readonly project: string;
+  readonly runId: string;
+  readonly token: string;
+  private readonly writer: RunWriter;
+  private readonly log: RunLog;
+  private readonly givingUp = new AbortController();
+  private running: RunningRun | undefined;
+  private version: string | undefined;
+  private overruled: Overruled | undefined;
+  private readonly functionEnded = Promise.withResolvers<RunEnd>();
+
+  constructor(
+    private readonly run: TakenRun,
+    private readonly app: AppVersions | undefined,
+    private readonly store: Pick<WorkerStore, 'append' | 'end'>,
+    private readonly logger: RunLogger,
+  ) {
+    ({ project: this.project, runId: this.runId, token: this.token } = run);
+    this.writer = new RunWriter(store, this, this);
+    this.log = new RunLog(logger, { runId: run.runId, project: run.project, app: run.app, fn: run.fn });
+  }
+
+  /** Runs it to its end. Never rejects. */
+  async execute(): Promise<Ended> {
+    try {
+      this.start();
+      const end = await this.functionEnded.promise;
+      await this.writer.finish();
+      this.log.end();
+      const outcome = this.outcomeOf(end);
+      const ended = outcome ? await this.handOver(outcome) : 'lost';
+      this.logEnd(end, outcome, ended);
+      return ended;
+    } catch (error) {
+      this.logger.error({ err: error, ...this.names() }, 'run not ended: its lease will');
+      this.writer.stop();
+      this.running?.cancel('cancelled');
+      return 'given_up';
+    }
+  }
+
+  /** Stops it because this worker stops. */
+  interrupt(): void {
+    this.running?.cancel('unavailable');
+  }
+
+  /** Waits for the store no longer: the process is about to end. */
+  giveUp(): void {
+    this.givingUp.abort();
+    this.writer.stop();
+    this.overruled ??= { as: 'lost' };
+  }
+
+  taken(upTo: number): void {
+    if (this.run.paced) this.running?.credit(upTo);
+  }
+
+  cancelled(): void {
+    this.running?.cancel('cancelled');
+  }
+
+  lost(): void {
+    this.writer.stop();
+    this.overrule({ as: 'lost' });
+  }
+
+  gap(last: number): void {
+    this.overrule({ as: 'gap', last });
+  }
+
+  full(): void {
+    this.running?.pause();
+  }
+
+  drained(): void {
+    this.running?.resume();
+  }
+
+  private start(): void {
+    const { app, run } = this;
+    try {
+      if (!app) throw new ServiceError('unavailable', 'This worker no longer serves the app.');
+      const { running, version } = app.run(
+        { runId: run.runId, fn: run.fn, params: run.params, paced: run.paced },
+        {
+          started: () => {},
+          items: ({ count, kind, blob }) => this.items(count, kind, blob),
+          log: (line) => this.log.line(line),
+          ended: (end) => this.functionEnded.resolve(end),
+        },
+      );
+      this.running = running;
+      this.version = version;
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      this.functionEnded.resolve(notRun({ code: error.code, message: error.message }));
+    }
+  }
+
+  private items(count: number, kind: 's' | 'j' | 'm', blob: Buffer): void {
+    if (this.overruled) return;
+    // A plain stream may go on as long as its time limit allows; anything else is kept whole, so it is limited (contract 5).
+    const limit = this.run.paced ? Number.POSITIVE_INFINITY : (this.app?.manifest?.maxOutputBytes ?? 0);
+    if (this.writer.bytes + blob.length <= limit) this.writer.push(kind, count, blob);
+    else
+      this.overrule({
+        as: 'error',
+        error: { code: 'output_too_large', message: `The output is over ${limit} bytes.` },
+      });
+  }
+
+  private overrule(by: Overruled): void {
+    if (this.overruled) return;
+    this.overruled = by;
+    this.running?.cancel('cancelled');
+  }
+
+  /** What is told of the run; undefined where it is not this worker's to tell. */
+  private outcomeOf(end: RunEnd): OpenOutcome | undefined {
+    const { state, streamed, result, error, statusCode } = end;
+    const outcome: OpenOutcome = {
+      state,
+      items: this.writer.written,
+      streamed,
+      runTimeMs: String(Math.round(end.runTimeMs * 100) / 100),
+      ...(result && { result }),
+      ...(error && { error }),
+      ...(statusCode !== undefined && { statusCode }),
+    };
+    switch (this.overruled?.as) {
+      case 'lost':
+        return undefined;
+      case 'gap':
+        return withGap(outcome, this.overruled.last);
+      case 'error':
+        return {
+          state: 'failed',
+          items: outcome.items,
+          streamed,
+          runTimeMs: outcome.runTimeMs,
+          error: this.overruled.error,
+        };
+      default:
+        return outcome;
+    }
+  }
+
+  /** Gives the outcome to the store, which hands a due webhook over by itself. */
+  private handOver(outcome: OpenOutcome): Promise<Ended> {
+    const neverBegan = this.running === undefined;
+    const mayRetry = outcome.error?.code === 'replica_crashed' && this.app?.manifest?.retryOnCrash === true;
+    return endRun(this.store, this, outcome, neverBegan || mayRetry, this.givingUp.signal);
+  }
+
+  private names(): object {
+    const { project, app, fn, runId, attempt } = this.run;
+    return { runId, project, app, fn, attempt, version: this.version };
+  }
+
+  private logEnd(end: RunEnd, outcome: OpenOutcome | undefined, ended: Ended): void {
+    const { state, items, runTimeMs, error } = outcome ?? { ...end, items: this.writer.written };
+    const fields = {
+      ...this.names(),
+      ended,
+      state,
+      items,
+      bytes: this.writer.bytes,
+      runTimeMs,
+      ...(error && { error }),
+    };
+    if (error?.code === 'internal') this.logger.error(fields, 'run');
+    else this.logger.info(fields, 'run');
+  }
+}

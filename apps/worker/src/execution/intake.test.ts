@@ -1,0 +1,170 @@
+import type { TakenRun } from '@inference-proxy/store';
+import { expect, test } from '@jest/globals';
+import { Intake, type Want } from './intake.ts';
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Queues by app, and free slots that taken runs use up. */
+function intakeOn(slots: Record<string, number>, queued: Record<string, number>) {
+  const takes: (readonly Want[])[] = [];
+  const started: string[] = [];
+  const failures: unknown[] = [];
+  const state = { atMost: 100, fail: 0, before: async (): Promise<void> => undefined };
+  const intake = new Intake(
+    'demo',
+    {
+      take: async (_project, wants) => {
+        takes.push(wants);
+        await state.before();
+        if (state.fail-- > 0) throw new Error('away');
+        const runs: TakenRun[] = [];
+        let more = false;
+        for (const { app, slots: asked } of wants)
+          for (let at = 0; at < asked && (queued[app] ?? 0) > 0; at++) {
+            if (runs.length === state.atMost) {
+              more = true;
+              break;
+            }
+            queued[app] = (queued[app] ?? 0) - 1;
+            runs.push({
+              project: 'demo',
+              app,
+              runId: `${app}${started.length + runs.length}`,
+              fn: 'run',
+              token: 't',
+              attempt: 1,
+              paced: false,
+              promised: false,
+              params: Buffer.from('{}'),
+            });
+          }
+        return { runs, more };
+      },
+    },
+    () => Object.entries(slots).map(([app, free]) => ({ app, slots: free })),
+    (run) => {
+      started.push(run.app);
+      slots[run.app] = (slots[run.app] ?? 0) - 1;
+    },
+    (error) => failures.push(error),
+  );
+  return { intake, takes, started, failures, state, slots, queued };
+}
+
+test('asks for the free slots of every app and starts what it gets', async () => {
+  const { intake, takes, started } = intakeOn({ chat: 2, draw: 1, full: 0 }, { chat: 1, draw: 5 });
+  intake.wake(undefined);
+  await turn();
+  expect(takes[0]).toEqual([
+    { app: 'chat', slots: 2 },
+    { app: 'draw', slots: 1 },
+  ]);
+  expect(started).toEqual(['chat', 'draw']);
+});
+
+test('an app whose queue was empty is not asked for again until it is woken', async () => {
+  const { intake, takes, queued, started } = intakeOn({ chat: 2 }, { chat: 0 });
+  intake.look();
+  await turn();
+  intake.look();
+  await turn();
+  expect(takes).toHaveLength(1);
+  queued.chat = 1;
+  intake.wake('chat');
+  await turn();
+  expect(started).toEqual(['chat']);
+});
+
+test('an app whose slots were all filled is asked for again as soon as one is free', async () => {
+  const { intake, takes, slots, started } = intakeOn({ chat: 1 }, { chat: 2 });
+  intake.look();
+  await turn();
+  expect(takes).toHaveLength(1);
+  slots.chat = 1;
+  intake.look();
+  await turn();
+  expect(started).toEqual(['chat', 'chat']);
+});
+
+test('takes again at once while the store says there is more', async () => {
+  const { intake, state, started } = intakeOn({ chat: 5 }, { chat: 5 });
+  state.atMost = 2;
+  intake.look();
+  await turn();
+  expect(started).toHaveLength(5);
+});
+
+test('a wake that comes while a take is under way is not lost, and there is never more than one take', async () => {
+  const { intake, takes, queued, state, started } = intakeOn({ chat: 1 }, { chat: 0 });
+  let answer = (): void => undefined;
+  state.before = () =>
+    new Promise((resolve) => {
+      answer = resolve;
+    });
+  intake.look();
+  await turn();
+  intake.wake('chat');
+  intake.wake('chat');
+  expect(takes).toHaveLength(1);
+  answer();
+  await turn();
+  queued.chat = 1;
+  answer();
+  await turn();
+  expect(started).toEqual(['chat']);
+});
+
+test('a wake while no slot is free goes on to the next worker, and is remembered until a slot is free', async () => {
+  const { intake, takes, slots, queued, started } = intakeOn({ chat: 1 }, { chat: 0 });
+  intake.look();
+  await turn();
+  slots.chat = 0;
+  queued.chat = 1;
+  intake.wake('chat');
+  await turn();
+  expect(started).toEqual([]);
+  expect(takes.slice(1)).toEqual([[{ app: 'chat', slots: 0 }]]);
+  slots.chat = 1;
+  intake.look();
+  await turn();
+  expect(started).toEqual(['chat']);
+});
+
+test('stopping waits for the take under way and starts what it brought', async () => {
+  const { intake, takes, state, started, queued } = intakeOn({ chat: 1 }, { chat: 1 });
+  let answer = (): void => undefined;
+  state.before = () =>
+    new Promise((resolve) => {
+      answer = resolve;
+    });
+  intake.look();
+  await turn();
+  const stopped = intake.stop();
+  state.before = async () => undefined;
+  answer();
+  await stopped;
+  expect(started).toEqual(['chat']);
+  const before = takes.length;
+  queued.chat = 1;
+  intake.wake('chat');
+  await turn();
+  expect(takes).toHaveLength(before);
+});
+
+test('a stopped intake leaves the waiting sets', async () => {
+  const { intake, takes } = intakeOn({ chat: 2 }, { chat: 0 });
+  intake.look();
+  await turn();
+  await intake.stop();
+  expect(takes.at(-1)).toEqual([{ app: 'chat', slots: 0 }]);
+});
+
+test('a take that failed is told and made again', async () => {
+  const { intake, state, failures, takes } = intakeOn({ chat: 1 }, { chat: 1 });
+  state.fail = 1;
+  intake.look();
+  await turn();
+  expect(failures).toHaveLength(1);
+  expect(takes).toHaveLength(1);
+  await intake.stop();
+});

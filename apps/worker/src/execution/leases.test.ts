@@ -1,0 +1,78 @@
+import { defaultTimings, type RenewAnswer } from '@inference-proxy/store';
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
+import { type HeldRun, HeldRuns } from './held-runs.ts';
+import { Leases } from './leases.ts';
+
+beforeEach(() => {
+  jest.useFakeTimers();
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+function leasesOf(...ids: string[]) {
+  const told: string[] = [];
+  const held = new HeldRuns<HeldRun>();
+  for (const runId of ids)
+    held.add({
+      project: 'demo',
+      runId,
+      token: 't',
+      taken: (upTo) => told.push(`${runId} taken ${upTo}`),
+      cancelled: () => told.push(`${runId} cancelled`),
+      lost: () => told.push(`${runId} lost`),
+    });
+  const calls: string[][] = [];
+  const store = { answers: [] as (RenewAnswer[] | Error)[] };
+  const leases = new Leases(
+    'demo',
+    {
+      timings: { ...defaultTimings, leaseMs: 15_000, renewMs: 5_000 },
+      renew: async (_project, runs, apps) => {
+        calls.push([...apps, ...runs.map(({ runId }) => runId)]);
+        const answer = store.answers.shift() ?? runs.map(() => ({ state: 'held', taken: 0, cancel: false }) as const);
+        if (answer instanceof Error) throw answer;
+        return answer;
+      },
+    },
+    held,
+    () => ['chat'],
+    () => told.push('overdue'),
+    { warn: () => undefined, error: () => undefined },
+  );
+  return { leases, held, told, calls, store };
+}
+
+test('every run held is renewed with one call a term, and each is told what the store says of it', async () => {
+  const { leases, told, calls, store } = leasesOf('a', 'b');
+  store.answers.push([{ state: 'held', taken: 3, cancel: true }, { state: 'lost' }]);
+  leases.start();
+  await jest.advanceTimersByTimeAsync(0);
+  expect(calls).toEqual([['chat', 'a', 'b']]);
+  expect(told).toEqual(['a taken 3', 'a cancelled', 'b lost']);
+  await jest.advanceTimersByTimeAsync(5_000);
+  expect(calls).toHaveLength(2);
+  await leases.stop();
+  expect(jest.getTimerCount()).toBe(0);
+});
+
+test('a renewal that failed is repeated soon', async () => {
+  const { leases, calls, store } = leasesOf('a');
+  store.answers.push(new Error('away'));
+  leases.start();
+  await jest.advanceTimersByTimeAsync(600);
+  expect(calls).toHaveLength(2);
+  await leases.stop();
+});
+
+test('a worker that was away for over a lease looks for runs again: reap may have struck it off', async () => {
+  const { leases, told, store } = leasesOf();
+  leases.start();
+  await jest.advanceTimersByTimeAsync(0);
+  for (let times = 0; times < 40; times++) store.answers.push(new Error('away'));
+  await jest.advanceTimersByTimeAsync(24_000);
+  expect(told).toEqual([]);
+  await jest.advanceTimersByTimeAsync(5_000);
+  expect(told).toEqual(['overdue']);
+  await leases.stop();
+});

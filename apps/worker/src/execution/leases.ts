@@ -1,0 +1,79 @@
+// design.md "The run", script `renew`: one call per project and term keeps this worker's runs, and is the second way of acks and cancels.
+import type { StoreLogger, WorkerStore } from '@inference-proxy/store';
+import type { HeldRun, HeldRuns } from './held-runs.ts';
+
+const RETRY_MS = 500;
+
+/** Renews the leases of one project's runs, and this worker's presence for its apps. */
+export class Leases<Run extends HeldRun> {
+  private timer: NodeJS.Timeout | undefined;
+  private renewing: Promise<void> | undefined;
+  private stopped = false;
+  private renewedAt = performance.now();
+
+  /**
+   * @param apps those of the project that this worker serves
+   * @param overdue called when a renewal came so late that reap may have struck this worker off the waiting sets
+   */
+  constructor(
+    private readonly project: string,
+    private readonly store: Pick<WorkerStore, 'renew' | 'timings'>,
+    private readonly held: HeldRuns<Run>,
+    private readonly apps: () => readonly string[],
+    private readonly overdue: () => void,
+    private readonly logger: StoreLogger,
+  ) {}
+
+  /** Renews at once, then every `timings.renewMs`. */
+  start(): void {
+    this.after(0);
+  }
+
+  /** Renews at once: the apps have changed. */
+  now(): void {
+    if (!this.renewing) this.after(0);
+  }
+
+  /** Resolves when the call under way, if any, is answered. */
+  async stop(): Promise<void> {
+    this.stopped = true;
+    clearTimeout(this.timer);
+    await this.renewing;
+  }
+
+  private after(ms: number): void {
+    clearTimeout(this.timer);
+    if (this.stopped) return;
+    this.timer = setTimeout(() => {
+      this.renewing = this.renew().then((next) => {
+        this.renewing = undefined;
+        this.after(next);
+      });
+    }, ms);
+  }
+
+  /** Returns the milliseconds to the next one. */
+  private async renew(): Promise<number> {
+    const { renewMs, leaseMs } = this.store.timings;
+    const runs = this.held.of(this.project);
+    try {
+      const answers = await this.store.renew(this.project, runs, this.apps());
+      for (const [at, answer] of answers.entries()) {
+        const run = runs[at];
+        if (!run || this.held.find(run) !== run) continue;
+        if (answer.state === 'lost') run.lost();
+        else {
+          run.taken(answer.taken);
+          if (answer.cancel) run.cancelled();
+        }
+      }
+      const now = performance.now();
+      if (now - this.renewedAt > leaseMs) this.overdue();
+      this.renewedAt = now;
+      return renewMs;
+    } catch (err) {
+      this.logger.warn({ err, project: this.project, runs: runs.length }, 'leases not renewed, trying again');
+      return Math.min(RETRY_MS, renewMs);
+    }
+  }
+}

@@ -1,0 +1,222 @@
+import { type ItemBatch, ServiceError } from '@inference-proxy/contracts';
+import { afterEach, expect, jest, test } from '@jest/globals';
+import { RunWriter, type WriterListener } from './run-writer.ts';
+
+type Reply = { state: 'ok'; taken: number; cancel: boolean } | { state: 'behind'; last: number } | { state: 'lost' };
+
+const attempt = { project: 'demo', runId: 'run', token: 'w:1' };
+const unavailable = (): never => {
+  throw new ServiceError('unavailable', 'The run store did not answer in time.');
+};
+
+/** A store that keeps a stream as the append script does; each answer can be changed by what the test queued. */
+class ScriptedStore {
+  items: string[] = [];
+  readonly appended: ItemBatch[] = [];
+  /** Taken one per append. Undefined, or none left: as it should be. */
+  readonly script: ((kept: Reply) => Reply)[] = [];
+  hold: Promise<void> = Promise.resolve();
+
+  append = async (_project: string, { batch }: { batch: ItemBatch }): Promise<Reply> => {
+    this.appended.push(batch);
+    const change = this.script.shift();
+    let reply: Reply = { state: 'ok', taken: 0, cancel: false };
+    if (batch.first === this.items.length + 1) this.items.push(...batch.blob.toString().split('\n'));
+    else if (batch.first + batch.count - 1 > this.items.length) reply = { state: 'behind', last: this.items.length };
+    await this.hold;
+    return change ? change(reply) : reply;
+  };
+}
+
+function listener() {
+  const told: string[] = [];
+  const told2: WriterListener = {
+    full: () => told.push('full'),
+    drained: () => told.push('drained'),
+    taken: (upTo) => upTo > 0 && told.push(`taken ${upTo}`),
+    cancelled: () => told.push('cancelled'),
+    lost: () => told.push('lost'),
+    gap: (last) => told.push(`gap after ${last}`),
+  };
+  return { told, listener: told2 };
+}
+
+function writerOn(store: ScriptedStore) {
+  const { told, listener: heard } = listener();
+  return { told, writer: new RunWriter(store, attempt, heard) };
+}
+
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const push = (writer: RunWriter, ...items: string[]): void => {
+  for (const item of items) writer.push('s', 1, Buffer.from(item));
+};
+
+test('items of one tick are one append, numbered from 1', async () => {
+  const store = new ScriptedStore();
+  const { writer } = writerOn(store);
+  push(writer, 'a', 'b', 'c');
+  await writer.finish();
+  expect(store.appended.map(({ first, count, kind, blob }) => [first, count, kind, blob.toString()])).toEqual([
+    [1, 3, 's', 'a\nb\nc'],
+  ]);
+  expect(writer.written).toBe(3);
+});
+
+test('kinds are never joined with each other, and a text with newlines with nothing', async () => {
+  const store = new ScriptedStore();
+  const { writer } = writerOn(store);
+  writer.push('s', 2, Buffer.from('a\nb'));
+  writer.push('s', 1, Buffer.from(''));
+  writer.push('j', 1, Buffer.from('1'));
+  writer.push('m', 1, Buffer.from('x\ny'));
+  writer.push('m', 1, Buffer.from('z\n'));
+  await turn();
+  await turn();
+  await turn();
+  expect(store.appended.map(({ first, count, kind, blob }) => [first, count, kind, blob.toString()])).toEqual([
+    [1, 3, 's', 'a\nb\n'],
+    [4, 1, 'j', '1'],
+    [5, 1, 'm', 'x\ny'],
+    // The scripted store counts lines; what matters here is what was sent.
+    [6, 1, 'm', 'z\n'],
+  ]);
+  writer.stop();
+});
+
+test('what comes while two appends are under way is joined into the next', async () => {
+  const store = new ScriptedStore();
+  let answer = (): void => undefined;
+  store.hold = new Promise((resolve) => {
+    answer = resolve;
+  });
+  const { writer } = writerOn(store);
+  for (const item of ['a', 'b', 'c', 'd', 'e']) {
+    push(writer, item);
+    await turn();
+  }
+  expect(store.appended).toHaveLength(2);
+  answer();
+  await writer.finish();
+  expect(store.appended.map(({ blob }) => blob.toString())).toEqual(['a', 'b', 'c\nd\ne']);
+});
+
+test('one append is bounded in bytes, an item larger than that goes alone', async () => {
+  const store = new ScriptedStore();
+  const { writer } = writerOn(store);
+  push(writer, 'x'.repeat(100_000), 'y'.repeat(100_000), 'z'.repeat(300_000));
+  await writer.finish();
+  expect(store.appended.map(({ blob }) => blob.length)).toEqual([100_000, 100_000, 300_000]);
+});
+
+test('an append whose reply was lost is sent again as it was, and nothing is doubled', async () => {
+  const store = new ScriptedStore();
+  store.script.push(unavailable);
+  const { writer } = writerOn(store);
+  push(writer, 'a', 'b');
+  await turn();
+  push(writer, 'c');
+  await writer.finish();
+  expect(store.items).toEqual(['a', 'b', 'c']);
+});
+
+test('a store that missed a batch gets it again, in order', async () => {
+  const store = new ScriptedStore();
+  const { writer } = writerOn(store);
+  store.script.push(() => {
+    store.items = [];
+    return unavailable();
+  });
+  push(writer, 'a');
+  await turn();
+  push(writer, 'b');
+  await writer.finish();
+  expect(store.items).toEqual(['a', 'b']);
+});
+
+test('two appends refused as behind are both resent from the store’s last number', async () => {
+  const store = new ScriptedStore();
+  store.script.push(
+    () => ({ state: 'behind', last: 0 }),
+    () => ({ state: 'behind', last: 0 }),
+  );
+  const { writer } = writerOn(store);
+  push(writer, 'a');
+  await turn();
+  push(writer, 'b');
+  await turn();
+  store.items = [];
+  await writer.finish();
+  expect(store.items).toEqual(['a', 'b']);
+});
+
+test('a store that lost acknowledged items is a gap, and nothing more is sent', async () => {
+  const store = new ScriptedStore();
+  const { told, writer } = writerOn(store);
+  push(writer, 'a', 'b');
+  await writer.finish();
+  store.items = ['a'];
+  push(writer, 'c');
+  await writer.finish();
+  push(writer, 'd');
+  await turn();
+  expect(told).toEqual(['gap after 1']);
+  expect(store.appended).toHaveLength(2);
+});
+
+test('a lost attempt writes nothing more', async () => {
+  const store = new ScriptedStore();
+  store.script.push(() => ({ state: 'lost' }));
+  const { told, writer } = writerOn(store);
+  push(writer, 'a');
+  await writer.finish();
+  push(writer, 'b');
+  await turn();
+  expect(told).toEqual(['lost']);
+  expect(store.appended).toHaveLength(1);
+});
+
+test('credits and the cancel flag of an append are passed on', async () => {
+  const store = new ScriptedStore();
+  store.script.push(() => ({ state: 'ok', taken: 7, cancel: true }));
+  const { told, writer } = writerOn(store);
+  push(writer, 'a');
+  await writer.finish();
+  expect(told).toEqual(['taken 7', 'cancelled']);
+});
+
+test('while the store is away the function is told to wait, and to go on when it is back', async () => {
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'queueMicrotask', 'nextTick'] });
+  const store = new ScriptedStore();
+  let isAway = true;
+  for (let times = 0; times < 6; times++) store.script.push((kept) => (isAway ? unavailable() : kept));
+  const { told, writer } = writerOn(store);
+  for (let times = 0; times < 12; times++) push(writer, 'x'.repeat(100_000));
+  await turn();
+  expect(told).toEqual(['full']);
+  const before = store.appended.length;
+  await jest.advanceTimersByTimeAsync(60);
+  expect(store.appended.length).toBeGreaterThan(before);
+  isAway = false;
+  const finished = writer.finish();
+  await jest.advanceTimersByTimeAsync(10_000);
+  await finished;
+  expect(told).toEqual(['full', 'drained']);
+  expect(store.items).toHaveLength(12);
+});
+
+test('a stopped writer lets its run finish and leaves no timer', async () => {
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'queueMicrotask', 'nextTick'] });
+  const store = new ScriptedStore();
+  store.script.push(unavailable);
+  const { writer } = writerOn(store);
+  push(writer, 'a');
+  await turn();
+  const finished = writer.finish();
+  writer.stop();
+  await finished;
+  expect(jest.getTimerCount()).toBe(0);
+});

@@ -1,0 +1,226 @@
+// design.md "An item's way", the worker's part: a run's items, numbered from 1, joined per tick and appended to the run store.
+import type { ItemBatch, ItemKind } from '@inference-proxy/contracts';
+import type { WorkerStore } from '@inference-proxy/store';
+
+/** One append carries at most this much, or one item: over 256 KiB the store publishes only the number and gateways must read again. */
+const BATCH_BYTES = 128 * 1024;
+/** Two appends hide one round trip; more would only hold more. */
+const IN_FLIGHT = 2;
+/** What a run may hold here (a store that is away, a function that is faster than it) before its function has to wait. */
+const HOLD_BYTES = 1024 * 1024;
+const GO_ON_BYTES = 256 * 1024;
+const FIRST_RETRY_MS = 50;
+const LAST_RETRY_MS = 2_000;
+
+/** The run and the attempt's fence, as every write names them. */
+export interface HeldAttempt {
+  readonly project: string;
+  readonly runId: string;
+  readonly token: string;
+}
+
+/** What a writer tells the run it writes for. */
+export interface WriterListener {
+  /** More is held than should be: the function must wait. */
+  full(): void;
+  /** Again room for more. */
+  drained(): void;
+  /** Readers have taken items up to this number. */
+  taken(upTo: number): void;
+  /** Somebody asked to cancel the run. */
+  cancelled(): void;
+  /** The attempt is no longer this worker's: nothing more will be written. */
+  lost(): void;
+  /** The store has lost items that it had acknowledged: the stream would have a hole. `last` is the last number it has. */
+  gap(last: number): void;
+}
+
+interface Chunk {
+  readonly count: number;
+  readonly kind: ItemKind;
+  readonly blob: Buffer;
+}
+
+const NEWLINE = Buffer.from('\n');
+
+/** Takes chunks of one kind from the front of `waiting`, up to the batch's size. */
+function join(waiting: Chunk[], first: number): ItemBatch {
+  const head = waiting[0] as Chunk;
+  let bytes = head.blob.length;
+  let count = head.count;
+  let taken = 1;
+  if (head.kind !== 'm')
+    for (; taken < waiting.length; taken++) {
+      const next = waiting[taken] as Chunk;
+      if (next.kind !== head.kind || bytes + 1 + next.blob.length > BATCH_BYTES) break;
+      bytes += 1 + next.blob.length;
+      count += next.count;
+    }
+  const chunks = waiting.splice(0, taken);
+  const blob =
+    taken === 1
+      ? head.blob
+      : Buffer.concat(chunks.flatMap((chunk, at) => (at === 0 ? [chunk.blob] : [NEWLINE, chunk.blob])));
+  return { first, count, kind: head.kind, blob };
+}
+
+const lastOf = (batch: ItemBatch): number => batch.first + batch.count - 1;
+
+/**
+ * Writes one attempt's items in order, each once.
+ *
+ * A batch is kept until the store has acknowledged it, and sent again as it was when the reply is lost, so a repeat is harmless.
+ */
+export class RunWriter {
+  /** Not yet numbered. */
+  private readonly waiting: Chunk[] = [];
+  /** Numbered, not yet acknowledged; the first `sent` of them are under way. */
+  private readonly batches: ItemBatch[] = [];
+  private sent = 0;
+  private inFlight = 0;
+  private held = 0;
+  private pushed = 0;
+  private numbered = 0;
+  private acknowledged = 0;
+  private isFull = false;
+  private isScheduled = false;
+  private stopped = false;
+  /** After a failed append nothing is sent until every reply is in and the timer has fired. */
+  private recovering = false;
+  private retryMs = FIRST_RETRY_MS;
+  private retryTimer: NodeJS.Timeout | undefined;
+  private finished: (() => void) | undefined;
+  /** Bytes of all items so far: what `max_output_bytes` limits. */
+  bytes = 0;
+
+  constructor(
+    private readonly store: Pick<WorkerStore, 'append'>,
+    private readonly attempt: HeldAttempt,
+    private readonly listener: WriterListener,
+  ) {}
+
+  /** Items handed in so far. */
+  get items(): number {
+    return this.pushed;
+  }
+
+  /** Items that are surely in the store. */
+  get written(): number {
+    return this.acknowledged;
+  }
+
+  push(kind: ItemKind, count: number, blob: Buffer): void {
+    if (this.stopped) return;
+    this.waiting.push({ kind, count, blob });
+    this.pushed += count;
+    this.bytes += blob.length;
+    this.held += blob.length;
+    if (this.held > HOLD_BYTES && !this.isFull) {
+      this.isFull = true;
+      this.listener.full();
+    }
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    // All frames of one read from the function's process are one batch.
+    queueMicrotask(() => {
+      this.isScheduled = false;
+      this.send();
+    });
+  }
+
+  /** Resolves when every item handed in is acknowledged, or the writer has stopped. */
+  async finish(): Promise<void> {
+    if (this.stopped || this.acknowledged === this.pushed) return;
+    await new Promise<void>((resolve) => {
+      this.finished = resolve;
+    });
+  }
+
+  /** Drops what is held; nothing is sent any more. */
+  stop(): void {
+    this.stopped = true;
+    this.waiting.length = 0;
+    this.batches.length = 0;
+    this.held = 0;
+    clearTimeout(this.retryTimer);
+    this.finished?.();
+  }
+
+  private send(): void {
+    while (!this.stopped && !this.recovering && this.inFlight < IN_FLIGHT) {
+      if (this.sent === this.batches.length) {
+        if (this.waiting.length === 0) return;
+        const batch = join(this.waiting, this.numbered + 1);
+        this.numbered += batch.count;
+        this.batches.push(batch);
+      }
+      const batch = this.batches[this.sent] as ItemBatch;
+      this.sent++;
+      this.inFlight++;
+      void this.append(batch);
+    }
+  }
+
+  private async append(batch: ItemBatch): Promise<void> {
+    const { project, runId, token } = this.attempt;
+    const reply = await this.store.append(project, { runId, token, batch }).catch(() => undefined);
+    this.inFlight--;
+    if (this.stopped) return;
+    if (reply === undefined) this.recover(undefined);
+    else if (reply.state === 'lost') {
+      this.stop();
+      this.listener.lost();
+    } else if (reply.state === 'behind') this.recover(reply.last);
+    else {
+      this.retryMs = FIRST_RETRY_MS;
+      this.acknowledge(lastOf(batch));
+      this.listener.taken(reply.taken);
+      if (reply.cancel) this.listener.cancelled();
+      this.proceed();
+    }
+  }
+
+  private acknowledge(last: number): void {
+    while (this.batches[0] && lastOf(this.batches[0]) <= last) {
+      const batch = this.batches.shift() as ItemBatch;
+      this.held -= batch.blob.length;
+      if (this.sent > 0) this.sent--;
+    }
+    this.acknowledged = Math.max(this.acknowledged, last);
+    if (this.isFull && this.held < GO_ON_BYTES) {
+      this.isFull = false;
+      this.listener.drained();
+    }
+    if (this.acknowledged === this.pushed) this.finished?.();
+  }
+
+  /** An append was refused (the store has items up to `last`) or not answered (undefined). */
+  private recover(last: number | undefined): void {
+    if (last !== undefined) {
+      const next = this.batches.find((batch) => lastOf(batch) > last);
+      // Batches are resent as they were, so the store's last number is the end of one, and never below what it acknowledged.
+      if (last < this.acknowledged || last > this.numbered || (next && next.first !== last + 1)) {
+        this.stop();
+        this.listener.gap(last);
+        return;
+      }
+      this.acknowledge(last);
+    }
+    this.recovering = true;
+    if (this.retryTimer !== undefined) return;
+    this.retryTimer = setTimeout(() => {
+      this.retryTimer = undefined;
+      this.proceed();
+    }, this.retryMs);
+    this.retryMs = Math.min(this.retryMs * 2, LAST_RETRY_MS);
+  }
+
+  private proceed(): void {
+    if (this.recovering) {
+      if (this.inFlight > 0 || this.retryTimer !== undefined) return;
+      this.recovering = false;
+      this.sent = 0;
+    }
+    this.send();
+  }
+}

@@ -1,0 +1,31 @@
+// Contract 6: the worker's settings. It has neither the key that seals secrets nor the one that verifies tokens.
+import { bytes, commonSettings, milliseconds, seconds, settingsOf, text } from '@inference-proxy/platform';
+import { z } from 'zod';
+import { appFilter } from './deployments/app-folders.ts';
+
+const workerApps = () =>
+  text('patterns such as acme/*,demo/chat').transform((patterns, context) => {
+    try {
+      return appFilter(patterns);
+    } catch (error) {
+      context.issues.push({ code: 'custom', message: (error as Error).message, input: patterns });
+      return z.NEVER;
+    }
+  });
+
+export class WorkerSettings extends settingsOf(
+  z.object({
+    ...commonSettings,
+    DEPLOYMENTS_DIR: text('a folder').default('examples').describe('<dir>/<project_id>/<app_name>/ holds an app'),
+    WORKER_APPS: workerApps().prefault('*/*').describe('which of them this worker serves, as acme/*,demo/chat'),
+    DEPLOYMENTS_RESCAN_MS: milliseconds()
+      .refine((ms) => ms >= 100, 'expected at least 100')
+      .prefault('5000')
+      .describe('how often to look for changed code where the file system does not tell'),
+    MAX_ITEM_BYTES: bytes().prefault('8MiB').describe('largest item that a function may yield'),
+    MAX_OUTPUT_BYTES: bytes().prefault('64MiB').describe('largest output of a run that is promised or not streamed'),
+    DRAIN_GRACE_S: seconds().prefault('8').describe('how long runs may go on after the worker was told to stop'),
+    LEASE_MS: milliseconds().prefault('15000').describe('how long a worker is believed to be alive without word'),
+    LEASE_RENEW_MS: milliseconds().prefault('5000').describe('how often a worker renews its leases'),
+  }),
+) {}

@@ -1,0 +1,65 @@
+// The worker's one module: what it is made of, by folder.
+import { randomBytes } from 'node:crypto';
+import { type Boot } from '@inference-proxy/platform';
+import { DeliveryQueue, WorkerStore } from '@inference-proxy/store';
+import { Module, type Type } from '@nestjs/common';
+import { Announcer } from './deployments/announce.ts';
+import { Deployments } from './deployments/deployments.ts';
+import { Connections } from './execution/connections.ts';
+import { Serving } from './execution/serving.ts';
+import { pythonRuntimes } from './runtimes/python.ts';
+import { WorkerSettings } from './settings.ts';
+
+/** The module around what the service was booted with. */
+export function workerModule({ settings, logger }: Boot<WorkerSettings>): Type {
+  @Module({
+    providers: [
+      { provide: WorkerSettings, useValue: settings },
+      // execution/
+      { provide: Connections, useFactory: () => new Connections(settings.REDIS_URL, logger) },
+      {
+        provide: DeliveryQueue,
+        inject: [Connections],
+        useFactory: ({ deliveries }: Connections) => new DeliveryQueue(deliveries, logger),
+      },
+      {
+        provide: WorkerStore,
+        inject: [Connections, DeliveryQueue],
+        useFactory: ({ commands, subscriber }: Connections, deliveries: DeliveryQueue) =>
+          new WorkerStore({
+            commands,
+            subscriber,
+            deliveries,
+            logger,
+            workerId: randomBytes(8).toString('hex'),
+            timings: { leaseMs: settings.LEASE_MS, renewMs: settings.LEASE_RENEW_MS },
+          }),
+      },
+      {
+        provide: Serving,
+        inject: [WorkerStore, Deployments],
+        useFactory: (store: WorkerStore, deployments: Deployments) => new Serving(store, deployments, logger),
+      },
+      // deployments/
+      {
+        provide: Deployments,
+        useFactory: () =>
+          new Deployments({
+            deploymentsDir: settings.DEPLOYMENTS_DIR,
+            serves: settings.WORKER_APPS,
+            rescanMs: settings.DEPLOYMENTS_RESCAN_MS,
+            maxOutputBytes: settings.MAX_OUTPUT_BYTES,
+            makeRuntime: pythonRuntimes({ maxItemBytes: settings.MAX_ITEM_BYTES, logger }),
+            logger,
+          }),
+      },
+      {
+        provide: Announcer,
+        inject: [WorkerStore],
+        useFactory: (store: WorkerStore) => new Announcer(store, logger),
+      },
+    ],
+  })
+  class WorkerModule {}
+  return WorkerModule;
+}
