@@ -1,0 +1,227 @@
+// design.md "Webhook attempt": the journey of a delivery, against real receivers; the record is held in memory here.
+import { randomBytes } from 'node:crypto';
+import type { DeliveryJob } from '@inference-proxy/contracts';
+import { SealedBox, serviceSignature } from '@inference-proxy/crypto';
+import { AddressPolicy, GuardedAgent, parseNetworks } from '@inference-proxy/egress';
+import { afterEach, expect, test } from '@jest/globals';
+import { Webhook } from 'standardwebhooks';
+import { HostLimits } from '../fairness/host-limits.ts';
+import { type Receiver, rawReceiver, receiver } from '../testing/receivers.ts';
+import { Deliver, type DeliverOptions } from './deliver.ts';
+import type { AttemptRecord, DeliveryRecords, DeliveryTask, NextJobs, NextStep } from './records.ts';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+const project = 'demo';
+const runId = '0199f0a0-0000-7000-8000-000000000001';
+const secret = 'whsec_aGVsbG8gd29ybGQ=';
+const body = Buffer.from('{"run_id":"0199","result":[1.0,"\u2028"]}');
+const box = new SealedBox([randomBytes(32)]);
+
+/** One run's delivery, and Redis' moods. */
+class Records implements DeliveryRecords {
+  readonly made: { readonly record: AttemptRecord; readonly next: NextStep }[] = [];
+  state: 'pending' | 'settled' = 'pending';
+  refusals = 0;
+  recordFailures = 0;
+  superseded = false;
+
+  constructor(
+    readonly url: string,
+    readonly sealed = box.seal(Buffer.from(secret), runId),
+  ) {}
+
+  async begin(job: DeliveryJob, leaseMs: number) {
+    expect(leaseMs).toBeGreaterThan(0);
+    if (this.state === 'settled' || job.attempt <= this.made.length) return { state: 'settled' } as const;
+    const { url, sealed, refusals } = this;
+    const task: DeliveryTask = { ...job, deliveryId: 'msg_1', url, secret: sealed, endedAt: 0, token: 't', refusals };
+    return { state: 'begun', task } as const;
+  }
+
+  async body() {
+    return body;
+  }
+
+  async record(_: DeliveryTask, record: AttemptRecord, next: NextStep) {
+    if (this.recordFailures > 0) {
+      this.recordFailures -= 1;
+      throw new Error('Redis is away');
+    }
+    if (this.superseded) return 'superseded';
+    this.made.push({ record, next });
+    if (next.state === 'pending') this.refusals = next.refusals;
+    else this.state = 'settled';
+    return 'recorded';
+  }
+}
+
+class Jobs implements NextJobs {
+  readonly added: { readonly job: DeliveryJob; readonly delayMs: number }[] = [];
+  async add(job: DeliveryJob, delayMs: number) {
+    this.added.push({ job, delayMs });
+  }
+}
+
+const lines: { readonly text: string; readonly fields: object }[] = [];
+const log = (fields: object, text: string) => void lines.push({ fields, text });
+
+function journey(records: Records, more: Partial<DeliverOptions> = {}) {
+  lines.length = 0;
+  const policy = new AddressPolicy(parseNetworks('127.0.0.0/8'));
+  const agent = new GuardedAgent({ policy, connectTimeoutMs: 400 });
+  cleanups.push(() => agent.close());
+  const jobs = new Jobs();
+  const deliver = new Deliver({
+    records,
+    queue: jobs,
+    agent,
+    policy,
+    requireHttps: false,
+    box,
+    hosts: new HostLimits({ open: 2, waitMs: 100 }),
+    schedule: { delaysS: [0, 5, 300, 1800, 7200], jitter: 0 },
+    limits: { headMs: 500, answerMs: 100, answerBytes: 4096 },
+    hostWaitMs: 100,
+    recordMs: 800,
+    version: '0.1.0',
+    log: { debug: log, info: log, warn: log, error: log },
+    ...more,
+  });
+  return { jobs, run: (attempt = 1) => deliver.deliver({ project, runId, attempt }) };
+}
+
+async function standing<R extends Receiver>(made: Promise<R>): Promise<R> {
+  const one = await made;
+  cleanups.push(() => one.close());
+  return one;
+}
+
+test('a delivery arrives signed over the exact bytes, is recorded and leaves no further job', async () => {
+  const { url, requests } = await standing(receiver(() => ({ status: 200 })));
+  const records = new Records(url);
+  const { run, jobs } = journey(records);
+  expect(await run()).toBe('recorded');
+  const [request] = requests;
+  expect(request?.body).toEqual(body);
+  const headers = request?.headers as Record<string, string>;
+  expect(new Webhook(secret).verify(request?.body ?? '', headers)).toEqual(JSON.parse(body.toString()));
+  expect(headers['x-service-webhook-signature']).toBe(
+    serviceSignature(Buffer.from(secret), runId, Number(headers['x-service-webhook-timestamp']), body),
+  );
+  expect(headers).toMatchObject({
+    'content-type': 'application/json',
+    'user-agent': 'inference-proxy/0.1.0',
+    'x-request-id': runId,
+  });
+  expect(records.made).toMatchObject([{ record: { status: 200, address: '127.0.0.1' }, next: { state: 'delivered' } }]);
+  expect(jobs.added).toEqual([]);
+  expect(await run()).toBe('settled');
+  expect(requests).toHaveLength(1);
+});
+
+test('a failed attempt is recorded first, then the next one is queued with its delay', async () => {
+  const { url, requests } = await standing(receiver((_, count) => ({ status: count < 3 ? 503 : 200 })));
+  const records = new Records(url);
+  const { run, jobs } = journey(records);
+  for (const attempt of [1, 2, 3]) expect(await run(attempt)).toBe('recorded');
+  expect(jobs.added).toEqual([
+    { job: { project, runId, attempt: 2 }, delayMs: 5000 },
+    { job: { project, runId, attempt: 3 }, delayMs: 300_000 },
+  ]);
+  expect(records.made.map(({ next }) => next.state)).toEqual(['pending', 'pending', 'delivered']);
+  const [first, second, third] = requests;
+  expect(second?.headers['webhook-id']).toBe(first?.headers['webhook-id']);
+  expect(third?.body).toEqual(first?.body);
+});
+
+test('refusals are counted through the record, so failures between them do not stop a delivery early', async () => {
+  const statuses = [503, 400, 400, 400, 400];
+  const { url } = await standing(receiver((_, count) => ({ status: statuses[count - 1] ?? 200 })));
+  const records = new Records(url);
+  const { run } = journey(records, { schedule: { delaysS: Array(10).fill(0), jitter: 0 } });
+  for (const attempt of [1, 2, 3, 4, 5]) await run(attempt);
+  expect(records.made.map(({ next }) => next.state)).toEqual(['pending', 'pending', 'pending', 'pending', 'failed']);
+});
+
+test('Redis away after the POST: the record is tried again, and the attempt is made once', async () => {
+  const { url, requests } = await standing(receiver(() => ({ status: 200 })));
+  const records = new Records(url);
+  records.recordFailures = 2;
+  expect(await journey(records).run()).toBe('recorded');
+  expect(records.made).toHaveLength(1);
+  expect(requests).toHaveLength(1);
+});
+
+test('Redis away for longer: the attempt stays unrecorded and is left to be repeated', async () => {
+  const { url } = await standing(receiver(() => ({ status: 500 })));
+  const records = new Records(url);
+  records.recordFailures = 100;
+  const { run, jobs } = journey(records);
+  expect(await run()).toBe('unrecorded');
+  expect(jobs.added).toEqual([]);
+  records.recordFailures = 0;
+  expect(await run()).toBe('recorded');
+});
+
+test('an attempt that another one has overtaken queues nothing', async () => {
+  const { url } = await standing(receiver(() => ({ status: 500 })));
+  const records = new Records(url);
+  records.superseded = true;
+  const { run, jobs } = journey(records);
+  expect(await run()).toBe('superseded');
+  expect(jobs.added).toEqual([]);
+});
+
+test('a queue that is away does not undo the record', async () => {
+  const { url } = await standing(receiver(() => ({ status: 500 })));
+  const records = new Records(url);
+  const queue = { add: () => Promise.reject(new Error('Redis is away')) };
+  expect(await journey(records, { queue }).run()).toBe('recorded');
+  expect(records.made).toHaveLength(1);
+});
+
+test.each<[string, string, Partial<DeliverOptions>, Partial<AttemptRecord>]>([
+  ['to an address no longer allowed', 'http://10.0.0.1/', {}, { errorClass: 'blocked' }],
+  ['by http where https is now required', 'http://127.0.0.1/', { requireHttps: true }, { errorClass: 'blocked' }],
+  [
+    'whose secret no key opens',
+    'http://127.0.0.1/',
+    { box: new SealedBox([randomBytes(32)]) },
+    { errorClass: 'unsigned' },
+  ],
+])('a delivery %s sends nothing, and is recorded and tried again', async (_name, url, more, record) => {
+  const records = new Records(url);
+  const { run, jobs } = journey(records, more);
+  expect(await run()).toBe('recorded');
+  expect(records.made).toMatchObject([{ record, next: { state: 'pending' } }]);
+  expect(jobs.added).toHaveLength(1);
+});
+
+test('attempts to a receiver that hangs hold their share; the next is parked, another receiver gets its delivery', async () => {
+  const hanging = await standing(rawReceiver(() => {}));
+  const good = await standing(receiver(() => ({ status: 200 })));
+  const hosts = new HostLimits({ open: 2, waitMs: 50 });
+  const stuck = [1, 2, 3].map(() => journey(new Records(hanging.url), { hosts }).run());
+  expect(await journey(new Records(good.url), { hosts }).run()).toBe('recorded');
+  expect(await Promise.all(stuck)).toEqual(['recorded', 'recorded', 'parked']);
+});
+
+test('one line tells an attempt, without the secret, the body or the rest of the URL', async () => {
+  const { url } = await standing(receiver(() => ({ status: 503 })));
+  const records = new Records(`${url}?token=hidden-in-the-url`);
+  await journey(records).run();
+  expect(lines).toHaveLength(1);
+  expect(lines[0]?.fields).toMatchObject({
+    project,
+    runId,
+    attempt: 1,
+    status: 503,
+    judged: { state: 'pending', delayMs: 5000 },
+  });
+  const text = JSON.stringify(lines);
+  for (const hidden of [secret, 'hidden-in-the-url', '1.0', records.sealed]) expect(text).not.toContain(hidden);
+});

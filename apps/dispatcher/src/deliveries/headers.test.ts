@@ -1,0 +1,72 @@
+// Contract 4 and webhooks.md "Hostile cases" 7: the headers of a delivery, checked by an independent verifier.
+import { randomBytes } from 'node:crypto';
+import { SealedBox, UnsealError } from '@inference-proxy/crypto';
+import { expect, test } from '@jest/globals';
+import { Webhook } from 'standardwebhooks';
+import { deliveryHeaders } from './headers.ts';
+import type { DeliveryTask } from './records.ts';
+
+const box = new SealedBox([randomBytes(32)]);
+const runId = '0199f0a0-0000-7000-8000-000000000001';
+const body = Buffer.from('{"result":"a.b\u2028 東京 🚀"}');
+const now = Date.now();
+const task = (secret?: Buffer): DeliveryTask => ({
+  project: 'demo',
+  runId,
+  attempt: 1,
+  deliveryId: 'msg_1',
+  url: 'http://receiver.test/',
+  endedAt: now,
+  token: 't',
+  ...(secret && { secret: box.seal(secret, runId) }),
+});
+
+test('without a secret a delivery carries its ids and times and no signature', () => {
+  const timestamp = String(Math.floor(now / 1000));
+  expect(deliveryHeaders(task(), body, box, now, '1.2.3')).toEqual({
+    'Content-Type': 'application/json',
+    'User-Agent': 'inference-proxy/1.2.3',
+    'X-Request-Id': runId,
+    'X-Service-Webhook-Timestamp': timestamp,
+    'webhook-id': 'msg_1',
+    'webhook-timestamp': timestamp,
+  });
+});
+
+test.each([
+  ['one byte', Buffer.from('k')],
+  ['2,000 characters', Buffer.alloc(2000, 'x')],
+  ['raw UTF-8 bytes', Buffer.from('пароль-🔑')],
+  ['bytes that are no UTF-8', Buffer.from([0xff, 0xfe])],
+  ['whsec_ with bad base64', Buffer.from('whsec_!')],
+  ['a comma and a dot', Buffer.from('a,b.c')],
+])('a secret of %s signs both ways', (_name, secret) => {
+  const headers = deliveryHeaders(task(secret), body, box, now, '1');
+  expect(headers['X-Service-Webhook-Signature']).toMatch(/^v1,[0-9a-f]{64}$/);
+  expect(new Webhook(secret, { format: 'raw' }).verify(body, headers)).toEqual(JSON.parse(body.toString()));
+});
+
+test('a whsec_ secret verifies as the standard says', () => {
+  const secret = `whsec_${randomBytes(24).toString('base64')}`;
+  const headers = deliveryHeaders(task(Buffer.from(secret)), body, box, now, '1');
+  expect(new Webhook(secret).verify(body, headers)).toEqual(JSON.parse(body.toString()));
+});
+
+test('every attempt has a time and signatures of its own', () => {
+  const first = deliveryHeaders(task(Buffer.from('k')), body, box, now, '1');
+  const later = deliveryHeaders(task(Buffer.from('k')), body, box, now + 5000, '1');
+  expect(later['webhook-id']).toBe(first['webhook-id']);
+  for (const name of [
+    'webhook-timestamp',
+    'webhook-signature',
+    'X-Service-Webhook-Timestamp',
+    'X-Service-Webhook-Signature',
+  ]) {
+    expect(later[name]).not.toBe(first[name]);
+  }
+});
+
+test('a secret that cannot be opened leaves nothing to send', () => {
+  const other = new SealedBox([randomBytes(32)]);
+  expect(() => deliveryHeaders(task(Buffer.from('k')), body, other, now, '1')).toThrow(UnsealError);
+});

@@ -1,0 +1,67 @@
+// Contract 4: what follows from an attempt.
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import type { AttemptRecord } from './records.ts';
+import { defaultSchedule } from './schedule.ts';
+import { verdict } from './verdict.ts';
+
+const schedule = { delaysS: defaultSchedule, jitter: 0 };
+const made = (fields: Partial<AttemptRecord>): AttemptRecord => ({ at: 0, durationMs: 1, ...fields });
+const judge = (fields: Partial<AttemptRecord>, attempt = 1, refusals?: number) =>
+  verdict(made(fields), { attempt, refusals }, schedule, 0.5);
+
+test.each([200, 201, 202, 204, 226, 299])('%i is delivered', (status) => {
+  expect(judge({ status }, 10)).toEqual({ state: 'delivered' });
+});
+
+test('410 stops at once', () => {
+  expect(judge({ status: 410 })).toEqual({ state: 'failed', why: 'gone' });
+});
+
+test.each<[string, Partial<AttemptRecord>]>([
+  ...[500, 502, 503, 599, 429, 408, 404].map((status): [string, Partial<AttemptRecord>] => [`${status}`, { status }]),
+  ...[300, 301, 302, 304, 307].map((status): [string, Partial<AttemptRecord>] => [
+    `${status}`,
+    { status, errorClass: 'redirect' },
+  ]),
+  ...['dns', 'refused', 'blocked', 'tls', 'timeout', 'reset', 'bad_response', 'unsigned'].map(
+    (errorClass): [string, Partial<AttemptRecord>] => [errorClass, { errorClass }],
+  ),
+])('%s is tried again to the end of the schedule', (_name, fields) => {
+  for (let attempt = 1; attempt < 10; attempt += 1) {
+    expect(judge(fields, attempt)).toEqual({
+      state: 'pending',
+      delayMs: (defaultSchedule[attempt] ?? 0) * 1000,
+      refusals: 0,
+    });
+  }
+  expect(judge(fields, 10)).toEqual({ state: 'failed', why: 'exhausted' });
+});
+
+test.each([400, 401, 403, 409, 413, 422, 451, 499])('%i is tried three more times, then it stops', (status) => {
+  for (const counted of [true, false]) {
+    const states = [1, 2, 3, 4].map((attempt) => judge({ status }, attempt, counted ? attempt - 1 : undefined).state);
+    expect(states).toEqual(['pending', 'pending', 'pending', 'failed']);
+  }
+  expect(judge({ status }, 4)).toEqual({ state: 'failed', why: 'refused' });
+});
+
+test('failures between refusals do not count as such', () => {
+  expect(judge({ status: 400 }, 6, 0)).toMatchObject({ state: 'pending', refusals: 1 });
+  expect(judge({ status: 503 }, 7, 1)).toMatchObject({ state: 'pending', refusals: 1 });
+  expect(judge({ status: 403 }, 9, 3)).toEqual({ state: 'failed', why: 'refused' });
+});
+
+test('any answer whatever ends in a verdict, and only a 2xx in a delivery', () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 200, max: 599 }),
+      fc.integer({ min: 1, max: 10 }),
+      fc.option(fc.nat(), { nil: undefined }),
+      (status, attempt, retryAfterS) => {
+        const { state } = judge({ status, ...(retryAfterS !== undefined && { retryAfterS }) }, attempt);
+        expect(state === 'delivered').toBe(status < 300);
+      },
+    ),
+  );
+});

@@ -1,0 +1,113 @@
+// The dispatcher's table of contents: what there is, and what each is made of.
+import { readFileSync } from 'node:fs';
+import { SealedBox } from '@inference-proxy/crypto';
+import { AddressPolicy, GuardedAgent } from '@inference-proxy/egress';
+import { type Boot, closeRedis, connectRedis } from '@inference-proxy/platform';
+import { DeliveryQueue, DeliveryStore, defaultTimings } from '@inference-proxy/store';
+import { type DynamicModule, Module } from '@nestjs/common';
+import { Redis } from 'ioredis';
+import { z } from 'zod';
+import { defaultLimits } from './deliveries/attempt.ts';
+import { Deliver } from './deliveries/deliver.ts';
+import { DeliveryWorker } from './deliveries/queue.ts';
+import { HostLimits } from './fairness/host-limits.ts';
+import { DispatcherSettings } from './settings.ts';
+
+/** How long an attempt may hold one of this process' places while it waits for its receiver's turn. */
+const HOST_WAIT_MS = 1000;
+
+const { version } = z
+  .object({ version: z.string() })
+  .parse(JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')));
+
+@Module({})
+class DispatcherModule {}
+
+export function dispatcherModule({ settings, logger, shutdown }: Boot<DispatcherSettings>): DynamicModule {
+  const connect = (name: string, options: Parameters<typeof connectRedis>[3]): Redis => {
+    const redis = connectRedis(settings.REDIS_URL, name, logger, options);
+    shutdown.add('redis', name, () => closeRedis(redis));
+    return redis;
+  };
+  return {
+    module: DispatcherModule,
+    providers: [
+      { provide: Redis, useFactory: () => connect('dispatcher', { commandMs: defaultTimings.commandMs }) },
+      {
+        provide: DeliveryStore,
+        inject: [Redis],
+        useFactory: (redis: Redis) => new DeliveryStore(redis, defaultTimings),
+      },
+      {
+        provide: DeliveryQueue,
+        inject: [Redis],
+        useFactory: (redis: Redis) => {
+          const queue = new DeliveryQueue(redis, logger);
+          shutdown.add('queues', 'next attempts', () => queue.close());
+          return queue;
+        },
+      },
+      { provide: AddressPolicy, useFactory: () => new AddressPolicy(settings.WEBHOOK_ALLOWED_NETWORKS) },
+      {
+        provide: GuardedAgent,
+        inject: [AddressPolicy],
+        useFactory: (policy: AddressPolicy) =>
+          new GuardedAgent({
+            policy,
+            connectTimeoutMs: settings.WEBHOOK_CONNECT_TIMEOUT_S * 1000,
+            maxIdle: settings.WEBHOOK_CONCURRENCY,
+          }),
+      },
+      { provide: SealedBox, useFactory: () => new SealedBox(settings.SECRETS_KEY) },
+      {
+        provide: HostLimits,
+        useFactory: () => new HostLimits({ open: settings.WEBHOOK_HOST_CONCURRENCY, waitMs: HOST_WAIT_MS }),
+      },
+      {
+        provide: Deliver,
+        inject: [DeliveryStore, DeliveryQueue, GuardedAgent, AddressPolicy, SealedBox, HostLimits],
+        useFactory: (
+          records: DeliveryStore,
+          queue: DeliveryQueue,
+          agent: GuardedAgent,
+          policy: AddressPolicy,
+          box: SealedBox,
+          hosts: HostLimits,
+        ) =>
+          new Deliver({
+            records,
+            queue,
+            agent,
+            policy,
+            requireHttps: settings.WEBHOOK_REQUIRE_HTTPS,
+            box,
+            hosts,
+            schedule: { delaysS: settings.WEBHOOK_SCHEDULE, jitter: settings.WEBHOOK_JITTER },
+            limits: { ...defaultLimits, headMs: settings.WEBHOOK_TIMEOUT_S * 1000 },
+            hostWaitMs: HOST_WAIT_MS,
+            recordMs: settings.WEBHOOK_RECORD_S * 1000,
+            version,
+            log: logger,
+          }),
+      },
+      {
+        provide: DeliveryWorker,
+        inject: [Deliver],
+        useFactory: (deliver: Deliver) => {
+          const connection = connect('dispatcher jobs', { whileAway: 'wait' });
+          const worker = new DeliveryWorker(deliver, {
+            connection,
+            concurrency: settings.WEBHOOK_CONCURRENCY,
+            log: logger,
+          });
+          // Not awaited at intake: closing stops the taking at once, and resolves when the last attempt has ended.
+          shutdown.add('intake', 'deliveries', () => {
+            worker.stop().catch(() => {});
+          });
+          shutdown.add('drain', 'attempts under way', () => worker.stop());
+          return worker;
+        },
+      },
+    ],
+  };
+}

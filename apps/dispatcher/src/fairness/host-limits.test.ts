@@ -1,0 +1,59 @@
+// webhooks.md "Isolation": how many attempts one receiver may hold.
+import { expect, test } from '@jest/globals';
+import { HostLimits } from './host-limits.ts';
+
+const given = async (limits: HostLimits, times: number, host = 'slow.test:80', project = 'demo') => {
+  const leaves = [];
+  for (let i = 0; i < times; i += 1) leaves.push(await limits.enter(project, host));
+  return leaves;
+};
+
+test('a receiver that hangs gets its slots and no more, others theirs', async () => {
+  const limits = new HostLimits({ open: 2, waitMs: 20 });
+  const [first, second, third] = await given(limits, 3);
+  expect([first, second, third].map((leave) => leave !== undefined)).toEqual([true, true, false]);
+  expect(await limits.enter('demo', 'good.test:80')).toBeDefined();
+  expect(await limits.enter('other', 'slow.test:80')).toBeDefined();
+  first?.();
+  expect(await limits.enter('demo', 'slow.test:80')).toBeDefined();
+});
+
+test('for a receiver known to be slow, nobody is let wait', async () => {
+  const limits = new HostLimits({ open: 1, waitMs: 40 });
+  await given(limits, 1);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  const begun = performance.now();
+  expect(await limits.enter('demo', 'slow.test:80')).toBeUndefined();
+  expect(performance.now() - begun).toBeLessThan(20);
+});
+
+test('for a receiver that is quick, attempts take turns in order', async () => {
+  const limits = new HostLimits({ open: 2, waitMs: 1000 });
+  const order: number[] = [];
+  let most = 0;
+  let open = 0;
+  await Promise.all(
+    Array.from({ length: 50 }, async (_, index) => {
+      const leave = await limits.enter('demo', 'quick.test:80');
+      order.push(index);
+      open += 1;
+      most = Math.max(most, open);
+      await new Promise((resolve) => setImmediate(resolve));
+      open -= 1;
+      leave?.();
+    }),
+  );
+  expect(order).toEqual(Array.from({ length: 50 }, (_, index) => index));
+  expect(most).toBe(2);
+});
+
+test('leaving twice frees one slot, and a host with nothing open is forgotten', async () => {
+  const limits = new HostLimits({ open: 1, waitMs: 10 });
+  const [first] = await given(limits, 1);
+  first?.();
+  first?.();
+  const [second] = await given(limits, 1);
+  expect(await limits.enter('demo', 'slow.test:80')).toBeUndefined();
+  second?.();
+  expect(limits.hosts).toBe(0);
+});

@@ -1,0 +1,85 @@
+// webhooks.md "Isolation": open attempts per (project, host:port) are capped, so that a receiver that hangs holds a few of this process' slots, not all.
+
+export interface HostLimitOptions {
+  /** How many attempts one project may have open to one host and port. */
+  readonly open: number;
+  /** How long an attempt beyond that may wait here for its turn; where it would take longer, it is not let wait at all. */
+  readonly waitMs: number;
+}
+
+/** Gives the slot back; once is enough. */
+export type Leave = () => void;
+
+interface Waiter {
+  readonly grant: (leave: Leave | undefined) => void;
+  readonly timer: NodeJS.Timeout;
+}
+
+/** One (project, host:port); forgotten when nothing is open. */
+class Host {
+  /** When each open attempt began, oldest first. */
+  readonly open = new Set<{ readonly at: number }>();
+  readonly waiting = new Set<Waiter>();
+  /** Milliseconds that attempts took of late (an exponential mean); 0 before the first has ended. */
+  meanMs = 0;
+
+  /** What an attempt that queues up now would wait: a receiver that has not answered yet is as slow as its oldest open attempt. */
+  expectedWaitMs(cap: number, now: number): number {
+    const [oldest] = this.open;
+    const turnMs = Math.max(this.meanMs, oldest ? now - oldest.at : 0);
+    return (turnMs * (this.waiting.size + 1)) / cap;
+  }
+}
+
+export class HostLimits {
+  readonly #options: HostLimitOptions;
+  readonly #hosts = new Map<string, Host>();
+
+  constructor(options: HostLimitOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * A slot for an attempt, at once or within `waitMs`: attempts to a receiver that is quick take turns here. Nothing where the
+   * receiver is so slow that waiting would hold the place of others.
+   */
+  enter(project: string, hostAndPort: string): Promise<Leave | undefined> {
+    const key = `${project} ${hostAndPort}`;
+    const host = this.#hosts.get(key) ?? new Host();
+    this.#hosts.set(key, host);
+    const { open, waitMs } = this.#options;
+    if (host.open.size < open) return Promise.resolve(this.#grant(key, host));
+    if (host.expectedWaitMs(open, performance.now()) > waitMs) return Promise.resolve(undefined);
+    return new Promise((grant) => {
+      const timer = setTimeout(() => {
+        host.waiting.delete(waiter);
+        grant(undefined);
+      }, waitMs);
+      const waiter: Waiter = { grant, timer };
+      host.waiting.add(waiter);
+    });
+  }
+
+  /** How many hosts have open attempts. */
+  get hosts(): number {
+    return this.#hosts.size;
+  }
+
+  #grant(key: string, host: Host): Leave {
+    const slot = { at: performance.now() };
+    host.open.add(slot);
+    return () => {
+      if (!host.open.delete(slot)) return;
+      const tookMs = performance.now() - slot.at;
+      host.meanMs += (tookMs - host.meanMs) * (host.meanMs === 0 ? 1 : 0.2);
+      const [next] = host.waiting;
+      if (next) {
+        host.waiting.delete(next);
+        clearTimeout(next.timer);
+        next.grant(this.#grant(key, host));
+      } else if (host.open.size === 0) {
+        this.#hosts.delete(key);
+      }
+    };
+  }
+}

@@ -1,0 +1,19 @@
+// The dispatcher: signs and delivers webhooks (contract 4).
+import 'reflect-metadata';
+import { bootService, nestContext, redisReady } from '@inference-proxy/platform';
+import { Redis } from 'ioredis';
+import { DeliveryWorker } from './deliveries/queue.ts';
+import { dispatcherModule } from './dispatcher.module.ts';
+import { DispatcherSettings } from './settings.ts';
+
+await bootService({
+  name: 'dispatcher',
+  about: 'signs and delivers webhooks',
+  settings: DispatcherSettings,
+  async start(boot) {
+    const context = await nestContext(dispatcherModule(boot), boot);
+    await redisReady(context.get(Redis));
+    context.get(DeliveryWorker).start();
+    return undefined;
+  },
+});

@@ -1,0 +1,42 @@
+// Contract 6: the dispatcher's settings.
+import { readSettings } from '@inference-proxy/platform';
+import { expect, test } from '@jest/globals';
+import { DispatcherSettings } from './settings.ts';
+
+const key = Buffer.alloc(32, 7).toString('base64');
+const least = { REDIS_URL: 'redis://127.0.0.1:6379', SECRETS_KEY: key };
+const read = (env: Record<string, string>) => readSettings(DispatcherSettings.schema, env);
+
+test("with the least there is, the contract's defaults hold", () => {
+  expect(read(least)).toMatchObject({
+    SECRETS_KEY: [Buffer.alloc(32, 7)],
+    WEBHOOK_ALLOWED_NETWORKS: [],
+    WEBHOOK_REQUIRE_HTTPS: false,
+    WEBHOOK_SCHEDULE: [0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400],
+    WEBHOOK_JITTER: 0.2,
+    WEBHOOK_CONNECT_TIMEOUT_S: 5,
+    WEBHOOK_TIMEOUT_S: 15,
+    WEBHOOK_HOST_CONCURRENCY: 16,
+  });
+});
+
+test('all that is wrong is told at once, and no key', () => {
+  const wrong = {
+    SECRETS_KEY: `${key},c2hvcnQ=`,
+    WEBHOOK_ALLOWED_NETWORKS: '10.0.0.1/8',
+    WEBHOOK_SCHEDULE: '5,x',
+    WEBHOOK_JITTER: '2',
+    WEBHOOK_CONCURRENCY: '0',
+  };
+  const error = (() => {
+    try {
+      return read(wrong);
+    } catch (reason) {
+      return String(reason);
+    }
+  })();
+  for (const name of ['REDIS_URL', ...Object.keys(wrong)]) expect(error).toContain(name);
+  expect(error).toContain('key 2 must be the base64 of 32 bytes');
+  expect(error).not.toContain(key);
+  expect(error).not.toContain('c2hvcnQ');
+});

@@ -1,0 +1,60 @@
+// Contract 6: the dispatcher's settings.
+import { parseSecretKeys } from '@inference-proxy/crypto';
+import { parseNetworks } from '@inference-proxy/egress';
+import { commonSettings, flag, seconds, secret, settingsOf, text, wholeNumber } from '@inference-proxy/platform';
+import { z } from 'zod';
+import { defaultSchedule } from './deliveries/schedule.ts';
+
+/** A piece that `parse` reads; what it throws is the problem that is told. */
+const read = <T>(piece: z.ZodType<string>, parse: (value: string) => T) =>
+  piece.transform((value, context): T => {
+    try {
+      return parse(value);
+    } catch (error) {
+      context.issues.push({ code: 'custom', message: (error as Error).message, input: value });
+      return z.NEVER;
+    }
+  });
+
+function parseSchedule(value: string): readonly number[] {
+  const delays = value.split(',').map((part) => (/^\s*\d+(\.\d+)?\s*$/.test(part) ? Number(part) : Number.NaN));
+  if (delays[0] !== 0 || delays.some(Number.isNaN))
+    throw new Error('expected seconds such as 0,5,300, the first one 0');
+  return delays;
+}
+
+function parseFraction(value: string): number {
+  const fraction = /^\d(\.\d+)?$/.test(value) ? Number(value) : Number.NaN;
+  if (!(fraction >= 0 && fraction <= 1)) throw new Error('expected a fraction from 0 to 1, such as 0.2');
+  return fraction;
+}
+
+export class DispatcherSettings extends settingsOf(
+  z.object({
+    ...commonSettings,
+    SECRETS_KEY: read(secret('base64 of 32 bytes, or several separated by commas, newest first'), parseSecretKeys)
+      .meta({ secret: true })
+      .describe(
+        'opens webhook secrets: base64 of 32 bytes (openssl rand -base64 32), several with commas, newest first',
+      ),
+    WEBHOOK_ALLOWED_NETWORKS: read(text('CIDR blocks such as 10.1.0.0/16,fd00::/8'), parseNetworks)
+      .prefault('')
+      .describe('networks that are not public and may be sent to all the same, as 10.1.0.0/16,fd00::/8'),
+    WEBHOOK_REQUIRE_HTTPS: flag().prefault('false').describe('refuses plain http'),
+    WEBHOOK_SCHEDULE: read(text('seconds such as 0,5,300'), parseSchedule)
+      .prefault(defaultSchedule.join(','))
+      .describe('seconds before each attempt, counted from the one before; as many attempts as numbers'),
+    WEBHOOK_JITTER: read(text('a fraction from 0 to 1'), parseFraction)
+      .prefault('0.2')
+      .describe('fraction by which each of them varies, up and down'),
+    WEBHOOK_CONNECT_TIMEOUT_S: seconds().prefault('5').describe('for name lookup, TCP and TLS of an attempt'),
+    WEBHOOK_TIMEOUT_S: seconds().prefault('15').describe("from an attempt's start to the head of its answer"),
+    WEBHOOK_RECORD_S: seconds()
+      .prefault('10')
+      .describe('how long a made attempt waits for Redis before it counts as not made'),
+    WEBHOOK_CONCURRENCY: wholeNumber(1, 10_000).prefault('256').describe('attempts under way at once'),
+    WEBHOOK_HOST_CONCURRENCY: wholeNumber(1, 10_000)
+      .prefault('16')
+      .describe('of these, to one host and port for one project'),
+  }),
+) {}
