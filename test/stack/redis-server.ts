@@ -1,12 +1,11 @@
 // Embedded Redis, second half: a real server as a child of ours, with the settings the run store is designed for.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
+import { guard, type Release } from './guard.ts';
+import { freePort } from './ports.ts';
 import { obtainRedis, type RedisBinary, redisEnvironment } from './redis-binary.ts';
-import { guard, type Release } from './redis-guard.ts';
 
 const STOP_LIMIT_MS = 10_000;
 const START_ATTEMPTS = 5;
@@ -47,14 +46,15 @@ export interface RunningRedis {
   kill(): Promise<void>;
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('a TCP server without a port');
-  return address.port;
+/** Where a server in `dir` has its Unix socket; undefined where that path would be too long for one. */
+function socketOf({ dir, socket = join(resolve(dir), 'redis.sock') }: RedisOptions): string | undefined {
+  return socket !== false && Buffer.byteLength(socket) <= SOCKET_PATH_LIMIT ? socket : undefined;
+}
+
+/** The REDIS_URL of a server that is started with these options, known before it is. */
+export function redisUrlOf(options: RedisOptions & { readonly port: number }): string {
+  const socket = socketOf(options);
+  return socket === undefined ? `redis://127.0.0.1:${options.port}` : `redis+unix://${encodeURI(socket)}`;
 }
 
 function settings(options: RedisOptions, port: number, socket: string | undefined): string[] {
@@ -92,8 +92,7 @@ async function ready(child: ChildProcess, lines: string[]): Promise<void> {
 
 async function attempt(binary: RedisBinary, options: RedisOptions): Promise<RunningRedis> {
   const port = options.port || (await freePort());
-  const wanted = options.socket ?? join(resolve(options.dir), 'redis.sock');
-  const socket = wanted !== false && Buffer.byteLength(wanted) <= SOCKET_PATH_LIMIT ? wanted : undefined;
+  const socket = socketOf(options);
   const child = spawn(binary.path, settings(options, port, socket), {
     env: redisEnvironment(binary),
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -124,7 +123,7 @@ async function attempt(binary: RedisBinary, options: RedisOptions): Promise<Runn
     if (socket !== undefined) await rm(socket, { force: true });
   };
   return {
-    url: socket === undefined ? `redis://127.0.0.1:${port}` : `redis+unix://${encodeURI(socket)}`,
+    url: redisUrlOf({ ...options, port }),
     pid: child.pid as number,
     port,
     ...(socket !== undefined && { socket }),

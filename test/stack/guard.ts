@@ -23,7 +23,7 @@ export type Release = () => void;
  * @param folder removed with it
  */
 export function guard(pid: number, graceS: number, folder = ''): Release {
-  const watcher: ChildProcess = spawn('sh', ['-c', SCRIPT, 'redis-guard', String(graceS), String(pid), folder], {
+  const watcher: ChildProcess = spawn('sh', ['-c', SCRIPT, 'guard', String(graceS), String(pid), folder], {
     stdio: ['pipe', 'ignore', 'ignore'],
     // Its own group: a Ctrl-C in the terminal is for the supervisor alone.
     detached: true,

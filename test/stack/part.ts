@@ -1,0 +1,98 @@
+// One part of the stack under supervision: started, started again with back-off when it dies, stopped once.
+import { setTimeout } from 'node:timers/promises';
+import { signal } from './processes.ts';
+import type { Running } from './service.ts';
+
+const FIRST_DELAY_MS = 250;
+const LONGEST_DELAY_MS = 10_000;
+/** One that lasted this long has recovered: its next death is a first one. */
+const STEADY_MS = 10_000;
+/** A part that has never been ready is not worth waiting for after this many attempts. */
+const START_ATTEMPTS = 3;
+
+export interface PartSpec {
+  readonly name: string;
+  start(signal: AbortSignal, started: (pid: number) => void): Promise<Running>;
+}
+
+export interface Surroundings {
+  say(text: string): void;
+  /** Told whenever the part has another process, or none. */
+  changed(name: string, pid: number | undefined): void;
+}
+
+export class Part {
+  readonly name: string;
+  readonly #spec: PartSpec;
+  readonly #around: Surroundings;
+  readonly #stopping = new AbortController();
+  readonly #ready = Promise.withResolvers<void>();
+  #running: Running | undefined;
+  /** Known from the moment of the spawn, before it is ready: what `kill` needs. */
+  #pid: number | undefined;
+  #loop: Promise<void> = Promise.resolve();
+
+  constructor(spec: PartSpec, around: Surroundings) {
+    this.name = spec.name;
+    this.#spec = spec;
+    this.#around = around;
+  }
+
+  /** Starts it and resolves when it is ready for the first time. @throws Error where three attempts failed */
+  begin(): Promise<void> {
+    this.#loop = this.#keepRunning();
+    return this.#ready.promise;
+  }
+
+  /** Ends it for good. Harmless before the start, while starting, and when done twice. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running?.stop();
+    await this.#loop;
+  }
+
+  /** As `stop`, without asking: it and what it started end now. */
+  async kill(): Promise<void> {
+    this.#stopping.abort();
+    if (this.#pid !== undefined) signal(-this.#pid, 'SIGKILL');
+    await this.#loop;
+  }
+
+  #is(pid: number | undefined): void {
+    this.#pid = pid;
+    this.#around.changed(this.name, pid);
+  }
+
+  async #keepRunning(): Promise<void> {
+    let failures = 0;
+    let everReady = false;
+    while (!this.#stopping.signal.aborted) {
+      const began = Date.now();
+      let reason: string;
+      try {
+        this.#running = await this.#spec.start(this.#stopping.signal, (pid) => this.#is(pid));
+        this.#is(this.#running.pid);
+        everReady = true;
+        this.#ready.resolve();
+        if (this.#stopping.signal.aborted) await this.#running.stop();
+        reason = await this.#running.exited;
+      } catch (error) {
+        reason = (error as Error).message;
+      }
+      this.#running = undefined;
+      this.#is(undefined);
+      if (this.#stopping.signal.aborted) break;
+      if (Date.now() - began > STEADY_MS) failures = 0;
+      failures++;
+      if (!everReady && failures === START_ATTEMPTS) {
+        this.#ready.reject(new Error(`${this.name} does not start: ${reason}`));
+        return;
+      }
+      const delayMs = Math.min(FIRST_DELAY_MS * 2 ** (failures - 1), LONGEST_DELAY_MS);
+      this.#around.say(`${this.name} ended (${reason}); starting it again in ${delayMs / 1000} s`);
+      await setTimeout(delayMs, undefined, { signal: this.#stopping.signal }).catch(() => {});
+    }
+    // A start that was given up never became ready; whoever waits for it is told.
+    this.#ready.reject(new Error(`${this.name} was stopped`));
+  }
+}

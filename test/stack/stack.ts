@@ -1,0 +1,119 @@
+// `npm start` from the first check to the last process gone.
+import { mkdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { banner } from './banner.ts';
+import { projectRoot } from './folders.ts';
+import { takeLock } from './lock.ts';
+import type { Output } from './output.ts';
+import { endLeftovers } from './pid-file.ts';
+import { freePort, whyNotListen } from './ports.ts';
+import { obtainRedis, type RedisBinary, type RedisOptions, redisUrlOf } from './redis.ts';
+import { developmentSecrets, type Secrets } from './secrets.ts';
+import type { ServiceSpec } from './service.ts';
+import { redisPart, servicePart, serviceSpecs, type Wiring } from './services.ts';
+import type { StackSettings } from './stack-settings.ts';
+import { Supervisor } from './supervisor.ts';
+
+/** What keeps the stack from starting, in one line for whoever typed the command. */
+export class CannotStart extends Error {}
+
+export interface StackOptions {
+  readonly settings: InstanceType<typeof StackSettings>;
+  readonly output: Output;
+  /** When the command was typed, Unix milliseconds. */
+  readonly typedAt: number;
+  /** Where the built services are; a test brings its own. */
+  readonly services?: (wiring: Wiring) => ServiceSpec[];
+}
+
+/** A stack that is starting or runs. */
+export interface Stack {
+  /** Resolves when everything is ready and said so. @throws Error whose message is one line; everything is stopped by then */
+  readonly ready: Promise<void>;
+  /** Stops all, the gateway first, Redis last. Twice is once. */
+  stop(): Promise<void>;
+  /** Ends all at once. */
+  force(): Promise<void>;
+}
+
+/** What tells a process of this stack from one that has got its id since. */
+const ours = (root: string) => (command: string) =>
+  command.includes(join(root, 'apps')) ||
+  command.includes(join(root, 'examples')) ||
+  /(redis|valkey)-server/.test(command);
+
+async function receiverPort(wanted: number): Promise<number> {
+  return (await whyNotListen('127.0.0.1', wanted)) === undefined ? wanted : freePort();
+}
+
+type OwnRedis = RedisOptions & { readonly port: number; readonly binary: RedisBinary };
+
+/** A Redis of the stack's own; obtained now, since to have none is a reason not to start. */
+async function ownRedis(dir: string, output: Output): Promise<OwnRedis> {
+  return { dir, binary: await obtainRedis(output.say), port: await freePort() };
+}
+
+/** The address a caller on this machine uses. */
+function urlOf(host: string, port: number): string {
+  const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
+}
+
+export function openStack({ settings, output, typedAt, services = serviceSpecs }: StackOptions): Stack {
+  const root = projectRoot();
+  const dataDir = resolve(root, settings.DATA_DIR);
+  let supervisor: Supervisor | undefined;
+  /** Gives the data folder back. */
+  let release = (): void => {};
+  let stopping = false;
+  const stop = async (): Promise<void> => {
+    stopping = true;
+    await supervisor?.stop();
+    release();
+  };
+
+  const start = async (): Promise<void> => {
+    mkdirSync(dataDir, { recursive: true });
+    release = takeLock(dataDir);
+    await endLeftovers(dataDir, ours(root), output.say);
+    const { PORT, HOST } = settings;
+    const refused = await whyNotListen(HOST, PORT);
+    if (refused) throw new CannotStart(`${refused}; choose another with PORT=${PORT + 1} npm start`);
+    const made = developmentSecrets(dataDir);
+    const secrets: Secrets = {
+      jwtSecret: settings.JWT_SECRET ?? made.jwtSecret,
+      secretsKey: settings.SECRETS_KEY ?? made.secretsKey,
+    };
+    const redis = settings.REDIS_URL === undefined ? await ownRedis(join(dataDir, 'redis'), output) : undefined;
+    const redisUrl = redis ? redisUrlOf(redis) : (settings.REDIS_URL as string);
+    const receiver = await receiverPort(settings.RECEIVER_PORT);
+    const specs = services({ root, settings, secrets, redisUrl, receiverPort: receiver, output });
+    supervisor = new Supervisor({
+      dataDir,
+      output,
+      parts: specs.map((spec) => servicePart(spec, output)),
+      ...(redis && { base: redisPart(redis) }),
+    });
+    if (stopping) return;
+    output.say(
+      `Starting ${[...(redis ? [`Redis ${redis.binary.version}`] : []), ...specs.map(({ name }) => name)].join(', ')}`,
+    );
+    output.say(`Webhooks may go to ${settings.WEBHOOK_ALLOWED_NETWORKS.join(', ')}, since this is development`);
+    await supervisor.start();
+    output.plain(
+      banner({
+        url: urlOf(HOST, PORT),
+        jwtSecret: secrets.jwtSecret,
+        receiverPort: receiver,
+        dataDir,
+        tookMs: Date.now() - typedAt,
+      }),
+    );
+  };
+
+  const ready = start().catch(async (error: unknown) => {
+    await stop();
+    throw error;
+  });
+  return { ready, stop, force: async () => supervisor?.force() };
+}

@@ -1,0 +1,17 @@
+// Contract 6: a bearer token for development, HS256 (RFC 7519, RFC 7515) over the development secret.
+import { createHmac } from 'node:crypto';
+
+const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+export interface TokenClaims {
+  /** Which project it is for; `*` for all. */
+  readonly project: string;
+  readonly ttlS: number;
+  readonly subject?: string;
+}
+
+export function signToken(secret: string, { project, ttlS, subject = 'developer' }: TokenClaims): string {
+  const iat = Math.floor(Date.now() / 1000);
+  const signed = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ sub: subject, project_id: project, iat, exp: iat + ttlS })}`;
+  return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`;
+}
