@@ -1,0 +1,81 @@
+// Contract 1 and 5: a call becomes a run, or is refused with nothing left behind.
+import { type AppDescription, isFunctionName, isProjectName, ServiceError } from '@inference-proxy/contracts';
+import type { SealedBox } from '@inference-proxy/crypto';
+import type { GatewayStore, NewRun, RunReader } from '@inference-proxy/store';
+import type { CallRequest } from './call-request.ts';
+
+/** How long runs are kept after their end, ms. */
+export interface Retention {
+  readonly promisedMs: number;
+  readonly otherMs: number;
+}
+
+export class Acceptance {
+  constructor(
+    private readonly store: GatewayStore,
+    private readonly box: SealedBox,
+    private readonly retention: Retention,
+  ) {}
+
+  /**
+   * The app that a call is for.
+   *
+   * @throws ServiceError `not_found`, `app_failed_to_start`, `unavailable`
+   */
+  async app({ project, app, fn }: CallRequest): Promise<AppDescription> {
+    const apps = isProjectName(project) ? await this.store.apps(project) : undefined;
+    const description = apps?.get(app);
+    if (description === undefined) throw new ServiceError('not_found', `There is no app \`${app}\` in this project.`);
+    if (description.state === 'broken') {
+      const { error } = description;
+      throw new ServiceError('app_failed_to_start', error?.message ?? 'The app could not be started.', {
+        ...(error?.type !== undefined && { type: error.type }),
+      });
+    }
+    // An app that is still starting has not told its functions yet: its calls queue.
+    const known = description.functions.some(({ name }) => name === fn);
+    if (!isFunctionName(fn) || (!known && description.state === 'ready')) {
+      throw new ServiceError('not_found', `There is no function \`${fn}\` in \`${app}\`.`);
+    }
+    return description;
+  }
+
+  /**
+   * Accepts the run.
+   *
+   * @returns a reader that follows it from its first item, or none where the caller does not wait
+   * @throws ServiceError `overloaded`, `cancelled`, `unavailable` (with the run's id: it may exist)
+   */
+  async run(call: CallRequest, app: AppDescription, params: Buffer): Promise<RunReader | undefined> {
+    const live = call.async ? 'none' : call.stream ? 'items' : 'outcome';
+    const { accepted, reader } = this.store.accept(this.#newRun(call, app, params), live);
+    const { state } = await accepted;
+    if (state === 'accepted') return reader;
+    if (state === 'overloaded') throw new ServiceError('overloaded', 'The queue of this app is full; call again.');
+    const { runId } = call;
+    if (state === 'cancelled') throw new ServiceError('cancelled', 'The run was cancelled before it began.', { runId });
+    throw new Error(`an accept without an idempotency key was answered by ${state}`);
+  }
+
+  #newRun(call: CallRequest, app: AppDescription, params: Buffer): NewRun {
+    const promised = call.async !== false || call.webhook !== undefined;
+    return {
+      project: call.project,
+      runId: call.runId,
+      app: call.app,
+      fn: call.fn,
+      params,
+      promised,
+      paced: call.stream && !promised,
+      keepMs: promised ? this.retention.promisedMs : this.retention.otherMs,
+      ...(!promised && { absentMs: 0 }),
+      ...(call.webhook && { webhook: this.#sealed(call.runId, call.webhook) }),
+      queueLimit: app.queueLimit,
+      queueTimeoutMs: app.queueTimeoutMs,
+    };
+  }
+
+  #sealed(runId: string, { url, secret }: NonNullable<CallRequest['webhook']>): NonNullable<NewRun['webhook']> {
+    return { url, ...(secret && { secret: this.box.seal(secret, runId) }) };
+  }
+}

@@ -1,0 +1,100 @@
+// Contract 1 (`onDisconnect`): noticing that a caller has gone, or that this gateway must go, while an answer is still to come.
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { ServiceError } from '@inference-proxy/contracts';
+
+/** Why an answer ends before its run does: the caller has gone, or this gateway stops (the error to tell). */
+export type Interruption = 'gone' | ServiceError;
+
+/** One call under way. */
+export class OpenCall {
+  #interruption: Interruption | undefined;
+  #listener: ((why: Interruption) => void) | undefined;
+
+  constructor(private readonly ended: (call: OpenCall) => void) {}
+
+  get interruption(): Interruption | undefined {
+    return this.#interruption;
+  }
+
+  /** Called once, at once when it has happened already. The latest listener counts. */
+  onInterrupt(listener: (why: Interruption) => void): void {
+    this.#listener = listener;
+    if (this.#interruption !== undefined) listener(this.#interruption);
+  }
+
+  interrupt(why: Interruption): void {
+    if (this.#interruption !== undefined) return;
+    this.#interruption = why;
+    this.#listener?.(why);
+  }
+
+  /** The answer is written, or will never be. */
+  end(): void {
+    this.#listener = undefined;
+    this.ended(this);
+  }
+}
+
+/** All calls under way in this gateway. */
+export class OpenCalls {
+  readonly #open = new Set<OpenCall>();
+  /** One pair of listeners per connection, however many calls it carries, one after another or pipelined. */
+  readonly #bySocket = new WeakMap<Socket, Set<OpenCall>>();
+  #stopping = false;
+  #whenEmpty: (() => void) | undefined;
+
+  get stopping(): boolean {
+    return this.#stopping;
+  }
+
+  /** @throws ServiceError `unavailable` when this gateway is stopping */
+  begin(raw: ServerResponse): OpenCall {
+    if (this.#stopping) throw new ServiceError('unavailable', 'This gateway is stopping; call again.');
+    const { socket } = raw.req;
+    const beside = this.#bySocket.get(socket) ?? this.#watch(socket);
+    const call = new OpenCall((ended) => {
+      beside.delete(ended);
+      this.#open.delete(ended);
+      if (this.#open.size === 0) this.#whenEmpty?.();
+    });
+    beside.add(call);
+    this.#open.add(call);
+    if (socket.destroyed) call.interrupt('gone');
+    return call;
+  }
+
+  /** Whether an answer is being written to this connection. */
+  busy(socket: Socket): boolean {
+    return (this.#bySocket.get(socket)?.size ?? 0) > 0;
+  }
+
+  /** Takes no further calls. */
+  refuse(): void {
+    this.#stopping = true;
+  }
+
+  /** Resolves when no call is under way; those that are left at `graceMs` are interrupted. */
+  async drain(graceMs: number): Promise<void> {
+    if (this.#open.size === 0) return;
+    const empty = Promise.withResolvers<void>();
+    this.#whenEmpty = empty.resolve;
+    const timer = setTimeout(() => {
+      const why = new ServiceError('unavailable', 'This gateway is stopping; call again.');
+      for (const call of [...this.#open]) call.interrupt(why);
+    }, graceMs);
+    await empty.promise;
+    clearTimeout(timer);
+  }
+
+  #watch(socket: Socket): Set<OpenCall> {
+    const calls = new Set<OpenCall>();
+    const gone = (): void => {
+      for (const call of [...calls]) call.interrupt('gone');
+    };
+    // 'end' is a caller that closed its side: Node closes ours too, so nothing could be answered any more (nginx does the same).
+    socket.once('end', gone).once('close', gone);
+    this.#bySocket.set(socket, calls);
+    return calls;
+  }
+}

@@ -1,0 +1,82 @@
+// The gateway's one module: its table of contents.
+import { SealedBox } from '@inference-proxy/crypto';
+import { AddressPolicy } from '@inference-proxy/egress';
+import type { Logger } from '@inference-proxy/platform';
+import { GatewayStore } from '@inference-proxy/store';
+import { type DynamicModule, Module } from '@nestjs/common';
+import { APP_FILTER } from '@nestjs/core';
+import { JwtModule, JwtService } from '@nestjs/jwt';
+import { CallGuard, ProjectGuard, ReadRunsGuard } from './auth/guard.ts';
+import { Tokens } from './auth/tokens.ts';
+import { Acceptance } from './calls/accept.ts';
+import { Calls } from './calls/answer.ts';
+import { Bodies } from './calls/bodies.ts';
+import { CallsController } from './calls/calls.controller.ts';
+import { OpenCalls } from './calls/departure.ts';
+import type { ErrorFilter } from './http/error.filter.ts';
+import { HealthController } from './http/health.controller.ts';
+import { ProjectController } from './registry/project.controller.ts';
+import { ProjectApps } from './registry/project.ts';
+import { LookUp } from './runs/look-up.ts';
+import { RunsController } from './runs/runs.controller.ts';
+import type { GatewaySettings } from './settings.ts';
+import { KeepAlive } from './streaming/keep-alive.ts';
+
+/** What exists before Nest does. */
+export interface GatewayParts {
+  readonly settings: GatewaySettings;
+  readonly logger: Logger;
+  readonly store: GatewayStore;
+  readonly openCalls: OpenCalls;
+  readonly filter: ErrorFilter;
+}
+
+@Module({})
+export class GatewayModule {
+  static of({ settings, logger, store, openCalls, filter }: GatewayParts): DynamicModule {
+    const box = new SealedBox(settings.SECRETS_KEY);
+    const retention = { promisedMs: settings.RUN_RETENTION_S * 1000, otherMs: settings.SYNC_RUN_RETENTION_S * 1000 };
+    const webhookRules = {
+      policy: new AddressPolicy(settings.WEBHOOK_ALLOWED_NETWORKS),
+      requireHttps: settings.WEBHOOK_REQUIRE_HTTPS,
+    };
+    const { JWT_SECRET: secret, JWT_ISSUER: issuer, JWT_AUDIENCE: audience } = settings;
+    return {
+      module: GatewayModule,
+      imports: [JwtModule.register({})],
+      controllers: [CallsController, RunsController, ProjectController, HealthController],
+      providers: [
+        { provide: GatewayStore, useValue: store },
+        { provide: APP_FILTER, useValue: filter },
+        // auth
+        {
+          provide: Tokens,
+          inject: [JwtService],
+          useFactory: (jwt: JwtService) => new Tokens(jwt, { secret, issuer, audience }),
+        },
+        ProjectGuard,
+        CallGuard,
+        ReadRunsGuard,
+        // calls
+        { provide: OpenCalls, useValue: openCalls },
+        {
+          provide: Calls,
+          useFactory: () =>
+            new Calls({
+              store,
+              acceptance: new Acceptance(store, box, retention),
+              bodies: new Bodies(settings.MAX_BODY_BYTES),
+              openCalls,
+              keepAlives: new KeepAlive(),
+              webhookRules,
+              logger,
+              commitMs: settings.STREAM_COMMIT_MS,
+            }),
+        },
+        // runs, registry
+        { provide: LookUp, useFactory: () => new LookUp(store) },
+        { provide: ProjectApps, useFactory: () => new ProjectApps(store) },
+      ],
+    };
+  }
+}

@@ -1,0 +1,44 @@
+// Starts a gateway on its port, and takes it down in phases: unready, intake, drain, store, Redis.
+import type { AddressInfo } from 'node:net';
+import { type Boot, NestLogger } from '@inference-proxy/platform';
+import { type GatewayStore, newRunId } from '@inference-proxy/store';
+import { NestFactory } from '@nestjs/core';
+import type { NestFastifyApplication } from '@nestjs/platform-fastify';
+import { OpenCalls } from './calls/departure.ts';
+import { GatewayModule } from './gateway.module.ts';
+import { ErrorFilter } from './http/error.filter.ts';
+import { httpServer } from './http/server.ts';
+import type { GatewaySettings } from './settings.ts';
+
+/** How long streams may go on after a stop was asked for; shorter than the drain phase, so that the rest can be told. */
+const GRACE_MS = 10_000;
+
+/**
+ * Listens for calls.
+ *
+ * @param graceMs how long calls under way may go on when the gateway stops
+ * @returns the port
+ */
+export async function listen(
+  { settings, logger, shutdown }: Boot<GatewaySettings>,
+  store: GatewayStore,
+  graceMs = GRACE_MS,
+): Promise<number> {
+  const openCalls = new OpenCalls();
+  const filter = new ErrorFilter(logger);
+  const app = await NestFactory.create<NestFastifyApplication>(
+    GatewayModule.of({ settings, logger, store, openCalls, filter }),
+    httpServer({ filter, openCalls, newRequestId: newRunId }),
+    { logger: new NestLogger(logger), bodyParser: false, abortOnError: false },
+  );
+  await app.listen(settings.PORT, settings.HOST);
+  const server = app.getHttpServer();
+  shutdown.add('unready', 'calls', () => openCalls.refuse());
+  shutdown.add('intake', 'listener', () => server.close());
+  shutdown.add('drain', 'calls', () => openCalls.drain(graceMs));
+  shutdown.add('queues', 'http', () => {
+    server.closeAllConnections();
+    return app.close();
+  });
+  return (server.address() as AddressInfo).port;
+}

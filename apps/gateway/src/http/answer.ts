@@ -1,0 +1,87 @@
+// Contract 2 and 3: every answer is written here, in one call to the raw response; Nest's and Fastify's reply paths are not used.
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { type ErrorFields, errorKinds, errorObject, ServiceError } from '@inference-proxy/contracts';
+
+export const JSON_TYPE = 'application/json; charset=utf-8';
+export const SERVER = 'inference-proxy';
+
+/** How long, and for how many bytes, a body that nobody wants is thrown away so that the answer before it arrives (RFC 9112 §9.6). */
+const LINGER_MS = 500;
+const LINGER_BYTES = 256 * 1024;
+
+/** A whole answer with its body. `more` are headers beyond those that every answer has. */
+export function send(
+  raw: ServerResponse,
+  requestId: string,
+  status: number,
+  body: Buffer,
+  more?: OutgoingHttpHeaders,
+): void {
+  if (raw.destroyed || raw.headersSent) return;
+  const unread = !raw.req.complete;
+  raw.writeHead(status, {
+    'content-type': JSON_TYPE,
+    'content-length': body.length,
+    'x-request-id': requestId,
+    server: SERVER,
+    ...more,
+    ...(unread && { connection: 'close' }),
+  });
+  if (unread) endAfterLingering(raw, body);
+  else raw.end(body);
+}
+
+/** Any failure in contract 2's shape. What is no ServiceError is `internal`: its text stays in the log. */
+export function sendError(raw: ServerResponse, requestId: string, error: unknown, more?: OutgoingHttpHeaders): void {
+  const known = asServiceError(error);
+  const run = known.runId === undefined ? {} : { run_id: known.runId };
+  const body = Buffer.from(JSON.stringify({ ...run, error: errorObject(fieldsOf(known)) }));
+  send(raw, requestId, known.status, body, {
+    ...retryAfter(known.code),
+    ...(known.code === 'unauthorized' && { 'www-authenticate': 'Bearer' }),
+    ...more,
+  });
+}
+
+export const asServiceError = (error: unknown): ServiceError =>
+  error instanceof ServiceError ? error : new ServiceError('internal', 'Internal error.', { cause: error });
+
+/** What `errorObject` takes, of a thrown error. */
+export const fieldsOf = (error: ServiceError): ErrorFields => ({
+  code: error.code,
+  message: error.message,
+  ...(error.type !== undefined && { type: error.type }),
+  ...(error.details !== undefined && { details: error.details }),
+});
+
+/** The `Retry-After` header of a code, where contract 2's table has one. */
+export function retryAfter(code: ErrorFields['code']): OutgoingHttpHeaders | undefined {
+  const kind = errorKinds[code];
+  return 'retryAfterS' in kind ? { 'retry-after': String(kind.retryAfterS) } : undefined;
+}
+
+/**
+ * Closing a socket that still holds unread bytes makes the kernel send a reset, which can take the answer away from the caller. So the
+ * answer goes out first, and a bounded rest of the body is thrown away before the connection is closed.
+ */
+function endAfterLingering(raw: ServerResponse, body: Buffer): void {
+  const { req } = raw;
+  let dropped = 0;
+  const end = (): void => {
+    clearTimeout(timer);
+    req.off('data', onData).off('end', end).off('close', end);
+    raw.end();
+  };
+  const onData = (chunk: Buffer): void => {
+    dropped += chunk.length;
+    if (dropped > LINGER_BYTES) end();
+  };
+  const timer = setTimeout(end, LINGER_MS);
+  raw.write(body);
+  req
+    .on('data', onData)
+    .once('end', end)
+    .once('close', end)
+    .on('error', () => {})
+    .resume();
+}

@@ -1,0 +1,66 @@
+// Contract 2: the one place where what was thrown becomes an answer.
+import type { IncomingMessage } from 'node:http';
+import { ServiceError } from '@inference-proxy/contracts';
+import type { Logger } from '@inference-proxy/platform';
+import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { sendError } from './answer.ts';
+
+const CALL_PATH = /^\/v4\/[^/?]+\/[^/?]+\/[^/?]+(\?|$)/;
+const RUN_PATH = /^\/v4\/[^/?]+\/runs\/[^/?]+(\?|$)/;
+
+/** A request that no route took: another method on a path that exists, a websocket, or nothing of ours. */
+export function unrouted(request: Pick<IncomingMessage, 'method' | 'url' | 'headers'>): {
+  error: ServiceError;
+  headers?: { allow: string };
+} {
+  const { method, url = '', headers } = request;
+  if (/\bwebsocket\b/i.test(headers.upgrade ?? '')) {
+    return {
+      error: new ServiceError(
+        'not_implemented',
+        'Websockets are not supported; ask for a stream by `Accept: text/event-stream`.',
+      ),
+    };
+  }
+  const allow = RUN_PATH.test(url) ? 'GET, HEAD' : CALL_PATH.test(url) ? 'POST' : undefined;
+  if (allow === undefined || allow.split(', ').includes(method ?? '')) {
+    return { error: new ServiceError('not_found', `There is nothing at ${method} ${url.split('?', 1)[0]}.`) };
+  }
+  return { error: new ServiceError('method_not_allowed', `${method} is not for this path.`), headers: { allow } };
+}
+
+/** The status that an error of Nest's or Fastify's carries. */
+function statusOf(error: unknown): number | undefined {
+  if (error instanceof HttpException) return error.getStatus();
+  if (error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number') return error.statusCode;
+  return undefined;
+}
+
+@Catch()
+export class ErrorFilter implements ExceptionFilter {
+  constructor(private readonly logger: Logger) {}
+
+  catch(thrown: unknown, host: ArgumentsHost): void {
+    const http = host.switchToHttp();
+    this.answer(thrown, http.getRequest<FastifyRequest>(), http.getResponse<FastifyReply>());
+  }
+
+  /** Answers on the raw response; also for what fails before a route is found. */
+  answer(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
+    if (!reply.sent) reply.hijack();
+    const status = statusOf(thrown);
+    if (thrown instanceof ServiceError) {
+      if (thrown.code === 'internal') this.logger.error({ err: thrown, runId: request.id }, 'internal error');
+      sendError(reply.raw, request.id, thrown);
+    } else if (status === 404) {
+      const { error, headers } = unrouted(request.raw);
+      sendError(reply.raw, request.id, error, headers);
+    } else if (status !== undefined && status >= 400 && status < 500) {
+      sendError(reply.raw, request.id, new ServiceError('invalid_request', 'The request is malformed.'));
+    } else {
+      this.logger.error({ err: thrown, runId: request.id }, 'internal error');
+      sendError(reply.raw, request.id, thrown);
+    }
+  }
+}

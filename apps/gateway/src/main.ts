@@ -1,0 +1,31 @@
+// The gateway: HTTP in front of the run store.
+import 'reflect-metadata';
+import { randomUUID } from 'node:crypto';
+import { bootService, closeRedis, connectRedis, redisReady } from '@inference-proxy/platform';
+import { DeliveryQueue, GatewayStore } from '@inference-proxy/store';
+import { listen } from './gateway.ts';
+import { GatewaySettings } from './settings.ts';
+
+await bootService({
+  name: 'gateway',
+  about: 'takes calls over HTTP, streams their items and answers their outcome',
+  settings: GatewaySettings,
+  async start({ settings, logger, shutdown }) {
+    const connections = ['commands', 'subscriber', 'deliveries'] as const;
+    const redis = Object.fromEntries(
+      connections.map((name) => [name, connectRedis(settings.REDIS_URL, `gateway.${name}`, logger)]),
+    ) as Record<(typeof connections)[number], ReturnType<typeof connectRedis>>;
+    for (const client of Object.values(redis)) shutdown.add('redis', 'redis', () => closeRedis(client));
+    await Promise.all(Object.values(redis).map(redisReady));
+
+    const deliveries = new DeliveryQueue(redis.deliveries, logger);
+    const gatewayId = randomUUID().replaceAll('-', '');
+    const store = new GatewayStore({ ...redis, gatewayId, deliveries, logger });
+    store.start();
+    shutdown.add('flush', 'store', async () => {
+      store.stop();
+      await deliveries.close();
+    });
+    return { port: await listen({ settings, logger, shutdown }, store) };
+  },
+});

@@ -1,0 +1,21 @@
+// Contract 1: `GET /v4/{project}`.
+import { Controller, Get, Req, Res, UseGuards } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { ProjectGuard } from '../auth/guard.ts';
+import { send } from '../http/answer.ts';
+import { ProjectApps } from './project.ts';
+
+@Controller('v4')
+@UseGuards(ProjectGuard)
+export class ProjectController {
+  constructor(private readonly apps: ProjectApps) {}
+
+  @Get(':project')
+  async list(
+    @Req() request: FastifyRequest<{ Params: { project: string } }>,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    const body = await this.apps.list(request.params.project);
+    send(reply.hijack().raw, request.id, 200, body, { 'cache-control': 'no-store' });
+  }
+}

@@ -1,0 +1,23 @@
+// Contract 1: what a project has to call, and why a broken app is broken.
+import { type AppDescription, errorObject, isProjectName, ServiceError } from '@inference-proxy/contracts';
+import type { GatewayStore } from '@inference-proxy/store';
+
+export class ProjectApps {
+  constructor(private readonly store: GatewayStore) {}
+
+  /**
+   * The answer of `GET /v4/{project}`: a JSON object.
+   *
+   * @throws ServiceError `not_found` for a project that no worker ever served, `unavailable`
+   */
+  async list(project: string): Promise<Buffer> {
+    const apps = isProjectName(project) ? await this.store.apps(project) : undefined;
+    if (!apps?.size) throw new ServiceError('not_found', 'There is no such project.');
+    const sorted = [...apps.values()].sort((one, other) => (one.app < other.app ? -1 : 1));
+    return Buffer.from(JSON.stringify({ project, apps: sorted.map(described) }));
+  }
+}
+
+function described({ app, state, version, functions, error }: AppDescription): Record<string, unknown> {
+  return { app, state, version, functions, ...(error && { error: errorObject(error) }) };
+}

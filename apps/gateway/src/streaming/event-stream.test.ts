@@ -1,0 +1,208 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { gunzipSync } from 'node:zlib';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createParser, type EventSourceMessage } from 'eventsource-parser';
+import { bytesOf, GatewayUnderTest, PROJECT, textOf, token } from '../../test/gateway-under-test.ts';
+import { app } from '../../test/played-worker.ts';
+
+const COMMIT_MS = 150;
+let gateway: GatewayUnderTest;
+beforeAll(async () => {
+  gateway = await GatewayUnderTest.start({ STREAM_COMMIT_MS: String(COMMIT_MS) });
+});
+afterAll(() => gateway.stop());
+
+/** The next piece of a stream. */
+const piece = async (answer: IncomingMessage): Promise<string> => {
+  const [chunk] = (await once(answer, 'data')) as [Buffer];
+  return chunk.toString();
+};
+
+test('each item is one event, there when it is yielded', async () => {
+  const streaming = gateway.stream();
+  const run = await gateway.worker.next();
+  await run.items(['one']);
+  const answer = await streaming;
+  expect(await piece(answer)).toBe('data: one\n\n');
+  await run.items(['two', 'three']);
+  expect(await piece(answer)).toBe('data: two\n\ndata: three\n\n');
+  await run.items(['{"n":1.0}'], 'j');
+  expect(await piece(answer)).toBe('data: {"n":1.0}\n\n');
+  const rest = textOf(answer);
+  await run.stops();
+  expect(await rest).toBe('');
+});
+
+test('a stream has the headers of the contract', async () => {
+  const streaming = gateway.stream();
+  const run = await gateway.worker.next();
+  await run.items(['x']);
+  await run.stops();
+  const answer = await streaming;
+  expect(answer.statusCode).toBe(200);
+  expect(answer.headers).toMatchObject({
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-cache',
+    'x-request-id': run.taken.runId,
+    'x-accel-buffering': 'no',
+    'transfer-encoding': 'chunked',
+    vary: expect.stringContaining('Accept-Encoding'),
+    date: expect.any(String),
+    server: expect.any(String),
+    'x-envoy-upstream-service-time': expect.stringMatching(/^\d+$/),
+  });
+  expect(answer.headers).not.toHaveProperty('content-encoding');
+  expect(await textOf(answer)).toBe('data: x\n\n');
+});
+
+test('a failure before the first item has its real status and a JSON body', async () => {
+  const streaming = gateway.stream();
+  const run = await gateway.worker.next();
+  await run.fails({ code: 'function_error', message: 'no', type: 'ValueError' });
+  const answer = await streaming;
+  expect(answer.statusCode).toBe(500);
+  expect(JSON.parse(await textOf(answer))).toMatchObject({ run_id: run.taken.runId, status: 'failed' });
+});
+
+test('a failure after the first item is the last event', async () => {
+  const streaming = gateway.stream();
+  const run = await gateway.worker.next();
+  await run.items(['one']);
+  await run.fails({ code: 'replica_crashed', message: 'gone' });
+  const text = await textOf(await streaming);
+  const [, data] = /^data: one\n\nevent: error\ndata: (.*)\n\n$/.exec(text) ?? [];
+  expect(JSON.parse(data ?? '')).toEqual({
+    run_id: run.taken.runId,
+    error: { code: 'replica_crashed', message: 'gone', retryable: true },
+  });
+});
+
+test('the status line is held back only so long', async () => {
+  const streaming = gateway.stream();
+  const run = await gateway.worker.next();
+  const answer = await streaming;
+  expect(answer.statusCode).toBe(200);
+  const text = textOf(answer);
+  await run.fails({ code: 'timed_out', message: 'too slow' }, 'timed_out');
+  expect(await text).toMatch(/^event: error\ndata: .*"timed_out".*\n\n$/);
+});
+
+test('a plain value is one event, a string as its text', async () => {
+  for (const [json, event] of [
+    ['{"a":1.0}', 'data: {"a":1.0}\n\n'],
+    ['"two\\nlines"', 'data: two\ndata: lines\n\n'],
+    ['null', 'data: null\n\n'],
+  ] as const) {
+    const streaming = gateway.stream();
+    const run = await gateway.worker.next();
+    await run.returns(json);
+    expect(await textOf(await streaming)).toBe(event);
+  }
+});
+
+test('a generator without items is an empty stream', async () => {
+  const streaming = gateway.stream();
+  const run = await gateway.worker.next();
+  await run.stops();
+  const answer = await streaming;
+  expect(answer.statusCode).toBe(200);
+  expect(await textOf(answer)).toBe('');
+});
+
+test('ready-made events go through as they are, unless the app says otherwise', async () => {
+  for (const [preformatted, text] of [
+    [true, 'data: {"x":1}\n\n'],
+    [false, 'data: data: {"x":1}\ndata: \ndata: \n\n'],
+  ] as const) {
+    await gateway.worker.store.announce(PROJECT, app({ preformatted }));
+    let seen = '';
+    // Announcements arrive by a channel: sooner or later.
+    while (seen !== text) {
+      const streaming = gateway.stream();
+      const run = await gateway.worker.next();
+      await run.items(['data: {"x":1}\n\n'], 'm');
+      await run.stops();
+      seen = await textOf(await streaming);
+    }
+  }
+  await gateway.worker.store.announce(PROJECT, app());
+});
+
+test('a caller that accepts gzip gets every event through the compressor as it happens', async () => {
+  const streaming = gateway.stream({ 'accept-encoding': 'gzip;q=0.5' });
+  const run = await gateway.worker.next();
+  await run.items(['one']);
+  const answer = await streaming;
+  expect(answer.headers['content-encoding']).toBe('gzip');
+  const chunks: Buffer[] = [];
+  answer.on('data', (chunk: Buffer) => chunks.push(chunk));
+  const decoded = () => gunzipSync(Buffer.concat(chunks), { finishFlush: 2 }).toString();
+  while (chunks.length < 2) await once(answer, 'data');
+  expect(decoded()).toBe('data: one\n\n');
+  await run.items(['x'.repeat(20_000)]);
+  await run.stops();
+  await once(answer, 'end');
+  expect(gunzipSync(Buffer.concat(chunks)).toString()).toBe(`data: one\n\ndata: ${'x'.repeat(20_000)}\n\n`);
+});
+
+test('a reader that leaves cancels the run', async () => {
+  const streaming = gateway.stream();
+  const run = await gateway.worker.next();
+  await run.items(['one']);
+  const answer = await streaming;
+  const cancelled = gateway.worker.cancelled();
+  answer.destroy();
+  expect(await cancelled).toBe(run.taken.runId);
+  await run.fails({ code: 'cancelled', message: 'cancelled' }, 'cancelled');
+});
+
+test('a reader that closes its side of the connection has left', async () => {
+  const socket = gateway.socket();
+  socket.write(
+    `POST /v4/${PROJECT}/chat/run HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token()}\r\naccept: text/event-stream\r\n\r\n`,
+  );
+  const run = await gateway.worker.next();
+  await run.items(['one']);
+  await once(socket, 'data');
+  const cancelled = gateway.worker.cancelled();
+  socket.end();
+  expect(await cancelled).toBe(run.taken.runId);
+  await run.fails({ code: 'cancelled', message: 'cancelled' }, 'cancelled');
+});
+
+test('a slow reader pauses, is not written to, and catches up from the log without a gap', async () => {
+  const streaming = gateway.stream();
+  const run = await gateway.worker.next();
+  const item = (n: number): string => `${n} ${'x'.repeat(10_000)}`;
+  await run.items([item(0)]);
+  const answer = await streaming;
+  answer.pause();
+  const count = 1000;
+  for (let n = 1; n < count; n++) await run.items([item(n)]);
+  await run.stops();
+  const events: EventSourceMessage[] = [];
+  const parser = createParser({ onEvent: (event) => events.push(event) });
+  parser.feed((await bytesOf(answer)).toString());
+  expect(events.map(({ data }) => Number(data.split(' ', 1)[0]))).toEqual([...Array(count).keys()]);
+});
+
+test('two readers of a connection that pipelines are answered one after the other', async () => {
+  const socket = gateway.socket();
+  const call = `POST /v4/${PROJECT}/chat/run HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token()}\r\naccept: text/event-stream\r\n\r\n`;
+  let text = '';
+  socket.on('data', (chunk: Buffer) => {
+    text += chunk.toString();
+  });
+  socket.write(call + call);
+  const first = await gateway.worker.next();
+  const second = await gateway.worker.next();
+  await second.items(['second']);
+  await second.stops();
+  await first.items(['first']);
+  await first.stops();
+  while (!text.includes('data: second\n\n\r\n0\r\n')) await once(socket, 'data');
+  expect(text.indexOf('data: first')).toBeGreaterThan(0);
+  expect(text.indexOf('data: first')).toBeLessThan(text.indexOf('data: second'));
+  socket.destroy();
+});

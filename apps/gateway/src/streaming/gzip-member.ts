@@ -1,0 +1,46 @@
+// Contract 3 and RFC 1952: one gzip member, written block by block (RFC 1951) without a zlib stream. A stream per response costs 217 KB
+// and 25 µs an item; this costs two numbers.
+import { constants, crc32, deflateRawSync } from 'node:zlib';
+
+/** Magic, deflate, no flags, no time, no hint, unknown system. */
+const HEAD = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
+const STORED_MOST = 0xffff;
+/** Below this many bytes setting zlib up costs more than it saves. */
+const DEFLATED_LEAST = 4096;
+const TRAILER_BYTES = 10;
+// A sync flush ends the block on a byte: the next one can be appended whatever it is.
+const DEFLATE = { level: 3, finishFlush: constants.Z_SYNC_FLUSH };
+
+export class GzipMember {
+  readonly head = HEAD;
+  /** Of all bytes so far: the trailer names both. */
+  #crc = 0;
+  #size = 0;
+
+  /** The next bytes, so that a reader can decode all of them at once. At least one byte. */
+  block(data: Buffer): Buffer {
+    this.#crc = crc32(data, this.#crc);
+    this.#size = (this.#size + data.length) >>> 0;
+    return data.length < DEFLATED_LEAST ? stored(data) : deflateRawSync(data, DEFLATE);
+  }
+
+  /** The end: an empty last block, checksum and size. */
+  trailer(): Buffer {
+    const end = Buffer.allocUnsafe(TRAILER_BYTES);
+    end[0] = 0x03;
+    end[1] = 0x00;
+    end.writeUInt32LE(this.#crc, 2);
+    end.writeUInt32LE(this.#size, 6);
+    return end;
+  }
+}
+
+/** RFC 1951 §3.2.4, not the last block. */
+function stored(data: Buffer): Buffer {
+  const block = Buffer.allocUnsafe(5 + data.length);
+  block[0] = 0;
+  block.writeUInt16LE(data.length, 1);
+  block.writeUInt16LE(~data.length & STORED_MOST, 3);
+  data.copy(block, 5);
+  return block;
+}

@@ -1,0 +1,67 @@
+// Contract 3 and WHATWG HTML §9.2 "Server-sent events": items as events. Pure, and one pass per batch, not per item.
+import { type ErrorFields, errorObject, type ItemBatch, type RunId } from '@inference-proxy/contracts';
+
+const CR = 0x0d;
+const QUOTE = 0x22;
+const LINE_END = /\r\n|\r|\n/;
+const LINE_ENDS = /\r\n|\r|\n/g;
+/** A field that the standard knows, or a comment. */
+const SSE_LINE = /^(?:(?:data|event|id|retry)(?:[:\r\n]|$)|:)/;
+
+/** What a quiet stream carries: a comment, which no reader shows. */
+export const keepAliveComment = Buffer.from(': keep-alive\n\n');
+
+/**
+ * A batch as events, `data: <text>` and a blank line each.
+ *
+ * Bytes are taken as Latin-1 characters and written back as such: UTF-8 never has a newline inside a character, so nothing is decoded,
+ * and the strings stay one byte a character.
+ * @param preformatted whether an item that already is whole events goes through as it is
+ */
+export function encodeItems(batch: ItemBatch, preformatted: boolean): Buffer {
+  const text = batch.blob.toString('latin1');
+  if (batch.kind === 'm') return Buffer.from(event(text, preformatted), 'latin1');
+  // A lone CR ends a line for a reader, though not for the harness that joined these items.
+  if (batch.blob.includes(CR)) {
+    const events = text.split('\n').map((item) => event(item, preformatted));
+    return Buffer.from(events.join(''), 'latin1');
+  }
+  return Buffer.from(`data: ${text.replaceAll('\n', '\n\ndata: ')}\n\n`, 'latin1');
+}
+
+/** A plain value as the one event of its stream: a string as its text, anything else as the JSON text that it is. */
+export function encodeResult(json: Buffer, preformatted: boolean): Buffer {
+  if (json[0] !== QUOTE) return encodeItems({ first: 1, count: 1, kind: 'j', blob: json }, preformatted);
+  const text = JSON.parse(json.toString()) as string;
+  return encodeItems({ first: 1, count: 1, kind: 'm', blob: Buffer.from(text) }, preformatted);
+}
+
+/** The last event of a stream that failed after its first byte. */
+export const encodeError = (runId: RunId, error: ErrorFields): Buffer =>
+  Buffer.from(`event: error\ndata: ${JSON.stringify({ run_id: runId, error: errorObject(error) })}\n\n`);
+
+function event(text: string, preformatted: boolean): string {
+  if (preformatted && isEvents(text)) return text;
+  return `data: ${text.replace(LINE_ENDS, '\ndata: ')}\n\n`;
+}
+
+/** One or more whole events: every line a field or a comment, every event with a `data:` line, a blank line at the end. */
+export function isEvents(text: string): boolean {
+  if (!text.includes('data:') || !SSE_LINE.test(text)) return false;
+  const lines = text.split(LINE_END);
+  if (lines.pop() !== '' || lines.at(-1) !== '') return false;
+  let hasData = false;
+  let open = false;
+  for (const line of lines) {
+    if (line === '') {
+      if (open && !hasData) return false;
+      open = false;
+      hasData = false;
+    } else {
+      if (!SSE_LINE.test(line)) return false;
+      open = true;
+      hasData ||= line.startsWith('data:');
+    }
+  }
+  return true;
+}

@@ -1,0 +1,160 @@
+// The real gateway on a real port, with a real store on a real Redis, for tests of the contract at its HTTP side.
+import 'reflect-metadata';
+import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { closeRedis, connectRedis, createLogger, readSettings, redisReady, Shutdown } from '@inference-proxy/platform';
+import { DeliveryQueue, GatewayStore, WorkerStore } from '@inference-proxy/store';
+import { testRedis } from '@inference-proxy/test/redis';
+import { JwtService, type JwtSignOptions } from '@nestjs/jwt';
+import { listen } from '../src/gateway.ts';
+import { GatewaySettings } from '../src/settings.ts';
+import { app, PlayedWorker } from './played-worker.ts';
+
+export const SECRET = 'a key of at least thirty-two characters';
+export const PROJECT = 'acme';
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+  readonly text: string;
+}
+
+export function token(claims: object = {}, options: JwtSignOptions = {}): string {
+  return new JwtService({}).sign(
+    { sub: 'tester', project_id: PROJECT, ...claims },
+    { secret: SECRET, expiresIn: '10m', ...options },
+  );
+}
+
+const BEARER = `Bearer ${token()}`;
+
+/** A gateway and a worker that the test plays. */
+export class GatewayUnderTest {
+  private constructor(
+    readonly port: number,
+    readonly worker: PlayedWorker,
+    readonly store: GatewayStore,
+    readonly lines: readonly Record<string, unknown>[],
+    readonly shutdown: Shutdown,
+    private readonly stopRedis: () => Promise<void>,
+  ) {}
+
+  static async start(env: Record<string, string> = {}, graceMs?: number): Promise<GatewayUnderTest> {
+    const redis = await testRedis();
+    const lines: Record<string, unknown>[] = [];
+    const logger = createLogger({
+      name: 'gateway',
+      destination: { write: (line) => void lines.push(JSON.parse(line)) },
+    });
+    const shutdown = new Shutdown({ logger });
+    const client = async (name: string) => {
+      const connection = connectRedis(redis.url, name, logger);
+      shutdown.add('redis', name, () => closeRedis(connection));
+      await redisReady(connection);
+      return connection;
+    };
+    const deliveries = new DeliveryQueue(await client('deliveries'), logger);
+    const shared = { deliveries, logger };
+    const store = new GatewayStore({
+      ...shared,
+      commands: await client('commands'),
+      subscriber: await client('subscriber'),
+      gatewayId: 'g1',
+    });
+    store.start();
+    const workerStore = new WorkerStore({
+      ...shared,
+      commands: await client('worker'),
+      subscriber: await client('worker-subscriber'),
+      workerId: 'w1',
+    });
+    const worker = new PlayedWorker(workerStore, PROJECT);
+    await worker.start(app());
+    shutdown.add('flush', 'stores', async () => {
+      store.stop();
+      workerStore.close();
+      await deliveries.close();
+    });
+    const settings = new GatewaySettings(
+      readSettings(GatewaySettings.schema, {
+        REDIS_URL: redis.url,
+        PORT: '0',
+        JWT_SECRET: SECRET,
+        SECRETS_KEY: Buffer.alloc(32, 7).toString('base64'),
+        ...env,
+      }),
+    );
+    const port = await listen({ settings, logger, shutdown }, store, graceMs);
+    return new GatewayUnderTest(port, worker, store, lines, shutdown, () => redis.stop());
+  }
+
+  async stop(): Promise<void> {
+    await this.shutdown.stop('the test has ended');
+    await this.stopRedis();
+  }
+
+  /** Sends a request and gives its answer as soon as the head is there. */
+  open(path: string, options: RequestOptions & { body?: string | Buffer } = {}): Promise<IncomingMessage> {
+    const { body, headers, ...rest } = options;
+    return new Promise((resolve, reject) => {
+      const request = httpRequest(
+        {
+          port: this.port,
+          path,
+          method: 'POST',
+          agent: false,
+          headers: {
+            authorization: BEARER,
+            ...(body !== undefined && { 'content-type': 'application/json' }),
+            ...headers,
+          },
+          ...rest,
+        },
+        resolve,
+      );
+      request.on('error', reject);
+      request.end(body);
+    });
+  }
+
+  async request(path: string, options: RequestOptions & { body?: string | Buffer } = {}): Promise<Answer> {
+    const answer = await this.open(path, options);
+    return { status: answer.statusCode ?? 0, headers: answer.headers, text: await textOf(answer) };
+  }
+
+  get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
+    return this.request(path, { method: 'GET', headers });
+  }
+
+  /** Calls `chat/run`. */
+  call(
+    options: { query?: string; body?: string | Buffer; headers?: Record<string, string | string[]> } = {},
+  ): Promise<Answer> {
+    return this.request(`/v4/${PROJECT}/chat/run${options.query ?? ''}`, {
+      body: options.body ?? '{"text":"hello"}',
+      headers: options.headers ?? {},
+    });
+  }
+
+  /** Calls `chat/run` for a stream, which is answered with its first item. */
+  stream(headers: Record<string, string> = {}): Promise<IncomingMessage> {
+    return this.open(`/v4/${PROJECT}/chat/run`, { body: '{}', headers: { accept: 'text/event-stream', ...headers } });
+  }
+
+  /** A connection to write bytes to. */
+  socket(): Socket {
+    return connect({ port: this.port, host: '127.0.0.1' });
+  }
+}
+
+export async function bytesOf(answer: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of answer) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+export const textOf = async (answer: IncomingMessage): Promise<string> => (await bytesOf(answer)).toString();
+
+/** The contract's error object in an answer. */
+export const errorOf = (answer: Answer): { code: string; message: string; retryable: boolean } =>
+  (JSON.parse(answer.text) as { error: { code: string; message: string; retryable: boolean } }).error;

@@ -1,0 +1,109 @@
+// A worker whose functions are played by the test: it takes real runs from the real store and ends them as the test says.
+import { EventEmitter, once } from 'node:events';
+import type { AppDescription, ErrorFields, ItemKind, Outcome } from '@inference-proxy/contracts';
+import type { AppendAnswer, TakenRun, WorkerStore } from '@inference-proxy/store';
+
+const APP: AppDescription = {
+  app: 'chat',
+  state: 'ready',
+  version: '1',
+  functions: [
+    {
+      name: 'run',
+      doc: 'Says it again.',
+      parameters: [{ name: 'text', required: true, annotation: 'str' }],
+      extra: false,
+    },
+  ],
+  queueLimit: 100,
+  queueTimeoutMs: 60_000,
+  preformatted: true,
+};
+
+/** An app with the function `run`; `more` says what is different. */
+export const app = (more: Partial<AppDescription> = {}): AppDescription => ({ ...APP, ...more });
+
+/** One run in the test's hands. */
+export class PlayedRun {
+  #last = 0;
+
+  constructor(
+    private readonly store: WorkerStore,
+    readonly taken: TakenRun,
+  ) {}
+
+  get params(): string {
+    return this.taken.params.toString();
+  }
+
+  /** Yields; strings with newlines one at a time, as kind `m`. */
+  async items(items: readonly string[], kind: ItemKind = 's'): Promise<AppendAnswer> {
+    const batch = { first: this.#last + 1, count: items.length, kind, blob: Buffer.from(items.join('\n')) };
+    this.#last += items.length;
+    const { project, runId, token } = this.taken;
+    return this.store.append(project, { runId, token, batch });
+  }
+
+  returns(json: string, more: Partial<Outcome> = {}): Promise<void> {
+    return this.#end({ state: 'succeeded', streamed: false, result: Buffer.from(json), ...more });
+  }
+
+  stops(): Promise<void> {
+    return this.#end({ state: 'succeeded', streamed: true });
+  }
+
+  fails(error: ErrorFields, state: 'failed' | 'cancelled' | 'timed_out' = 'failed'): Promise<void> {
+    return this.#end({ state, streamed: this.#last > 0, error });
+  }
+
+  async #end(outcome: Pick<Outcome, 'state' | 'streamed'> & Partial<Outcome>): Promise<void> {
+    const { project, runId, token } = this.taken;
+    const whole = { items: this.#last, runTimeMs: '1.5', ...outcome };
+    const answer = await this.store.end(project, { runId, token, outcome: whole });
+    if (answer.state !== 'ended') throw new Error(`the run could not be ended: ${answer.state}`);
+  }
+}
+
+export class PlayedWorker {
+  readonly #events = new EventEmitter();
+  #woken = false;
+
+  constructor(
+    readonly store: WorkerStore,
+    readonly project: string,
+  ) {
+    store.onWake = () => {
+      this.#woken = true;
+      this.#events.emit('wake');
+    };
+    store.onCancel = ({ runId }) => this.#events.emit('cancel', runId);
+    store.onTaken = ({ runId, upTo }) => this.#events.emit('taken', runId, upTo);
+  }
+
+  async start(...apps: AppDescription[]): Promise<void> {
+    await this.store.serve(this.project);
+    for (const each of apps) await this.store.announce(this.project, each);
+    await this.store.renew(
+      this.project,
+      [],
+      apps.map(({ app: name }) => name),
+    );
+  }
+
+  /** The next run of `chat`, once there is one. */
+  async next(): Promise<PlayedRun> {
+    while (true) {
+      this.#woken = false;
+      const { runs } = await this.store.take(this.project, [{ app: 'chat', slots: 1 }]);
+      const [run] = runs;
+      if (run) return new PlayedRun(this.store, run);
+      if (!this.#woken) await once(this.#events, 'wake');
+    }
+  }
+
+  /** The id of the next run that is cancelled. */
+  async cancelled(): Promise<string> {
+    const [runId] = (await once(this.#events, 'cancel')) as [string];
+    return runId;
+  }
+}
