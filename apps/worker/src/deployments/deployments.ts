@@ -37,7 +37,9 @@ interface Deployed {
 
 export class Deployments {
   private readonly apps = new Map<string, Deployed>();
-  private readonly leaving = new Set<Promise<void>>();
+  private byProject = new Map<string, AppVersions[]>();
+  /** Apps whose folder is gone and whose last runs are not. */
+  private readonly gone = new Set<Deployed>();
   /** Told once each. */
   private readonly misnamed = new Set<string>();
   private listener: DeploymentsListener | undefined;
@@ -65,11 +67,12 @@ export class Deployments {
   }
 
   projects(): readonly string[] {
-    return [...new Set([...this.apps.values()].map(({ versions }) => versions.place.project))];
+    return [...this.byProject.keys()];
   }
 
+  /** Read at every slot that becomes free, so kept ready. */
   appsOf(project: string): readonly AppVersions[] {
-    return [...this.apps.values()].map(({ versions }) => versions).filter(({ place }) => place.project === project);
+    return this.byProject.get(project) ?? [];
   }
 
   find(project: string, app: string): AppVersions | undefined {
@@ -83,10 +86,10 @@ export class Deployments {
     await this.looking;
   }
 
-  /** Ends all processes, once their runs have ended. */
-  async drain(): Promise<void> {
+  /** Ends all processes; runs that are still under way may go on for `ms`. */
+  async drain(ms: number): Promise<void> {
     await this.stop();
-    await Promise.all([...[...this.apps.values()].map(({ versions }) => versions.drain()), ...this.leaving]);
+    await Promise.all([...this.apps.values(), ...this.gone].map(({ versions }) => versions.drain(ms)));
   }
 
   private look(): void {
@@ -118,7 +121,7 @@ export class Deployments {
     for (const place of found.apps) folders.push(...(await this.lookAt(place)));
     this.watch?.follow(this.closed ? [] : folders);
     const present = new Set(found.apps.map(({ project, app }) => `${project}/${app}`));
-    for (const [name, { versions }] of this.apps) if (!present.has(name)) this.remove(name, versions);
+    for (const [name, deployed] of this.apps) if (!present.has(name)) this.remove(name, deployed);
   }
 
   /** Offers the app's code where it has changed. Returns its folders. */
@@ -167,15 +170,24 @@ export class Deployments {
     );
     const deployed: Deployed = { versions, signature: undefined };
     this.apps.set(`${project}/${app}`, deployed);
+    this.group();
     return deployed;
   }
 
-  private remove(name: string, versions: AppVersions): void {
-    const { project, app } = versions.place;
-    this.options.logger.info({ project, app }, 'app is gone');
+  private group(): void {
+    this.byProject = Map.groupBy(
+      [...this.apps.values()].map(({ versions }) => versions),
+      ({ place }) => place.project,
+    );
+  }
+
+  private remove(name: string, deployed: Deployed): void {
+    const { place, manifest } = deployed.versions;
+    this.options.logger.info({ project: place.project, app: place.app }, 'app is gone');
     this.apps.delete(name);
-    const left = versions.drain().finally(() => this.leaving.delete(left));
-    this.leaving.add(left);
-    this.listener?.changed(project, app);
+    this.group();
+    this.gone.add(deployed);
+    void deployed.versions.drain(manifest?.timeoutMs ?? 0).then(() => this.gone.delete(deployed));
+    this.listener?.changed(place.project, place.app);
   }
 }

@@ -1,4 +1,4 @@
-// runtimes.md 4.5: one app's versions. A new one is started beside the old, takes over when it is ready, and the old one ends its runs.
+// One app's versions. A new one is started beside the old, takes over when it is ready, and the old one ends its runs.
 import { type AppDescription, type ErrorFields, ServiceError } from '@inference-proxy/contracts';
 import type { RunListener, RunningRun, RunRequest, Runtime } from '../runtimes/runtime.ts';
 import type { AppFolder } from './app-folders.ts';
@@ -38,8 +38,10 @@ export class AppVersions {
   private current: Started | undefined;
   /** Being started while `current` serves. */
   private next: Started | undefined;
-  private readonly leaving = new Set<Promise<void>>();
+  private readonly leaving = new Map<Runtime, Promise<void>>();
   private offered: string | undefined;
+  /** What was announced last of the version that serves: a runtime tells of every slot, the registry wants to know of its state. */
+  private told: Pick<Runtime, 'state' | 'functions' | 'error'> | undefined;
   private closed = false;
   private readonly decided = Promise.withResolvers<void>();
 
@@ -65,50 +67,43 @@ export class AppVersions {
     return this.current?.manifest;
   }
 
-  /** The version that was seen last, whether it serves or not. */
-  get latest(): string | undefined {
-    return this.offered;
-  }
-
   /** Starts this version, and lets it take over when it is ready; at once where nothing serves. */
   offer(offered: OfferedVersion): void {
     if (this.closed || offered.version === this.offered) return;
     this.offered = offered.version;
-    const replaced = this.next;
+    if (this.next) this.leave(this.next);
     this.next = undefined;
-    if (replaced) this.leave(replaced);
     const isServing = this.current?.runtime?.state === 'ready';
-    if (!offered.manifest && isServing) {
-      this.logger.error({ ...this.names(offered), err: offered.error }, 'new version not started, the old one goes on');
+    if (isServing && offered.version === this.current?.version) {
+      this.logger.info(this.names(offered), 'back to the version that serves');
       return;
     }
-    const started: Started = {
-      ...offered,
-      runtime: offered.manifest && this.make(this.place, offered.version, offered.manifest),
-    };
+    const { version, manifest, error } = offered;
+    if (!manifest) {
+      this.logger.error(
+        { ...this.names(offered), error },
+        `app cannot be started${isServing ? ', its old version goes on' : ''}`,
+      );
+      if (!isServing) this.put({ ...offered, runtime: undefined });
+      this.decided.resolve();
+      return;
+    }
+    const started: Started = { ...offered, runtime: this.make(this.place, version, manifest) };
     if (isServing) this.next = started;
     else this.put(started);
-    started.runtime?.onChange(() => this.changed(started));
-    started.runtime?.onFreeSlot(() => this.current === started && this.listener.freed());
-    this.logger.info(this.names(started), isServing ? 'starting a new version beside the old one' : 'starting');
-    started.runtime?.start();
-    if (!started.runtime) {
-      this.logger.error({ ...this.names(started), err: started.error }, 'app cannot be started');
-      this.decided.resolve();
-    }
-    this.listener.changed();
+    void this.start(started);
   }
 
   /**
    * Starts a run on the version that serves.
    *
-   * @throws ServiceError `unavailable` where nothing serves, and as the runtime's `run`
+   * @throws ServiceError `unavailable` where none does
    */
-  run(request: RunRequest, listener: RunListener): { running: RunningRun; version: string } {
-    const { runtime, version } = this.current ?? {};
-    if (!runtime || version === undefined)
+  run(request: Omit<RunRequest, 'timeoutMs'>, listener: RunListener): { running: RunningRun; version: string } {
+    const { runtime, version, manifest } = this.current ?? {};
+    if (!runtime || !manifest || version === undefined)
       throw new ServiceError('unavailable', 'No version of the app can run just now.');
-    return { running: runtime.run(request, listener), version };
+    return { running: runtime.run({ ...request, timeoutMs: manifest.timeoutMs }, listener), version };
   }
 
   describe(): AppDescription {
@@ -117,7 +112,7 @@ export class AppVersions {
     const why = error ?? (runtime?.state === 'broken' ? runtime.error : undefined);
     return {
       app: this.place.app,
-      state: error ? 'broken' : (runtime?.state ?? 'starting'),
+      state: why ? 'broken' : runtime?.state === 'ready' ? 'ready' : 'starting',
       version,
       functions: runtime?.functions ?? [],
       ...(why && { error: why }),
@@ -127,55 +122,74 @@ export class AppVersions {
     };
   }
 
-  /** Lets the runs of all versions end, then ends their processes. Resolves when none is left. */
-  async drain(): Promise<void> {
+  /** Lets the runs of all versions end, for at most `ms`, then ends their processes. Resolves when none is left. */
+  async drain(ms: number): Promise<void> {
     this.closed = true;
     this.decided.resolve();
-    for (const started of [this.next, this.current]) if (started) this.leave(started);
+    // Those that leave already had their time by the manifest: this one is shorter.
+    const late = setTimeout(() => {
+      for (const runtime of this.leaving.keys()) void runtime.close();
+    }, ms);
+    for (const started of [this.next, this.current]) if (started) this.leave(started, ms);
     this.next = undefined;
     this.current = undefined;
-    await Promise.all(this.leaving);
+    await Promise.all(this.leaving.values());
+    clearTimeout(late);
   }
 
-  /** The runtime of `started` has changed its state. */
-  private changed(started: Started): void {
-    const state = started.runtime?.state;
-    if (started === this.next) this.decide(started);
-    if (started !== this.current) return;
-    if (state !== 'starting') this.decided.resolve();
-    if (state === 'ready') this.listener.freed();
-    this.listener.changed();
-  }
-
-  /** The version that is to take over is ready, or never will be. */
-  private decide(next: Started): void {
-    if (next.runtime?.state === 'ready') {
-      this.next = undefined;
-      this.logger.info(this.names(next), 'new version takes over');
-      this.put(next);
-    } else if (next.runtime?.state === 'broken') {
-      this.next = undefined;
-      this.logger.error(
-        { ...this.names(next), error: next.runtime.error },
-        'new version did not start, the old one goes on',
-      );
-      this.leave(next);
+  private async start(started: Started): Promise<void> {
+    const { runtime } = started;
+    if (!runtime) return;
+    runtime.onChange = () => this.changed(started);
+    this.logger.info(this.names(started), started === this.next ? 'starting beside the old version' : 'starting');
+    try {
+      await runtime.start();
+      if (started === this.next) {
+        this.next = undefined;
+        this.put(started);
+      }
+      if (started === this.current) this.logger.info(this.names(started), 'serving');
+    } catch (err) {
+      if (started === this.next) {
+        this.next = undefined;
+        this.logger.error({ ...this.names(started), err }, 'new version did not start, the old one goes on');
+        this.leave(started, 0);
+      } else if (started === this.current) {
+        this.logger.error({ ...this.names(started), err }, 'app did not start, trying again');
+      }
+    } finally {
+      this.decided.resolve();
     }
+  }
+
+  /** Something about the runtime of `started` has changed. */
+  private changed(started: Started): void {
+    const { runtime } = started;
+    if (started !== this.current || !runtime || this.closed) return;
+    if (runtime.freeSlots > 0) this.listener.freed();
+    const { state, functions, error } = runtime;
+    if (state === this.told?.state && functions === this.told.functions && error === this.told.error) return;
+    this.told = { state, functions, error };
+    this.listener.changed();
   }
 
   private put(started: Started): void {
     const old = this.current;
     this.current = started;
+    this.told = undefined;
     if (old) this.leave(old);
+    this.listener.changed();
+    this.listener.freed();
   }
 
-  private leave({ runtime, ...version }: Started): void {
+  /** Lets a version end its runs, each of which has a time limit of its own. */
+  private leave({ runtime, version, manifest }: Started, ms = manifest?.timeoutMs ?? 0): void {
     if (!runtime) return;
     const left = runtime
-      .drain()
-      .catch((err: unknown) => this.logger.error({ ...this.names(version), err }, 'version not ended in order'))
-      .finally(() => this.leaving.delete(left));
-    this.leaving.add(left);
+      .drain(ms)
+      .catch((err: unknown) => this.logger.error({ ...this.names({ version }), err }, 'version not ended in order'))
+      .finally(() => this.leaving.delete(runtime));
+    this.leaving.set(runtime, left);
   }
 
   private names({ version }: { version: string }): object {

@@ -1,4 +1,4 @@
-// One attempt of a run (design.md "The journeys"): start, run, end, hand over.
+// One attempt of a run: start, run, end, hand over.
 import { type ErrorFields, type Outcome, ServiceError } from '@inference-proxy/contracts';
 import type { StoreLogger, TakenRun, WorkerStore } from '@inference-proxy/store';
 import type { AppVersions } from '../deployments/versions.ts';
@@ -14,7 +14,7 @@ interface RunLogger extends StoreLogger {
   info(fields: object, text: string): void;
 }
 
-const notRun = (error: ErrorFields): RunEnd => ({ state: 'failed', items: 0, streamed: false, runTimeMs: 0, error });
+const notRun = (error: ErrorFields): RunEnd => ({ state: 'failed', items: 0, streamed: false, runTimeMs: '0', error });
 
 /** What the function's end is overruled by, set once: the first reason stands. */
 type Overruled =
@@ -148,7 +148,7 @@ export class Execution implements HeldRun, WriterListener {
       state,
       items: this.writer.written,
       streamed,
-      runTimeMs: String(Math.round(end.runTimeMs * 100) / 100),
+      runTimeMs: end.runTimeMs,
       ...(result && { result }),
       ...(error && { error }),
       ...(statusCode !== undefined && { statusCode }),

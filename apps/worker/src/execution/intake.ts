@@ -1,4 +1,4 @@
-// design.md "The run": takes runs from one project's queues for the slots that are free. Woken, never polling.
+// Takes runs from one project's queues for the slots that are free. Woken, never polling.
 import type { TakenRun, WorkerStore } from '@inference-proxy/store';
 
 /** Free slots of an app, as a take asks for them. */

@@ -1,4 +1,4 @@
-// design.md "The run", script `renew`: one call per project and term keeps this worker's runs, and is the second way of acks and cancels.
+// The store's `renew`: one call per project and term keeps this worker's runs, and is the second way of acks and cancels.
 import type { StoreLogger, WorkerStore } from '@inference-proxy/store';
 import type { HeldRun, HeldRuns } from './held-runs.ts';
 

@@ -1,10 +1,5 @@
 // What a function prints during a run: one line each in the worker's log, under the run's id.
-
-/** A line as its process wrote it. */
-export interface PrintedLine {
-  readonly stream: 'stdout' | 'stderr';
-  readonly text: string;
-}
+import type { LogLine } from '../runtimes/runtime.ts';
 
 const LINE_CHARACTERS = 8 * 1024;
 /** A function that prints in a loop must not drown its neighbours' lines, nor the worker in writing them. */
@@ -26,7 +21,7 @@ export class RunLog {
     },
   ) {}
 
-  line({ stream, text }: PrintedLine): void {
+  line({ stream, text }: LogLine): void {
     const now = performance.now();
     if (now - this.since >= 1_000) {
       this.tellLeftOut();

@@ -1,4 +1,4 @@
-// design.md "An item's way", the worker's part: a run's items, numbered from 1, joined per tick and appended to the run store.
+// An item's way, the worker's part: a run's items, numbered from 1, joined per tick and appended to the run store.
 import type { ItemBatch, ItemKind } from '@inference-proxy/contracts';
 import type { WorkerStore } from '@inference-proxy/store';
 

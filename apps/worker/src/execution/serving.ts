@@ -146,6 +146,5 @@ export class Serving {
     this.held.add(execution);
     await execution.execute();
     this.held.remove(execution);
-    this.freed(run.project);
   }
 }

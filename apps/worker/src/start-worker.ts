@@ -1,0 +1,50 @@
+// The worker's life: connected, apps started, runs taken; and the same backwards.
+import 'reflect-metadata';
+import { type Boot, nestContext } from '@inference-proxy/platform';
+import { DeliveryQueue, WorkerStore } from '@inference-proxy/store';
+import { Announcer } from './deployments/announce.ts';
+import { Deployments } from './deployments/deployments.ts';
+import { Connections } from './execution/connections.ts';
+import { Serving } from './execution/serving.ts';
+import type { WorkerSettings } from './settings.ts';
+import { workerModule } from './worker.module.ts';
+
+/** An app that takes longer to start is told of as `starting`; the worker is ready without it. */
+const FIRST_STARTS_MS = 10_000;
+
+/** Resolves when the folder was looked at and first starts were attempted; what it started is stopped by the boot's shutdown. */
+export async function startWorker(boot: Boot<WorkerSettings>): Promise<{ apps: number }> {
+  const { settings, shutdown } = boot;
+  const context = await nestContext(workerModule(boot), boot);
+  const connections = context.get(Connections);
+  const store = context.get(WorkerStore);
+  const deployments = context.get(Deployments);
+  const announcer = context.get(Announcer);
+  const serving = context.get(Serving);
+
+  shutdown.add('intake', 'intake', async () => {
+    await Promise.all([deployments.stop(), announcer.stop(), serving.stopIntake()]);
+  });
+  shutdown.add('drain', 'runs', (signal) => serving.drain(settings.DRAIN_GRACE_S * 1_000, signal));
+  shutdown.add('queues', 'apps', () => deployments.drain(0));
+  shutdown.add('queues', 'store', async () => {
+    store.close();
+    await context.get(DeliveryQueue).close();
+  });
+  shutdown.add('redis', 'connections', () => connections.close());
+
+  await connections.ready();
+  connections.commands.on('ready', () => announcer.again());
+  const started = deployments.start({
+    changed(project, app) {
+      announcer.changed(project, app, () => deployments.find(project, app)?.describe());
+      serving.follow();
+    },
+    freed: (project) => serving.freed(project),
+  });
+  await Promise.race([started, after(FIRST_STARTS_MS)]);
+  await announcer.told();
+  return { apps: deployments.size };
+}
+
+const after = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref());
