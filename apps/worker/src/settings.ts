@@ -24,8 +24,11 @@ export class WorkerSettings extends settingsOf(
       .describe('how often to look for changed code where the file system does not tell'),
     MAX_ITEM_BYTES: bytes().prefault('8MiB').describe('largest item that a function may yield'),
     MAX_OUTPUT_BYTES: bytes().prefault('64MiB').describe('largest output of a run that is promised or not streamed'),
-    DRAIN_GRACE_S: seconds().prefault('8').describe('how long runs may go on after the worker was told to stop'),
+    DRAIN_GRACE_S: seconds().prefault('7').describe('how long runs may go on after the worker was told to stop'),
     LEASE_MS: milliseconds().prefault('15000').describe('how long a worker is believed to be alive without word'),
     LEASE_RENEW_MS: milliseconds().prefault('5000').describe('how often a worker renews its leases'),
   }),
 ) {}
+
+/** What the worker was started with; an app is given an allow-list of it. */
+export const ownEnvironment = (): Readonly<Record<string, string | undefined>> => process.env;

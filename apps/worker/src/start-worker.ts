@@ -26,7 +26,7 @@ export async function startWorker(boot: Boot<WorkerSettings>): Promise<{ apps: n
     await Promise.all([deployments.stop(), announcer.stop(), serving.stopIntake()]);
   });
   shutdown.add('drain', 'runs', (signal) => serving.drain(settings.DRAIN_GRACE_S * 1_000, signal));
-  shutdown.add('queues', 'apps', () => deployments.drain(0));
+  shutdown.add('queues', 'apps', (signal) => deployments.drain(signal));
   shutdown.add('queues', 'store', async () => {
     store.close();
     await context.get(DeliveryQueue).close();

@@ -8,7 +8,7 @@ import { Deployments } from './deployments/deployments.ts';
 import { Connections } from './execution/connections.ts';
 import { Serving } from './execution/serving.ts';
 import { pythonRuntimes } from './runtimes/python.ts';
-import { WorkerSettings } from './settings.ts';
+import { ownEnvironment, WorkerSettings } from './settings.ts';
 
 /** The module around what the service was booted with. */
 export function workerModule({ settings, logger }: Boot<WorkerSettings>): Type {
@@ -49,7 +49,11 @@ export function workerModule({ settings, logger }: Boot<WorkerSettings>): Type {
             serves: settings.WORKER_APPS,
             rescanMs: settings.DEPLOYMENTS_RESCAN_MS,
             maxOutputBytes: settings.MAX_OUTPUT_BYTES,
-            makeRuntime: pythonRuntimes({ maxItemBytes: settings.MAX_ITEM_BYTES, logger }),
+            makeRuntime: pythonRuntimes({
+              maxItemBytes: settings.MAX_ITEM_BYTES,
+              logger,
+              environment: ownEnvironment(),
+            }),
             logger,
           }),
       },

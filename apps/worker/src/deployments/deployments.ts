@@ -86,10 +86,10 @@ export class Deployments {
     await this.looking;
   }
 
-  /** Ends all processes; runs that are still under way may go on for `ms`. */
-  async drain(ms: number): Promise<void> {
+  /** Ends all processes, in order until `signal` fires. */
+  async drain(signal: AbortSignal): Promise<void> {
     await this.stop();
-    await Promise.all([...this.apps.values(), ...this.gone].map(({ versions }) => versions.drain(ms)));
+    await Promise.all([...this.apps.values(), ...this.gone].map(({ versions }) => versions.drain(signal)));
   }
 
   private look(): void {
@@ -182,12 +182,12 @@ export class Deployments {
   }
 
   private remove(name: string, deployed: Deployed): void {
-    const { place, manifest } = deployed.versions;
+    const { place } = deployed.versions;
     this.options.logger.info({ project: place.project, app: place.app }, 'app is gone');
     this.apps.delete(name);
     this.group();
     this.gone.add(deployed);
-    void deployed.versions.drain(manifest?.timeoutMs ?? 0).then(() => this.gone.delete(deployed));
+    void deployed.versions.drain().then(() => this.gone.delete(deployed));
     this.listener?.changed(place.project, place.app);
   }
 }

@@ -40,8 +40,6 @@ export class AppVersions {
   private next: Started | undefined;
   private readonly leaving = new Map<Runtime, Promise<void>>();
   private offered: string | undefined;
-  /** What was announced last of the version that serves: a runtime tells of every slot, the registry wants to know of its state. */
-  private told: Pick<Runtime, 'state' | 'functions' | 'error'> | undefined;
   private closed = false;
   private readonly decided = Promise.withResolvers<void>();
 
@@ -91,7 +89,7 @@ export class AppVersions {
     const started: Started = { ...offered, runtime: this.make(this.place, version, manifest) };
     if (isServing) this.next = started;
     else this.put(started);
-    void this.start(started);
+    this.start(started);
   }
 
   /**
@@ -99,11 +97,11 @@ export class AppVersions {
    *
    * @throws ServiceError `unavailable` where none does
    */
-  run(request: Omit<RunRequest, 'timeoutMs'>, listener: RunListener): { running: RunningRun; version: string } {
-    const { runtime, version, manifest } = this.current ?? {};
-    if (!runtime || !manifest || version === undefined)
+  run(request: RunRequest, listener: RunListener): { running: RunningRun; version: string } {
+    const { runtime, version } = this.current ?? {};
+    if (!runtime || version === undefined)
       throw new ServiceError('unavailable', 'No version of the app can run just now.');
-    return { running: runtime.run({ ...request, timeoutMs: manifest.timeoutMs }, listener), version };
+    return { running: runtime.run(request, listener), version };
   }
 
   describe(): AppDescription {
@@ -122,73 +120,72 @@ export class AppVersions {
     };
   }
 
-  /** Lets the runs of all versions end, for at most `ms`, then ends their processes. Resolves when none is left. */
-  async drain(ms: number): Promise<void> {
+  /** Lets the runs of all versions end, until `signal` fires, and ends their processes. Resolves when none is left. */
+  async drain(signal?: AbortSignal): Promise<void> {
     this.closed = true;
     this.decided.resolve();
-    // Those that leave already had their time by the manifest: this one is shorter.
-    const late = setTimeout(() => {
-      for (const runtime of this.leaving.keys()) void runtime.close();
-    }, ms);
-    for (const started of [this.next, this.current]) if (started) this.leave(started, ms);
+    for (const started of [this.next, this.current]) if (started) this.leave(started);
     this.next = undefined;
     this.current = undefined;
+    const close = (): void => {
+      for (const runtime of this.leaving.keys()) void runtime.close();
+    };
+    if (signal?.aborted) close();
+    signal?.addEventListener('abort', close);
     await Promise.all(this.leaving.values());
-    clearTimeout(late);
+    signal?.removeEventListener('abort', close);
   }
 
-  private async start(started: Started): Promise<void> {
+  private start(started: Started): void {
     const { runtime } = started;
-    if (!runtime) return;
-    runtime.onChange = () => this.changed(started);
     this.logger.info(this.names(started), started === this.next ? 'starting beside the old version' : 'starting');
-    try {
-      await runtime.start();
-      if (started === this.next) {
-        this.next = undefined;
-        this.put(started);
-      }
-      if (started === this.current) this.logger.info(this.names(started), 'serving');
-    } catch (err) {
-      if (started === this.next) {
-        this.next = undefined;
-        this.logger.error({ ...this.names(started), err }, 'new version did not start, the old one goes on');
-        this.leave(started, 0);
-      } else if (started === this.current) {
-        this.logger.error({ ...this.names(started), err }, 'app did not start, trying again');
-      }
-    } finally {
-      this.decided.resolve();
+    runtime?.onChange(() => this.changed(started));
+    runtime?.onFreeSlot(() => {
+      if (started === this.current) this.listener.freed();
+    });
+    runtime?.start();
+  }
+
+  /** State, functions or error of `started` have changed. */
+  private changed(started: Started): void {
+    const state = started.runtime?.state;
+    if (started === this.next) {
+      if (state === 'ready') this.takeOver(started);
+      if (state === 'broken') this.giveUp(started);
+    } else if (started === this.current && !this.closed) {
+      if (state === 'ready') this.logger.info(this.names(started), 'serving');
+      if (state === 'ready' || state === 'broken') this.decided.resolve();
+      this.listener.changed();
     }
   }
 
-  /** Something about the runtime of `started` has changed. */
-  private changed(started: Started): void {
-    const { runtime } = started;
-    if (started !== this.current || !runtime || this.closed) return;
-    if (runtime.freeSlots > 0) this.listener.freed();
-    const { state, functions, error } = runtime;
-    if (state === this.told?.state && functions === this.told.functions && error === this.told.error) return;
-    this.told = { state, functions, error };
-    this.listener.changed();
+  private takeOver(next: Started): void {
+    this.next = undefined;
+    this.logger.info(this.names(next), 'the new version takes over');
+    this.put(next);
+    this.listener.freed();
+  }
+
+  /** The version that serves goes on; this one is tried again when its code changes. */
+  private giveUp(next: Started): void {
+    this.next = undefined;
+    const error = next.runtime?.error;
+    this.logger.error({ ...this.names(next), error }, 'the new version did not start, the old one goes on');
+    void next.runtime?.close();
+    this.leave(next);
   }
 
   private put(started: Started): void {
     const old = this.current;
     this.current = started;
-    this.told = undefined;
     if (old) this.leave(old);
     this.listener.changed();
-    this.listener.freed();
   }
 
   /** Lets a version end its runs, each of which has a time limit of its own. */
-  private leave({ runtime, version, manifest }: Started, ms = manifest?.timeoutMs ?? 0): void {
+  private leave({ runtime }: Started): void {
     if (!runtime) return;
-    const left = runtime
-      .drain(ms)
-      .catch((err: unknown) => this.logger.error({ ...this.names({ version }), err }, 'version not ended in order'))
-      .finally(() => this.leaving.delete(runtime));
+    const left = runtime.drain().finally(() => this.leaving.delete(runtime));
     this.leaving.set(runtime, left);
   }
 

@@ -14,7 +14,7 @@ interface RunLogger extends StoreLogger {
   info(fields: object, text: string): void;
 }
 
-const notRun = (error: ErrorFields): RunEnd => ({ state: 'failed', items: 0, streamed: false, runTimeMs: '0', error });
+const notRun = (error: ErrorFields): RunEnd => ({ state: 'failed', items: 0, streamed: false, runTimeMs: 0, error });
 
 /** What the function's end is overruled by, set once: the first reason stands. */
 type Overruled =
@@ -32,6 +32,8 @@ export class Execution implements HeldRun, WriterListener {
   private readonly givingUp = new AbortController();
   private running: RunningRun | undefined;
   private version: string | undefined;
+  /** Acknowledgements come by three ways and repeat each other; the function's process hears each number once. */
+  private credited = 0;
   private overruled: Overruled | undefined;
   private readonly functionEnded = Promise.withResolvers<RunEnd>();
 
@@ -78,7 +80,9 @@ export class Execution implements HeldRun, WriterListener {
   }
 
   taken(upTo: number): void {
-    if (this.run.paced) this.running?.credit(upTo);
+    if (!this.run.paced || upTo <= this.credited) return;
+    this.credited = upTo;
+    this.running?.credit(upTo);
   }
 
   cancelled(): void {
@@ -148,7 +152,7 @@ export class Execution implements HeldRun, WriterListener {
       state,
       items: this.writer.written,
       streamed,
-      runTimeMs: end.runTimeMs,
+      runTimeMs: String(Math.round(end.runTimeMs * 100) / 100),
       ...(result && { result }),
       ...(error && { error }),
       ...(statusCode !== undefined && { statusCode }),

@@ -1,0 +1,399 @@
+// A whole worker with a real Redis, a gateway's side of the store and real Python apps: what is called is run, and what is yielded arrives.
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { AppDescription, Outcome } from '@inference-proxy/contracts';
+import { connectRedis, createLogger, readSettings, Shutdown } from '@inference-proxy/platform';
+import { DeliveryQueue, GatewayStore, type NewRun, newRunId, type RunReader } from '@inference-proxy/store';
+import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import type { Redis } from 'ioredis';
+import { WorkerSettings } from '../settings.ts';
+import { startWorker } from '../start-worker.ts';
+
+const changing = (version: number): string => `
+import os, time
+def version(): return ${version}
+def versions(path):
+  yield ${version}
+  while not os.path.exists(path): time.sleep(0.01)
+  yield ${version}
+`;
+
+const APPS: Record<string, Record<string, string>> = {
+  hello: {
+    'main.py': `
+import os, time
+def add(a, b): return {"sum": a + b}
+def count(n):
+    for i in range(n): yield f"item {i}"
+def rows(n):
+    for i in range(n): yield {"i": i, "pair": [1.0, None]}
+def slow(n, pause):
+    for i in range(n):
+        yield i
+        time.sleep(pause)
+def tidy(path):
+    try:
+        yield "begun"
+        time.sleep(60)
+    finally:
+        with open(path, "w") as file: file.write("tidied")
+def flood(path, size):
+    i = 0
+    try:
+        while True:
+            i += 1
+            yield "x" * size
+    finally:
+        with open(path, "w") as file: file.write(str(i))
+def counted(path, n, size):
+    for i in range(n):
+        with open(path, "a") as file: file.write(".")
+        yield "x" * size
+def fail(): raise ValueError("no such thing")
+def crash(): os._exit(3)
+def environment(): return dict(os.environ)
+def wait(path):
+    open(path, "w").close()
+    time.sleep(0.5)
+    return "waited"
+`,
+  },
+  sleepers: { 'main.py': 'import time\ndef dream(n):\n  for i in range(n):\n    time.sleep(0.2)\n    yield i\n' },
+  brittle: {
+    'app.toml': '[scaling]\nretry_on_crash = true\n',
+    'main.py':
+      'import os\ndef once(path):\n  if os.path.exists(path): return "second"\n  open(path, "w").close()\n  os._exit(1)\n',
+  },
+  limited: {
+    'app.toml': '[scaling]\nmax_output_bytes = 1000\n',
+    'main.py': 'def flood():\n  while True: yield "x" * 100\n',
+  },
+  broken: { 'main.py': 'import nothing_of_that_name\n' },
+  changing: { 'main.py': changing(1) },
+};
+
+let folder: string;
+let redis: TestRedis;
+let gateway: GatewayStore;
+let deliveries: DeliveryQueue;
+const clients: Redis[] = [];
+const workers: Shutdown[] = [];
+const logger = createLogger({ name: 'test', level: 'fatal' });
+
+const path = (name: string): string => join(folder, name);
+const write = async (app: string, name: string, text: string): Promise<void> => {
+  await mkdir(path(`apps/demo/${app}`), { recursive: true });
+  await writeFile(path(`apps/demo/${app}/${name}`), text);
+};
+
+async function worker(deadlines = {}): Promise<Shutdown> {
+  const settings = new WorkerSettings(
+    readSettings(WorkerSettings.schema, {
+      REDIS_URL: redis.url,
+      DEPLOYMENTS_DIR: path('apps'),
+      LEASE_RENEW_MS: '200',
+      DRAIN_GRACE_S: '3',
+    }),
+  );
+  const shutdown = new Shutdown({ logger, deadlines, exit: () => undefined });
+  workers.push(shutdown);
+  await startWorker({ settings, logger, shutdown });
+  return shutdown;
+}
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'worker-'));
+  for (const [app, files] of Object.entries(APPS))
+    for (const [name, text] of Object.entries(files)) await write(app, name, text);
+  redis = await testRedis();
+  const connect = (name: string): Redis => {
+    const client = connectRedis(redis.url, name, logger, { whileAway: 'wait' });
+    clients.push(client);
+    return client;
+  };
+  deliveries = new DeliveryQueue(connect('deliveries'), logger);
+  gateway = new GatewayStore({
+    commands: connect('g'),
+    subscriber: connect('gs'),
+    gatewayId: 'g1',
+    deliveries,
+    logger,
+  });
+  gateway.start();
+  Object.assign(process.env, { REDIS_URL: redis.url, JWT_SECRET: 'not for apps' });
+  await worker();
+}, 60_000);
+
+afterAll(async () => {
+  for (const shutdown of workers) await shutdown.stop('test over');
+  gateway.stop();
+  await deliveries.close();
+  for (const client of clients) client.disconnect();
+  await redis.stop();
+  await rm(folder, { recursive: true });
+}, 30_000);
+
+const readers = new Set<RunReader>();
+afterEach(() => {
+  for (const reader of readers) reader.close();
+  readers.clear();
+});
+
+/** Waits until `check` gives something; the store's and the file system's events are not the test's to hear. */
+async function until<T>(check: () => T | undefined | Promise<T | undefined>): Promise<T> {
+  for (;;) {
+    const found = await check();
+    if (found !== undefined && found !== false) return found;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+const fileSays = (name: string): Promise<string> =>
+  until(async () => {
+    const { readFile } = await import('node:fs/promises');
+    return (await readFile(path(name), 'utf8').catch(() => undefined)) || undefined;
+  });
+
+const app = (name: string, state: AppDescription['state']): Promise<AppDescription> =>
+  until(async () => {
+    const found = (await gateway.apps('demo')).get(name);
+    return found?.state === state ? found : undefined;
+  });
+
+interface Call {
+  readonly runId: string;
+  readonly reader: RunReader;
+}
+
+async function call(name: string, fn: string, params: object, more: Partial<NewRun> = {}): Promise<Call> {
+  const runId = newRunId();
+  const { accepted, reader } = gateway.accept(
+    {
+      project: 'demo',
+      runId,
+      app: name,
+      fn,
+      params: Buffer.from(JSON.stringify(params)),
+      promised: false,
+      paced: true,
+      keepMs: 60_000,
+      absentMs: 0,
+      queueLimit: 1_000,
+      queueTimeoutMs: 60_000,
+      ...more,
+    },
+    'items',
+  );
+  expect(await accepted).toEqual({ state: 'accepted' });
+  readers.add(reader as RunReader);
+  return { runId, reader: reader as RunReader };
+}
+
+/** Reads on; `onItem` may unsubscribe by returning false. */
+function read(
+  reader: RunReader,
+  onItem: (item: string) => unknown = () => true,
+): Promise<{ items: string[]; outcome?: Outcome }> {
+  return new Promise((resolve, reject) => {
+    const items: string[] = [];
+    const subscription = reader.events().subscribe({
+      next: (event) => {
+        if (event.type === 'outcome') return resolve({ items, outcome: event.outcome });
+        for (const item of event.batch.blob.toString().split('\n')) {
+          items.push(item);
+          if (onItem(item) !== false) continue;
+          queueMicrotask(() => subscription.unsubscribe());
+          return resolve({ items });
+        }
+      },
+      error: reject,
+    });
+  });
+}
+
+const run = async (name: string, fn: string, params: object, more: Partial<NewRun> = {}) =>
+  read((await call(name, fn, params, more)).reader);
+
+test('a plain function gives its result', async () => {
+  const { items, outcome } = await run('hello', 'add', { a: 1, b: 2.5 });
+  expect(items).toEqual([]);
+  expect(outcome).toMatchObject({ state: 'succeeded', streamed: false, items: 0 });
+  expect(outcome?.result?.toString()).toBe('{"sum":3.5}');
+});
+
+test('a generator’s items arrive in order, each once', async () => {
+  const { items, outcome } = await run('hello', 'count', { n: 1_000 });
+  expect(items).toEqual(Array.from({ length: 1_000 }, (_, at) => `item ${at}`));
+  expect(outcome).toMatchObject({ state: 'succeeded', streamed: true, items: 1_000 });
+});
+
+test('items that are not strings arrive as the JSON the function’s process wrote', async () => {
+  expect((await run('hello', 'rows', { n: 2 })).items).toEqual([
+    '{"i":0,"pair":[1.0,null]}',
+    '{"i":1,"pair":[1.0,null]}',
+  ]);
+});
+
+test('items arrive as they are yielded, not at the end', async () => {
+  const { reader, runId } = await call('hello', 'slow', { n: 3, pause: 0.3 });
+  const states: Promise<string | undefined>[] = [];
+  const { items } = await read(reader, () => states.push(gateway.look('demo', runId).then((record) => record?.state)));
+  expect(items).toEqual(['0', '1', '2']);
+  expect((await Promise.all(states))[0]).toBe('running');
+});
+
+test('twenty callers of a sleeping generator stream side by side', async () => {
+  await run('sleepers', 'dream', { n: 1 });
+  const begun = performance.now();
+  const all = await Promise.all(Array.from({ length: 20 }, () => run('sleepers', 'dream', { n: 5 })));
+  for (const { items } of all) expect(items).toEqual(['0', '1', '2', '3', '4']);
+  // One after the other they would take twenty seconds.
+  expect(performance.now() - begun).toBeLessThan(10_000);
+});
+
+test('a caller that leaves cancels its run, and the generator’s finally runs', async () => {
+  const { reader, runId } = await call('hello', 'tidy', { path: path('tidied') });
+  await read(reader, () => false);
+  reader.close();
+  expect(await fileSays('tidied')).toBe('tidied');
+  const record = await until(async () => {
+    const found = await gateway.look('demo', runId);
+    return found?.state === 'running' ? undefined : found;
+  });
+  expect(record).toMatchObject({ state: 'cancelled', items: 1, outcome: { error: { code: 'cancelled' } } });
+});
+
+test('a reader that does not read stops the generator, and it goes on when read again', async () => {
+  const total = 6_000;
+  const { reader } = await call('hello', 'counted', { path: path('counted'), n: total, size: 1_000 });
+  const first = await read(reader, () => false);
+  const produced = async (): Promise<number> => (await fileSays('counted')).length;
+  // Quiet: nothing was produced between two looks that are far apart for a generator that yields thousands a second.
+  let before = -1;
+  const stopped = await until(async () => {
+    const now = await produced();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    if (now === before) return now;
+    before = now;
+    return undefined;
+  });
+  expect(stopped).toBeLessThan(total - 1_000);
+  const { items, outcome } = await read(reader);
+  expect(outcome).toMatchObject({ state: 'succeeded', items: total });
+  expect(first.items.length + items.length).toBeLessThanOrEqual(total);
+  expect(await produced()).toBe(total);
+}, 30_000);
+
+test('an exception is the run’s error, with its class and text', async () => {
+  const { outcome } = await run('hello', 'fail', {});
+  expect(outcome).toMatchObject({
+    state: 'failed',
+    error: { code: 'function_error', type: 'ValueError', message: 'no such thing' },
+  });
+});
+
+test('wrong parameters are the caller’s error', async () => {
+  expect((await run('hello', 'add', { a: 1 })).outcome).toMatchObject({
+    state: 'failed',
+    error: { code: 'invalid_input' },
+  });
+});
+
+test('a process that dies ends its run as replica_crashed, and the next call works', async () => {
+  expect((await run('hello', 'crash', {})).outcome).toMatchObject({
+    state: 'failed',
+    error: { code: 'replica_crashed' },
+  });
+  expect((await run('hello', 'add', { a: 1, b: 1 })).outcome).toMatchObject({ state: 'succeeded' });
+});
+
+test('an app that asks for it has a crashed run started once more', async () => {
+  const { outcome } = await run('brittle', 'once', { path: path('crashed-once') });
+  expect(outcome?.result?.toString()).toBe('"second"');
+});
+
+test('a run that is kept whole is limited in bytes, and what was valid stays', async () => {
+  const { items, outcome } = await run('limited', 'flood', {}, { promised: true, paced: false });
+  expect(outcome).toMatchObject({ state: 'failed', error: { code: 'output_too_large' } });
+  expect(items.length).toBeLessThanOrEqual(10);
+});
+
+test('a function’s environment holds nothing of the worker’s', async () => {
+  const { outcome } = await run('hello', 'environment', {});
+  expect(outcome?.result?.toString()).toMatch(/"PATH"/);
+  expect(outcome?.result?.toString()).not.toMatch(/REDIS_URL|JWT_SECRET/);
+});
+
+test('an app that cannot be imported is announced as broken with the reason, and repaired by editing it', async () => {
+  expect((await app('broken', 'broken')).error).toMatchObject({
+    code: 'app_failed_to_start',
+    message: expect.stringContaining('nothing_of_that_name'),
+  });
+  await write('broken', 'main.py', 'def answer(): return 42\n');
+  expect((await app('broken', 'ready')).functions.map(({ name }) => name)).toEqual(['answer']);
+  expect((await run('broken', 'answer', {})).outcome?.result?.toString()).toBe('42');
+}, 30_000);
+
+test('changed code is picked up, and a run of the old code ends as it began', async () => {
+  const old = await app('changing', 'ready');
+  const { reader } = await call('changing', 'versions', { path: path('changed') });
+  const before = await read(reader, () => false);
+  await write('changing', 'main.py', changing(2));
+  await until(async () => ((await app('changing', 'ready')).version === old.version ? undefined : true));
+  expect((await run('changing', 'version', {})).outcome?.result?.toString()).toBe('2');
+  await writeFile(path('changed'), '');
+  expect([...before.items, ...(await read(reader)).items]).toEqual(['1', '1']);
+}, 30_000);
+
+test('a new app is served, and one whose folder is gone is known no more', async () => {
+  await write('young', 'main.py', 'def answer(): return "new"\n');
+  await app('young', 'ready');
+  expect((await run('young', 'answer', {})).outcome?.result?.toString()).toBe('"new"');
+  await rm(path('apps/demo/young'), { recursive: true });
+  await until(async () => ((await gateway.apps('demo')).has('young') ? undefined : true));
+}, 30_000);
+
+test('a pause of the store loses no item and no run', async () => {
+  const { reader } = await call('hello', 'slow', { n: 30, pause: 0.1 });
+  let paused = false;
+  const { items, outcome } = await read(reader, () => {
+    if (paused) return;
+    paused = true;
+    redis.pause();
+    setTimeout(() => redis.resume(), 3_000);
+  });
+  expect(items).toEqual(Array.from({ length: 30 }, (_, at) => `${at}`));
+  expect(outcome).toMatchObject({ state: 'succeeded', items: 30 });
+}, 30_000);
+
+test('a store that comes back empty is told of the apps again, and the run it forgot is stopped', async () => {
+  const { reader } = await call('hello', 'tidy', { path: path('tidied-when-lost') });
+  await read(reader, () => false);
+  await redis.restart({ kill: true });
+  expect(await fileSays('tidied-when-lost')).toBe('tidied');
+  await app('hello', 'ready');
+  const { outcome } = await until(() => run('hello', 'add', { a: 3, b: 4 }).catch(() => undefined));
+  expect(outcome?.result?.toString()).toBe('{"sum":7}');
+}, 30_000);
+
+test('a worker that stops lets its runs end and interrupts those that do not', async () => {
+  const [first] = workers as [Shutdown];
+  const short = await call('hello', 'wait', { path: path('waiting') });
+  const long = await call('hello', 'tidy', { path: path('tidied-at-stop') });
+  await until(async () => (await gateway.look('demo', short.runId))?.state === 'running' || undefined);
+  await read(long.reader, () => false);
+  const ends = Promise.all([read(short.reader), read(long.reader)]);
+  expect(await first.stop('test')).toBe(true);
+  const [ended, interrupted] = await ends;
+  expect(ended.outcome?.result?.toString()).toBe('"waited"');
+  expect(interrupted.outcome).toMatchObject({ state: 'failed', error: { code: 'unavailable' } });
+  expect(await fileSays('tidied-at-stop')).toBe('tidied');
+}, 30_000);
+
+test('runs that wait while no worker is there are taken by the next one', async () => {
+  const { reader } = await call('hello', 'add', { a: 2, b: 2 });
+  await worker();
+  expect((await read(reader)).outcome?.result?.toString()).toBe('{"sum":4}');
+}, 30_000);
