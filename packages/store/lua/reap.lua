@@ -22,6 +22,8 @@ local function refresh(key)
 end
 if reaped < 0 or now < reaped or now - reaped > pause then
   refresh(K.leases); refresh(K.workers); refresh(K.gateways)
+  -- Readers could not come back while Redis was away.
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', K.absent, '-inf', now + term)) do redis.call('ZADD', K.absent, now + term, id) end
   for i = 1, #apps, 2 do
     local serving = K.serving .. apps[i]
     for _, worker in ipairs(redis.call('ZRANGE', serving, 0, -1)) do
@@ -49,8 +51,11 @@ end
 
 for _, worker in ipairs(overdue(K.workers, now)) do
   redis.call('ZREM', K.workers, worker)
+  for _, field in ipairs(redis.call('HKEYS', K.took .. worker)) do
+    local app = string.match(field, '^waits (.+)$')
+    if app then redis.call('ZREM', K.waiting .. app, worker) end
+  end
   redis.call('DEL', K.took .. worker)
-  for i = 1, #apps, 2 do redis.call('ZREM', K.waiting .. apps[i], worker) end
 end
 
 for _, gateway in ipairs(overdue(K.gateways, now)) do

@@ -6,8 +6,17 @@
 -- Returns per run {held (1/0), number that readers took, cancel (1/0)}: the second way of acknowledgements and cancels.
 --@include clock
 local worker, lease, napps = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-redis.call('ZADD', K.workers, now + lease, worker)
-for i = 4, 3 + napps do redis.call('ZADD', K.serving .. ARGV[i], now + lease, worker) end
+-- New here, or back after its lease ran out, when reap forgot that it waits: it is woken again by what is queued or comes.
+local back = redis.call('ZADD', K.workers, now + lease, worker) == 1
+for i = 4, 3 + napps do
+  local app = ARGV[i]
+  redis.call('ZREMRANGEBYSCORE', K.serving .. app, '-inf', now)
+  redis.call('ZADD', K.serving .. app, now + lease, worker)
+  if back then
+    redis.call('ZADD', K.waiting .. app, now_us, worker)
+    redis.call('HSET', K.took .. worker, 'waits ' .. app, '1')
+  end
+end
 local answers = {}
 for i = 4 + napps, #ARGV, 2 do
   local f = redis.call('HMGET', K.run .. ARGV[i], 'state', 'token', 'taken', 'cancel')

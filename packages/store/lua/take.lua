@@ -23,7 +23,10 @@ local function fields_of(id)
   return redis.call('HMGET', K.run .. id, 'state', 'app', 'fn', 'attempt', 'paced', 'promised', 'params', 'token')
 end
 
+-- What one call hands out is bounded, however many slots are free: Redis serves others meanwhile.
+local MOST = 256
 local runs, ids, more = {}, {}, 0
+local remember = {'number', number, 'runs', ''}
 if number == last then
   for id in string.gmatch(took[2], '%S+') do
     local f = fields_of(id)
@@ -36,13 +39,13 @@ for i = 5, #ARGV, 2 do
   local app, slots = ARGV[i], tonumber(ARGV[i + 1])
   local queue, gone, got, full = K.queue .. app, {}, 0, false
   if slots > 0 then
-    for _, id in ipairs(redis.call('ZRANGE', queue, 0, slots - 1)) do
+    for _, id in ipairs(redis.call('ZRANGE', queue, 0, math.min(slots, MOST) - 1)) do
       local f = fields_of(id)
       if f[1] ~= 'queued' then
         gone[#gone + 1] = id
       else
         local size = #f[7]
-        if #runs > 0 and size > room then full = true; break end
+        if #runs == MOST or #runs > 0 and size > room then full = true; break end
         room = room - size
         f[4] = tonumber(f[4] or 0) + 1
         redis.call('HSET', K.run .. id, 'state', 'running', 'attempt', f[4], 'token', token, 'started', now)
@@ -54,9 +57,12 @@ for i = 5, #ARGV, 2 do
     end
     if #gone > 0 then redis.call('ZREM', queue, unpack(gone)) end
   end
+  if got == MOST then full = true end
   if full then more = 1 end
   if slots > got and not full then
     redis.call('ZADD', K.waiting .. app, now_us, worker)
+    remember[#remember + 1] = 'waits ' .. app
+    remember[#remember + 1] = '1'
   else
     redis.call('ZREM', K.waiting .. app, worker)
     -- This worker is full and runs remain: the next one's turn.
@@ -68,5 +74,6 @@ if #ids > 0 then
   for _, id in ipairs(ids) do leases[#leases + 1] = now + lease; leases[#leases + 1] = id end
   redis.call('ZADD', K.leases, unpack(leases))
 end
-redis.call('HSET', K.took .. worker, 'number', number, 'runs', table.concat(ids, ' '))
+remember[4] = table.concat(ids, ' ')
+redis.call('HSET', K.took .. worker, unpack(remember))
 return {now_us, more, runs}

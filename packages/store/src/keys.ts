@@ -22,7 +22,7 @@ export const names = {
   leases: 'leases',
   /** zset: workers, scored by the end of their lease (ms) */
   workers: 'workers',
-  /** hash by worker: number and runs of its last take, for a repeat after a lost reply */
+  /** hash by worker: number and runs of its last take, for a repeat after a lost reply; `waits <app>` where it may be waiting */
   took: 'took:',
   /** zset by app: workers that serve it, scored by the end of their lease (ms) */
   serving: 'serving:',

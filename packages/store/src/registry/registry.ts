@@ -20,7 +20,8 @@ export async function announce(redis: Redis, project: string, app: AppDescriptio
 export async function withdraw(redis: Redis, project: string, app: string, workerId: string): Promise<void> {
   const prefix = projectPrefix(project);
   await redis.zrem(prefix + names.serving + app, workerId);
-  if ((await redis.zcard(prefix + names.serving + app)) > 0) return;
+  const [seconds] = await redis.time();
+  if ((await redis.zcount(prefix + names.serving + app, Number(seconds) * 1000, '+inf')) > 0) return;
   await redis.hdel(prefix + names.apps, app);
   await redis.spublish(prefix + names.announced, JSON.stringify({ app, gone: true }));
 }
