@@ -94,7 +94,7 @@ export function dispatcherModule({ settings, logger, shutdown }: Boot<Dispatcher
         provide: DeliveryWorker,
         inject: [Deliver],
         useFactory: (deliver: Deliver) => {
-          const connection = connect('dispatcher jobs', { whileAway: 'wait' });
+          const connection = connect('dispatcher-jobs', { whileAway: 'wait' });
           const worker = new DeliveryWorker(deliver, {
             connection,
             concurrency: settings.WEBHOOK_CONCURRENCY,

@@ -36,7 +36,6 @@ export class DeliveryWorker {
         stalledInterval: 30_000,
         // A repeat is harmless, since the record decides: so a job outlives a few dispatchers before it is left to `due`.
         maxStalledCount: 5,
-        skipVersionCheck: true,
       },
     );
     this.#worker.on('error', (err) => log.warn({ err }, 'the deliveries queue has lost Redis'));
