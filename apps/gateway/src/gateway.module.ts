@@ -32,51 +32,51 @@ export interface GatewayParts {
 }
 
 @Module({})
-export class GatewayModule {
-  static of({ settings, logger, store, openCalls, filter }: GatewayParts): DynamicModule {
-    const box = new SealedBox(settings.SECRETS_KEY);
-    const retention = { promisedMs: settings.RUN_RETENTION_S * 1000, otherMs: settings.SYNC_RUN_RETENTION_S * 1000 };
-    const webhookRules = {
-      policy: new AddressPolicy(settings.WEBHOOK_ALLOWED_NETWORKS),
-      requireHttps: settings.WEBHOOK_REQUIRE_HTTPS,
-    };
-    const { JWT_SECRET: secret, JWT_ISSUER: issuer, JWT_AUDIENCE: audience } = settings;
-    return {
-      module: GatewayModule,
-      imports: [JwtModule.register({})],
-      controllers: [CallsController, RunsController, ProjectController, HealthController],
-      providers: [
-        { provide: GatewayStore, useValue: store },
-        { provide: APP_FILTER, useValue: filter },
-        // auth
-        {
-          provide: Tokens,
-          inject: [JwtService],
-          useFactory: (jwt: JwtService) => new Tokens(jwt, { secret, issuer, audience }),
-        },
-        ProjectGuard,
-        CallGuard,
-        ReadRunsGuard,
-        // calls
-        { provide: OpenCalls, useValue: openCalls },
-        {
-          provide: Calls,
-          useFactory: () =>
-            new Calls({
-              store,
-              acceptance: new Acceptance(store, box, retention),
-              bodies: new Bodies(settings.MAX_BODY_BYTES),
-              openCalls,
-              keepAlives: new KeepAlive(),
-              webhookRules,
-              logger,
-              commitMs: settings.STREAM_COMMIT_MS,
-            }),
-        },
-        // runs, registry
-        { provide: LookUp, useFactory: () => new LookUp(store) },
-        { provide: ProjectApps, useFactory: () => new ProjectApps(store) },
-      ],
-    };
-  }
+export class GatewayModule {}
+
+export function gatewayModule({ settings, logger, store, openCalls, filter }: GatewayParts): DynamicModule {
+  const box = new SealedBox(settings.SECRETS_KEY);
+  const retention = { promisedMs: settings.RUN_RETENTION_S * 1000, otherMs: settings.SYNC_RUN_RETENTION_S * 1000 };
+  const webhookRules = {
+    policy: new AddressPolicy(settings.WEBHOOK_ALLOWED_NETWORKS),
+    requireHttps: settings.WEBHOOK_REQUIRE_HTTPS,
+  };
+  const { JWT_SECRET: secret, JWT_ISSUER: issuer, JWT_AUDIENCE: audience } = settings;
+  return {
+    module: GatewayModule,
+    imports: [JwtModule.register({})],
+    controllers: [CallsController, RunsController, ProjectController, HealthController],
+    providers: [
+      { provide: GatewayStore, useValue: store },
+      { provide: APP_FILTER, useValue: filter },
+      // auth
+      {
+        provide: Tokens,
+        inject: [JwtService],
+        useFactory: (jwt: JwtService) => new Tokens(jwt, { secret, issuer, audience }),
+      },
+      ProjectGuard,
+      CallGuard,
+      ReadRunsGuard,
+      // calls
+      { provide: OpenCalls, useValue: openCalls },
+      {
+        provide: Calls,
+        useFactory: () =>
+          new Calls({
+            store,
+            acceptance: new Acceptance(store, box, retention),
+            bodies: new Bodies(settings.MAX_BODY_BYTES),
+            openCalls,
+            keepAlives: new KeepAlive(),
+            webhookRules,
+            logger,
+            commitMs: settings.STREAM_COMMIT_MS,
+          }),
+      },
+      // runs, registry
+      { provide: LookUp, useFactory: () => new LookUp(store) },
+      { provide: ProjectApps, useFactory: () => new ProjectApps(store) },
+    ],
+  };
 }

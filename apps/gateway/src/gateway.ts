@@ -5,7 +5,7 @@ import { type GatewayStore, newRunId } from '@inference-proxy/store';
 import { NestFactory } from '@nestjs/core';
 import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { OpenCalls } from './calls/departure.ts';
-import { GatewayModule } from './gateway.module.ts';
+import { gatewayModule } from './gateway.module.ts';
 import { ErrorFilter } from './http/error.filter.ts';
 import { httpServer } from './http/server.ts';
 import type { GatewaySettings } from './settings.ts';
@@ -27,7 +27,7 @@ export async function listen(
   const openCalls = new OpenCalls();
   const filter = new ErrorFilter(logger);
   const app = await NestFactory.create<NestFastifyApplication>(
-    GatewayModule.of({ settings, logger, store, openCalls, filter }),
+    gatewayModule({ settings, logger, store, openCalls, filter }),
     httpServer({ filter, openCalls, newRequestId: newRunId }),
     { logger: new NestLogger(logger), bodyParser: false, abortOnError: false },
   );

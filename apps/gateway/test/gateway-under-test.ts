@@ -4,7 +4,7 @@ import { request as httpRequest, type IncomingMessage, type RequestOptions } fro
 import { connect, type Socket } from 'node:net';
 import { closeRedis, connectRedis, createLogger, readSettings, redisReady, Shutdown } from '@inference-proxy/platform';
 import { DeliveryQueue, GatewayStore, WorkerStore } from '@inference-proxy/store';
-import { testRedis } from '@inference-proxy/test/redis';
+import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { JwtService, type JwtSignOptions } from '@nestjs/jwt';
 import { listen } from '../src/gateway.ts';
 import { GatewaySettings } from '../src/settings.ts';
@@ -36,7 +36,7 @@ export class GatewayUnderTest {
     readonly store: GatewayStore,
     readonly lines: readonly Record<string, unknown>[],
     readonly shutdown: Shutdown,
-    private readonly stopRedis: () => Promise<void>,
+    readonly redis: TestRedis,
   ) {}
 
   static async start(env: Record<string, string> = {}, graceMs?: number): Promise<GatewayUnderTest> {
@@ -85,12 +85,12 @@ export class GatewayUnderTest {
       }),
     );
     const port = await listen({ settings, logger, shutdown }, store, graceMs);
-    return new GatewayUnderTest(port, worker, store, lines, shutdown, () => redis.stop());
+    return new GatewayUnderTest(port, worker, store, lines, shutdown, redis);
   }
 
   async stop(): Promise<void> {
     await this.shutdown.stop('the test has ended');
-    await this.stopRedis();
+    await this.redis.stop();
   }
 
   /** Sends a request and gives its answer as soon as the head is there. */

@@ -45,23 +45,28 @@ function event(text: string, preformatted: boolean): string {
   return `data: ${text.replace(LINE_ENDS, '\ndata: ')}\n\n`;
 }
 
-/** One or more whole events: every line a field or a comment, every event with a `data:` line, a blank line at the end. */
+/**
+ * One or more whole events: every line a field or a comment, every event with a `data:` line, a blank line at the end. Comments between
+ * two blank lines are no event and need none.
+ */
 export function isEvents(text: string): boolean {
   if (!text.includes('data:') || !SSE_LINE.test(text)) return false;
   const lines = text.split(LINE_END);
   if (lines.pop() !== '' || lines.at(-1) !== '') return false;
+  let fields = 0;
   let hasData = false;
-  let open = false;
+  let events = 0;
   for (const line of lines) {
     if (line === '') {
-      if (open && !hasData) return false;
-      open = false;
+      if (fields > 0 && !hasData) return false;
+      if (hasData) events += 1;
+      fields = 0;
       hasData = false;
-    } else {
-      if (!SSE_LINE.test(line)) return false;
-      open = true;
+    } else if (!SSE_LINE.test(line)) return false;
+    else if (!line.startsWith(':')) {
+      fields += 1;
       hasData ||= line.startsWith('data:');
     }
   }
-  return true;
+  return events > 0;
 }
