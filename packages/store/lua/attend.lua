@@ -3,7 +3,9 @@
 -- rest is dropped. This is the gateway's lease, and the second way of live entries and acknowledgements.
 --
 -- KEYS  1 the project's prefix
--- ARGV  1 gateway  2 number of this call (rising per gateway; a lower one does nothing)  3 lease (ms)  4 time to hand over a due webhook (ms)
+-- ARGV  1 gateway  2 number of this call (rising per gateway; a lower one or a repeat
+--         does nothing: a list resent after a lost reply does not know what was accepted since)
+--       3 lease (ms)  4 time to hand over a due webhook (ms)
 --       then per run: id, number of the last item taken, what it follows (i, o)
 -- Returns {stale (1/0), {per run: {state, last number}, or {} when gone}, ids of runs that ended here and have a webhook due}
 --@include clock
@@ -12,7 +14,7 @@
 --@include finish
 --@include departure
 local gateway, number, handover = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[4])
-if number < tonumber(redis.call('HGET', K.numbers, gateway) or 0) then return {1, {}, {}} end
+if number <= tonumber(redis.call('HGET', K.numbers, gateway) or 0) then return {1, {}, {}} end
 redis.call('HSET', K.numbers, gateway, number)
 redis.call('ZADD', K.gateways, now + ARGV[3], gateway)
 local listed, answers = {}, {}

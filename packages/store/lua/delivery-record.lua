@@ -8,7 +8,7 @@
 --@include clock
 local id, attempt, token, next_state = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[5]
 local key = K.run .. id
-local f = redis.call('HMGET', key, 'hold', 'tries', 'keep', 'items', 'recorded')
+local f = redis.call('HMGET', key, 'hold', 'tries', 'keep', 'items', 'recorded', 'claim')
 if f[5] == token then return 1 end
 if f[1] ~= token then return 0 end
 redis.call('RPUSH', K.attempts .. id, ARGV[4])
@@ -22,6 +22,7 @@ else
   redis.call('ZREM', K.due, id)
   redis.call('PEXPIRE', key, f[3])
   redis.call('PEXPIRE', K.attempts .. id, f[3])
+  if f[6] then redis.call('PEXPIRE', K.idempotency .. f[6], f[3]) end
   if tonumber(f[4] or 0) > 0 then redis.call('PEXPIRE', K.items .. id, f[3]) end
 end
 return 1

@@ -3,8 +3,8 @@
 -- follower: an entry is either in the answer or live, never lost between and never both.
 --
 -- KEYS  1 the project's prefix
--- ARGV  1 gateway  2 number of this call (rising per gateway; a lower one does nothing)  3 lease (ms)  4 bytes at most per run
---       (one entry may be over)  then per run: id, cursor, what it follows (i items and outcome, o outcome only)
+-- ARGV  1 gateway  2 number of this call (rising per gateway; a lower one does nothing)  3 lease (ms)  4 bytes at most in all
+--       (one entry may be over; a run for which nothing is left gets an empty page and asks again)  then per run: id, cursor, what it follows (i items and outcome, o outcome only)
 -- Returns {stale (1/0), per run: {} when gone, or {state, token, last number, registered (1/0), entries as {id, kind, blob}, outcome}};
 --       outcome is {streamed, ms, ended, status, result, error} of an ended run whose entries are all in this answer, else {}
 --@include clock
@@ -12,20 +12,23 @@
 --@include outbox
 --@include finish
 --@include departure
-local gateway, number, room_each = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[4])
+local gateway, number, room = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[4])
+-- An entry's share of the reply beside its blob: many tiny ones are a large reply, too.
+local ENTRY_BYTES = 128
 if number < tonumber(redis.call('HGET', K.numbers, gateway) or 0) then return {1, {}} end
 redis.call('HSET', K.numbers, gateway, number)
 redis.call('ZADD', K.gateways, now + ARGV[3], gateway)
 
+local untouched = true
 local function entries_after(id, cursor)
-  local entries, room, from = {}, room_each, cursor + 1
+  local entries, from = {}, cursor + 1
   while true do
     local page = redis.call('XRANGE', K.items .. id, string.format('%d', from), '+', 'COUNT', 16)
     for _, entry in ipairs(page) do
-      local blob = entry[2][2]
-      if #entries > 0 and #blob > room then return entries, false end
-      room = room - #blob
-      entries[#entries + 1] = {entry[1], entry[2][1], blob}
+      local size = #entry[2][2] + ENTRY_BYTES
+      if size > room and (#entries > 0 or not untouched) then return entries, false end
+      room, untouched = room - size, false
+      entries[#entries + 1] = {entry[1], entry[2][1], entry[2][2]}
       from = tonumber(string.match(entry[1], '^(%d+)')) + 1
     end
     if #page < 16 then return entries, true end

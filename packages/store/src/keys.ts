@@ -6,6 +6,9 @@ export const projectPrefix = (project: string): string => `ip:{${project}}:`;
 /** Projects that ever accepted a run or were announced, scored by the store's time of their last use (ms): what reap visits. */
 export const projectsKey = 'ip:projects';
 
+/** How long a project's place in that index is good for, ms. */
+export const INDEX_MS = 5_000;
+
 /** Behind the project's prefix. Those that end in `:` take a name. */
 export const names = {
   /** hash: a run's record */

@@ -40,7 +40,7 @@ local function add_follower(id, run, gateway, mode)
   for other, other_mode in string.gmatch(run.followers or '', '(%S+):(%a)') do
     if other == gateway then known = other_mode else others[#others + 1] = other .. ':' .. other_mode end
   end
-  if known == mode then return end
+  if known == mode or known == 'i' then return end
   others[#others + 1] = gateway .. ':' .. mode
   redis.call('HSET', K.run .. id, 'followers', table.concat(others, ' '))
   if known == nil then redis.call('SADD', K.following .. gateway, id) end

@@ -17,11 +17,12 @@ local function finish(id, run, outcome, handover_ms)
   redis.call('HSET', key, unpack(fields))
   if run.claim then
     local claim = K.idempotency .. run.claim
-    if not run.started and outcome.state ~= 'succeeded' then
-      -- A run that never started frees its key, if the key still names it.
+    if run.attempt == 0 then
+      -- A run that never started (one that went back to the queue did) frees its key, if the key still names it.
       local holder = redis.call('GET', claim)
       if holder and string.sub(holder, 1, #id) == id then redis.call('DEL', claim) end
-    else
+      redis.call('HDEL', key, 'claim')
+    elseif not run.hook then
       redis.call('PEXPIRE', claim, run.keep)
     end
   end

@@ -12,8 +12,10 @@ import { type LiveMessage, liveMessages } from './live.ts';
 import { outcomeOf } from './outcome-codec.ts';
 import { type LiveMode, type LogPage, RunReader } from './reader.ts';
 
-/** A page of the log holds at most this much (or one entry). */
+/** The pages of one call hold at most this much together (or one entry). */
 const PAGE_BYTES = 1024 * 1024;
+/** A call that another of this gateway overtook (resent after a lost reply) is made anew; that often in a row is not believed. */
+const STALE_TRIES = 3;
 /** A position is told to the worker when it moved by this many items or bytes: half of the smallest window of credits. */
 const ACK_ITEMS = 128;
 const ACK_BYTES = 256 * 1024;
@@ -49,8 +51,8 @@ export interface FeedsOptions {
 export class Feeds {
   private readonly projects = new Map<string, Map<RunId, Feed>>();
   private readonly listening = new Map<string, Promise<void>>();
-  /** Rising number of follow, unfollow and attend calls: one that was overtaken does nothing. */
-  private number = 0;
+  /** Rising number of follow, unfollow and attend calls: one that was overtaken does nothing. From the clock, for a gateway may come back under its name. */
+  private number = Date.now();
   private readonly pages: TickBatch<PageRequest, LogPage | undefined>;
   private readonly departures: TickBatch<RunId, void>;
   private readonly positions = new Map<string, Set<Feed>>();
@@ -67,7 +69,7 @@ export class Feeds {
     );
     options.subscriber.on('smessageBuffer', this.onMessage);
     // After every (re)connect the lists are told anew: what was published meanwhile is read from the log.
-    options.subscriber.on('ready', this.attendAll);
+    options.subscriber.on('ready', this.onReady);
   }
 
   start(): void {
@@ -78,7 +80,7 @@ export class Feeds {
     clearInterval(this.attending);
     this.attending = undefined;
     this.options.subscriber.off('smessageBuffer', this.onMessage);
-    this.options.subscriber.off('ready', this.attendAll);
+    this.options.subscriber.off('ready', this.onReady);
   }
 
   /** Resolves when this gateway's channel of the project is confirmed: before that nothing is accepted or followed. */
@@ -102,10 +104,11 @@ export class Feeds {
     return this.add(project, runId, mode, 0, true);
   }
 
-  /** The store has accepted it. */
+  /** The store has accepted it. Where its reader has gone meanwhile, its departure may have overtaken the accept. */
   confirm(project: string, runId: RunId): void {
     const feed = this.projects.get(project)?.get(runId);
     if (feed) feed.known = true;
+    else this.depart(project, runId);
   }
 
   /** A reader of a run that is there, after `cursor`. */
@@ -162,10 +165,13 @@ export class Feeds {
     if (feed.readers.size > 0) return;
     feeds.delete(reader.runId);
     if (feeds.size === 0) this.projects.delete(reader.project);
-    if (feed.over) return;
-    this.departures.add(reader.project, reader.runId).catch((error: unknown) => {
+    if (!feed.over) this.depart(reader.project, reader.runId);
+  }
+
+  private depart(project: string, runId: RunId): void {
+    this.departures.add(project, runId).catch((error: unknown) => {
       // The next attend drops it, and if this gateway dies its lease runs out.
-      this.options.logger.warn({ err: error, runId: reader.runId }, 'departure was not told to the store');
+      this.options.logger.warn({ err: error, runId }, 'departure was not told to the store');
     });
   }
 
@@ -180,9 +186,15 @@ export class Feeds {
     if (name !== this.channel(project)) return;
     const feeds = this.projects.get(project);
     if (!feeds) return;
-    for (const message of liveMessages(published)) {
-      const feed = feeds.get(message.runId);
-      if (feed) this.hand(feed, message);
+    try {
+      for (const message of liveMessages(published)) {
+        const feed = feeds.get(message.runId);
+        if (feed) this.hand(feed, message);
+      }
+    } catch (error) {
+      // From a version to come: what it said is in the log.
+      this.options.logger.error({ err: error, project }, 'a live message was not understood; the log is read instead');
+      void this.attendSafely(project);
     }
   };
 
@@ -219,13 +231,15 @@ export class Feeds {
   private async follow(project: string, requests: PageRequest[]): Promise<(LogPage | undefined)[]> {
     const { timings, gatewayId, commands } = this.options;
     await withinLimit(this.listen(project), timings.commandMs);
-    const args: ScriptArgument[] = [gatewayId, ++this.number, timings.leaseMs, PAGE_BYTES];
-    for (const request of requests) args.push(request.runId, request.cursor, request.mode);
-    const [stale, answers] = (await withinLimit(runScript(commands, 'follow', project, args), timings.commandMs)) as [
-      number,
-      PageReply[],
-    ];
-    if (stale) throw new ServiceError('unavailable', 'The run store answered out of turn.');
+    const runs = requests.flatMap(({ runId, cursor, mode }) => [runId, cursor, mode]);
+    let answers: PageReply[] | undefined;
+    for (let tries = 0; !answers && tries < STALE_TRIES; tries++) {
+      const args: ScriptArgument[] = [gatewayId, ++this.number, timings.leaseMs, PAGE_BYTES, ...runs];
+      const reply = await withinLimit(runScript(commands, 'follow', project, args), timings.commandMs);
+      const [stale, pages] = reply as [number, PageReply[]];
+      if (!stale) answers = pages;
+    }
+    if (!answers) throw new ServiceError('unavailable', 'The run store answered out of turn.');
     return answers.map((answer, at) => {
       const page = pageOf(answer);
       const feed = this.projects.get(project)?.get((requests[at] as PageRequest).runId);
@@ -253,15 +267,30 @@ export class Feeds {
     return ids.map(() => undefined);
   }
 
-  private readonly attendAll = (): void => {
+  /** Only what is published after the channel is heard again comes live: attending before that would miss what lies between. */
+  private readonly onReady = (): void => {
     for (const project of this.listening.keys()) {
-      this.attend(project).catch((error: unknown) => {
-        this.options.logger.warn({ err: error, project }, 'attending failed; tried again in a moment');
-      });
+      this.options.subscriber.ssubscribe(this.channel(project)).then(
+        () => this.attendSafely(project),
+        (error: unknown) => this.options.logger.warn({ err: error, project }, 'the channel was lost again'),
+      );
     }
   };
 
-  private async attend(project: string): Promise<void> {
+  private readonly attendAll = (): void => {
+    for (const project of this.listening.keys()) void this.attendSafely(project);
+  };
+
+  private async attendSafely(project: string): Promise<void> {
+    try {
+      for (let tries = 0; tries < STALE_TRIES; tries++) if (await this.attend(project)) return;
+    } catch (error) {
+      this.options.logger.warn({ err: error, project }, 'attending failed; tried again in a moment');
+    }
+  }
+
+  /** @returns false when it was overtaken and did nothing */
+  private async attend(project: string): Promise<boolean> {
     const { timings, gatewayId, commands, deliveries } = this.options;
     const feeds = [...(this.projects.get(project)?.values() ?? [])].filter((feed) => !feed.over);
     const args: ScriptArgument[] = [gatewayId, ++this.number, timings.leaseMs, timings.handoverMs];
@@ -271,7 +300,7 @@ export class Feeds {
       runScript(commands, 'attend', project, args),
       timings.commandMs,
     )) as [number, [state: Buffer, last: number][], Buffer[]];
-    if (stale) return;
+    if (stale) return false;
     deliveries.handOver(project, due.map(String));
     answers.forEach(([state, last], at) => {
       const feed = feeds[at] as Feed;
@@ -286,6 +315,7 @@ export class Feeds {
       const open = state.equals(RUNNING) || state.equals(QUEUED);
       for (const reader of feed.readers) if (!open || (reader.mode === 'i' && last > reader.cursor)) reader.check();
     });
+    return true;
   }
 }
 

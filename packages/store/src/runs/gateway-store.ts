@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { type AppDescription, type ItemBatch, type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
-import { projectsKey } from '../keys.ts';
+import { INDEX_MS, projectsKey } from '../keys.ts';
 import { Registry } from '../registry/registry.ts';
 import { runScript } from '../scripts.ts';
 import { withinLimit } from '../time-limit.ts';
@@ -28,9 +28,6 @@ export interface GatewayStoreOptions {
   readonly logger: StoreLogger;
   readonly timings?: Partial<StoreTimings>;
 }
-
-/** How long a project's place in the index of projects is good for, ms; far below what a reaper takes for idle. */
-const INDEX_MS = 5_000;
 
 export class GatewayStore {
   private readonly timings: StoreTimings;
@@ -85,8 +82,8 @@ export class GatewayStore {
     const reader = live === 'none' ? undefined : this.feeds.openNew(run.project, run.runId, mode);
     const accepted = this.acceptor.accept(run, live === 'none' ? '-' : mode).then(
       (answer) => {
-        if (answer.state === 'accepted') this.feeds.confirm(run.project, run.runId);
-        else reader?.close();
+        if (answer.state !== 'accepted') reader?.close();
+        else if (reader) this.feeds.confirm(run.project, run.runId);
         return answer;
       },
       (error: unknown) => {

@@ -84,7 +84,7 @@ export class RunReader {
     });
   }
 
-  /** The outcome alone, for a caller that does not stream. Rejects as `events` errors. */
+  /** The outcome alone. Rejects as `events` errors. A reader that follows items must have read them for it. */
   outcome(): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       this.waiter = { resolve, reject };
@@ -129,12 +129,17 @@ export class RunReader {
   check(): void {
     if (this.ended) return;
     this.behind = true;
-    if (!this.reading && (this.subscriber || this.waiter)) void this.readOn();
+    if (!this.reading && this.wanted) void this.readOn();
   }
 
   /** The run cannot be read any further. */
   fail(error: ServiceError): void {
     if (!this.ended) this.end({ error });
+  }
+
+  /** Whether somebody takes what a page would bring. */
+  private get wanted(): boolean {
+    return this.subscriber !== undefined || (this.mode === 'o' && this.waiter !== undefined);
   }
 
   private take(batch: ItemBatch, token: string): void {
@@ -177,7 +182,7 @@ export class RunReader {
     if (this.reading) return;
     this.reading = true;
     try {
-      while (this.behind && !this.ended && !this.closed && (this.subscriber || this.waiter)) {
+      while (this.behind && !this.ended && !this.closed && this.wanted) {
         this.behind = false;
         const page = await this.source.page(this);
         if (this.closed) return;

@@ -1,7 +1,7 @@
 // Ends what nobody ends any more (a worker, a gateway or a job was lost). Runs in every gateway; doubles are harmless.
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
-import { projectsKey } from '../keys.ts';
+import { INDEX_MS, projectsKey } from '../keys.ts';
 import { runScript } from '../scripts.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
@@ -10,13 +10,15 @@ import type { StoreLogger, StoreTimings } from '../timings.ts';
 const MOST = 200;
 /** A project where nothing is open is still visited, but only every so many rounds. */
 const IDLE_ROUNDS = 30;
+/** A gateway that wrote a project's score accepts for `INDEX_MS` without writing it again: until well after that, a project is not idle. */
+const SETTLED_MS = 2 * INDEX_MS;
 
 export class Reaper {
   private timer: NodeJS.Timeout | undefined;
   private round = 0;
   private running = false;
-  /** Projects found idle, with the score of the index at that time: a newer score means new runs. */
-  private readonly idle = new Map<string, string>();
+  /** Per project the score of the index, since when it has been that (monotonic ms), and whether nothing was open. A newer score means new runs. */
+  private readonly seen = new Map<string, { score: string; since: number; idle: boolean }>();
 
   constructor(
     private readonly redis: Redis,
@@ -47,14 +49,29 @@ export class Reaper {
       for (let at = 0; at < projects.length; at += 2) {
         const project = projects[at] as string;
         const score = projects[at + 1] as string;
-        if (this.idle.get(project) === score && this.round % IDLE_ROUNDS !== 0) continue;
-        if (await this.project(project)) this.idle.set(project, score);
-        else this.idle.delete(project);
+        let seen = this.seen.get(project);
+        if (seen?.score !== score) {
+          seen = { score, since: performance.now(), idle: false };
+          this.seen.set(project, seen);
+        }
+        if (seen.idle && this.round % IDLE_ROUNDS !== 0) continue;
+        const settled = performance.now() - seen.since > SETTLED_MS;
+        seen.idle = (await this.safely(project)) && settled;
       }
     } catch (error) {
       this.logger.warn({ err: error }, 'reaping failed; tried again in a moment');
     } finally {
       this.running = false;
+    }
+  }
+
+  /** One project that cannot be reaped does not keep the others from it. */
+  private async safely(project: string): Promise<boolean> {
+    try {
+      return await this.project(project);
+    } catch (error) {
+      this.logger.warn({ err: error, project }, 'a project was not reaped; tried again in a moment');
+      return false;
     }
   }
 

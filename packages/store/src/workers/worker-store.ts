@@ -69,6 +69,8 @@ export interface WorkerStoreOptions {
 /** Parameters handed over by one take; one run may be over. */
 const TAKE_BYTES = 1024 * 1024;
 const RETRY_MS = 200;
+/** A wake from just before the last take's answer is old news; one from long before comes from a clock that stepped back. */
+const OLD_WAKE_US = 1_000_000;
 
 export class WorkerStore {
   /** Something may be queued in the project (for this app, where named). */
@@ -96,7 +98,7 @@ export class WorkerStore {
       ({ outcome }) => outcome.result?.length ?? 0,
     );
     options.subscriber.on('smessageBuffer', this.onMessage);
-    options.subscriber.on('ready', this.wakeAll);
+    options.subscriber.on('ready', this.onReady);
   }
 
   /** Listens on this worker's channel of the project; before its first take. */
@@ -115,7 +117,7 @@ export class WorkerStore {
   close(): void {
     this.closed = true;
     this.options.subscriber.off('smessageBuffer', this.onMessage);
-    this.options.subscriber.off('ready', this.wakeAll);
+    this.options.subscriber.off('ready', this.onReady);
   }
 
   /**
@@ -191,8 +193,14 @@ export class WorkerStore {
     return projectPrefix(project) + names.toWorker + this.options.workerId;
   }
 
-  private readonly wakeAll = (): void => {
-    for (const project of this.served) this.onWake(project);
+  /** A wake that came before the channel is heard again was lost: a take is due after that, not before. */
+  private readonly onReady = (): void => {
+    for (const project of this.served) {
+      this.options.subscriber.ssubscribe(this.channel(project)).then(
+        () => this.onWake(project),
+        (error: unknown) => this.options.logger.warn({ err: error, project }, 'the channel was lost again'),
+      );
+    }
   };
 
   private readonly onMessage = (channel: Buffer, message: Buffer): void => {
@@ -201,7 +209,8 @@ export class WorkerStore {
     for (const line of message.toString('latin1').split('\n')) {
       const [verb, subject, token, upTo] = line.split(' ') as [string, string, string, string];
       if (verb === 'wake') {
-        if (Number(token) >= (this.takes.get(project)?.answeredAt ?? 0)) this.onWake(project, subject);
+        const age = (this.takes.get(project)?.answeredAt ?? 0) - Number(token);
+        if (age <= 0 || age > OLD_WAKE_US) this.onWake(project, subject);
       } else if (verb === 'cancel') {
         this.onCancel({ project, runId: subject, token });
       } else if (verb === 'taken') {
