@@ -14,7 +14,9 @@ import { HostLimits } from './fairness/host-limits.ts';
 import { DispatcherSettings } from './settings.ts';
 
 /** How long an attempt may hold one of this process' places while it waits for its receiver's turn. */
-const HOST_WAIT_MS = 1000;
+const HOST_WAIT_MS = 3000;
+/** How long such waiters hold their places when their receiver stops to answer. */
+const HOST_STILL_MS = 500;
 
 const { version } = z
   .object({ version: z.string() })
@@ -61,7 +63,8 @@ export function dispatcherModule({ settings, logger, shutdown }: Boot<Dispatcher
       { provide: SealedBox, useFactory: () => new SealedBox(settings.SECRETS_KEY) },
       {
         provide: HostLimits,
-        useFactory: () => new HostLimits({ open: settings.WEBHOOK_HOST_CONCURRENCY, waitMs: HOST_WAIT_MS }),
+        useFactory: () =>
+          new HostLimits({ open: settings.WEBHOOK_HOST_CONCURRENCY, waitMs: HOST_WAIT_MS, stillMs: HOST_STILL_MS }),
       },
       {
         provide: Deliver,

@@ -1,5 +1,12 @@
 // webhooks.md "Secrets": AES-256-GCM (NIST SP 800-38D) with a random nonce, a key id for rotation, and the run id as associated data.
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createSecretKey,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto';
 
 const VERSION = 1;
 const KEY_BYTES = 32;
@@ -38,16 +45,16 @@ const keyId = (key: Buffer): Buffer =>
 
 /** Seals with the newest key, opens with whichever of its keys sealed. */
 export class SealedBox {
-  readonly #newest: { readonly id: Buffer; readonly key: Buffer };
-  readonly #keys: ReadonlyMap<string, Buffer>;
+  readonly #newest: { readonly id: Buffer; readonly key: KeyObject };
+  readonly #keys: ReadonlyMap<string, KeyObject>;
 
   /** @param keys of `parseSecretKeys`, newest first, at least one */
   constructor(keys: readonly Buffer[]) {
     const [newest] = keys;
     if (!newest || keys.some((key) => key.length !== KEY_BYTES))
       throw new Error(`keys of ${KEY_BYTES} bytes are needed`);
-    this.#newest = { id: keyId(newest), key: newest };
-    this.#keys = new Map(keys.map((key) => [keyId(key).toString('hex'), key]));
+    this.#newest = { id: keyId(newest), key: createSecretKey(newest) };
+    this.#keys = new Map(keys.map((key) => [keyId(key).toString('hex'), createSecretKey(key)]));
   }
 
   /**

@@ -82,7 +82,7 @@ function journey(records: Records, more: Partial<DeliverOptions> = {}) {
     policy,
     requireHttps: false,
     box,
-    hosts: new HostLimits({ open: 2, waitMs: 100 }),
+    hosts: new HostLimits({ open: 2, waitMs: 100, stillMs: 100 }),
     schedule: { delaysS: [0, 5, 300, 1800, 7200], jitter: 0 },
     limits: { headMs: 500, answerMs: 100, answerBytes: 4096 },
     hostWaitMs: 100,
@@ -204,7 +204,7 @@ test.each<[string, string, Partial<DeliverOptions>, Partial<AttemptRecord>]>([
 test('attempts to a receiver that hangs hold their share; the next is parked, another receiver gets its delivery', async () => {
   const hanging = await standing(rawReceiver(() => {}));
   const good = await standing(receiver(() => ({ status: 200 })));
-  const hosts = new HostLimits({ open: 2, waitMs: 50 });
+  const hosts = new HostLimits({ open: 2, waitMs: 50, stillMs: 50 });
   const stuck = [1, 2, 3].map(() => journey(new Records(hanging.url), { hosts }).run());
   expect(await journey(new Records(good.url), { hosts }).run()).toBe('recorded');
   expect(await Promise.all(stuck)).toEqual(['recorded', 'recorded', 'parked']);

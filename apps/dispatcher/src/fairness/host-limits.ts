@@ -5,6 +5,8 @@ export interface HostLimitOptions {
   readonly open: number;
   /** How long an attempt beyond that may wait here for its turn; where it would take longer, it is not let wait at all. */
   readonly waitMs: number;
+  /** How long the turns of those that wait may stand still: a receiver that begins to hang frees their places this soon. */
+  readonly stillMs: number;
 }
 
 /** Gives the slot back; once is enough. */
@@ -12,7 +14,8 @@ export type Leave = () => void;
 
 interface Waiter {
   readonly grant: (leave: Leave | undefined) => void;
-  readonly timer: NodeJS.Timeout;
+  readonly until: number;
+  timer: NodeJS.Timeout | undefined;
 }
 
 /** One (project, host:port); forgotten when nothing is open. */
@@ -20,6 +23,8 @@ class Host {
   /** When each open attempt began, oldest first. */
   readonly open = new Set<{ readonly at: number }>();
   readonly waiting = new Set<Waiter>();
+  /** When a slot was last freed. */
+  movedAt = performance.now();
   /** Milliseconds that attempts took of late (an exponential mean); 0 before the first has ended. */
   meanMs = 0;
 
@@ -47,16 +52,23 @@ export class HostLimits {
     const key = `${project} ${hostAndPort}`;
     const host = this.#hosts.get(key) ?? new Host();
     this.#hosts.set(key, host);
-    const { open, waitMs } = this.#options;
+    const { open, waitMs, stillMs } = this.#options;
     if (host.open.size < open) return Promise.resolve(this.#grant(key, host));
     if (host.expectedWaitMs(open, performance.now()) > waitMs) return Promise.resolve(undefined);
     return new Promise((grant) => {
-      const timer = setTimeout(() => {
+      const waiter: Waiter = { grant, until: performance.now() + waitMs, timer: undefined };
+      const look = (): void => {
+        const now = performance.now();
+        const patienceMs = Math.min(waiter.until, host.movedAt + stillMs) - now;
+        if (patienceMs > 0) {
+          waiter.timer = setTimeout(look, Math.ceil(patienceMs));
+          return;
+        }
         host.waiting.delete(waiter);
         grant(undefined);
-      }, waitMs);
-      const waiter: Waiter = { grant, timer };
+      };
       host.waiting.add(waiter);
+      waiter.timer = setTimeout(look, Math.min(waitMs, stillMs));
     });
   }
 
@@ -70,7 +82,8 @@ export class HostLimits {
     host.open.add(slot);
     return () => {
       if (!host.open.delete(slot)) return;
-      const tookMs = performance.now() - slot.at;
+      host.movedAt = performance.now();
+      const tookMs = host.movedAt - slot.at;
       host.meanMs += (tookMs - host.meanMs) * (host.meanMs === 0 ? 1 : 0.2);
       const [next] = host.waiting;
       if (next) {
