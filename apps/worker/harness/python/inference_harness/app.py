@@ -1,0 +1,163 @@
+# Contract 1: the app's module, its public functions, and the arguments they take.
+import ast
+import contextvars
+import importlib.util
+import inspect
+import json
+import os
+import re
+import sys
+
+from .failures import Refused
+
+PUBLIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,126}\Z")
+HOOKS = ("setup", "teardown")
+DOC_LIMIT = 200
+DEFAULT_LIMIT = 1024
+
+
+class Function:
+    """One public function and what `ready` tells of it."""
+
+    def __init__(self, name, call):
+        self.name = name
+        self.call = call
+        self.names = set()
+        self.required = []
+        self.extra = False
+        self.parameters = []
+        try:
+            signature = inspect.signature(call)
+        except (TypeError, ValueError):
+            self.extra = True  # no signature to be had: the call itself will tell
+        else:
+            for parameter in signature.parameters.values():
+                self._add(parameter)
+        self.takes_run_id = "run_id" in self.names
+
+    def _add(self, parameter):
+        if parameter.kind is parameter.VAR_KEYWORD:
+            self.extra = True
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            return
+        required = parameter.default is parameter.empty
+        spec = {"name": parameter.name, "required": required}
+        if required:
+            self.required.append(parameter.name)
+        else:
+            _add_default(spec, parameter.default)
+        if parameter.annotation is not parameter.empty:
+            spec["annotation"] = inspect.formatannotation(parameter.annotation)[:DOC_LIMIT]
+        self.names.add(parameter.name)
+        self.parameters.append(spec)
+
+    def describe(self):
+        spec = {"name": self.name, "parameters": self.parameters, "extra": self.extra}
+        doc = (inspect.getdoc(self.call) or "").strip().split("\n")[0][:DOC_LIMIT]
+        if doc:
+            spec["doc"] = doc
+        return spec
+
+    def check(self, arguments):
+        """As `inspect.signature(...).bind(**arguments)`, but naming every parameter at fault."""
+        details = [_detail(name, "Field required", "missing") for name in self.required if name not in arguments]
+        if not self.extra and not self.names.issuperset(arguments):
+            details += [_detail(name, "Unexpected parameter", "unexpected") for name in arguments if name not in self.names]
+        if details:
+            names = ", ".join(f"{detail['loc'][1]} ({detail['type']})" for detail in details)
+            raise Refused("invalid_input", f"wrong parameters for {self.name}: {names}"[:DOC_LIMIT], details)
+
+
+class App:
+    """The loaded module."""
+
+    def __init__(self, folder, entry, debug):
+        self.debug = debug
+        self._folder = folder
+        self._entry = entry
+        self.functions = {}
+        self._module = None
+        # What every run's context starts from: what setup() set is there too.
+        self.context = contextvars.copy_context()
+
+    def load(self):
+        """Imports the entry file. Raises what it raises."""
+        sys.path.insert(0, self._folder)
+        entry = os.path.join(self._folder, self._entry)
+        if os.path.dirname(entry) != self._folder:
+            sys.path.insert(0, os.path.dirname(entry))
+        name = os.path.splitext(os.path.basename(entry))[0]
+        if name in sys.modules:
+            name = f"app_{name}"
+        spec = importlib.util.spec_from_file_location(name, entry)
+        if spec is None:
+            raise ImportError(f"{self._entry} is not a Python file")
+        self._module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = self._module
+        spec.loader.exec_module(self._module)
+        defined = _defined_names(entry)
+        for key, value in list(vars(self._module).items()):
+            if PUBLIC_NAME.match(key) and key not in HOOKS and _is_function(value, key in defined, name):
+                self.functions[key] = Function(key, value)
+
+    def keep_context(self):
+        """Runs start from what setup() left in the main thread's context."""
+        self.context = contextvars.copy_context()
+
+    def hook(self, name):
+        """What setup() or teardown() gives back, or None where there is no such hook."""
+        hook = getattr(self._module, name, None)
+        return hook() if callable(hook) else None
+
+    def describe(self):
+        return [function.describe() for function in self.functions.values()]
+
+    def prepare(self, run):
+        """The function of a run and its checked arguments."""
+        function = self.functions.get(run.function)
+        if function is None:
+            raise Refused("not_found", f"no function {run.function}")
+        try:
+            arguments = json.loads(run.params) if run.params else {}
+        except (ValueError, RecursionError):
+            raise Refused("invalid_input", "the parameters are not JSON") from None
+        if type(arguments) is not dict:
+            raise Refused("invalid_input", "the parameters are not a JSON object")
+        run.params = None
+        if function.takes_run_id and "run_id" not in arguments:
+            arguments["run_id"] = run.id
+        function.check(arguments)
+        return function.call, arguments
+
+
+def _detail(name, message, kind):
+    return {"loc": ["body", name], "msg": message, "type": kind}
+
+
+def _add_default(spec, default):
+    try:
+        text = json.dumps(default, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return
+    if len(text) <= DEFAULT_LIMIT:
+        spec["default"] = default
+
+
+def _defined_names(entry):
+    """Names that the file itself binds by `def`: a decorator may hide where its result was made."""
+    with open(entry, "rb") as file:
+        tree = ast.parse(file.read())
+    found, open_nodes = set(), [tree]
+    while open_nodes:
+        for node in ast.iter_child_nodes(open_nodes.pop()):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                found.add(node.name)
+            elif isinstance(node, (ast.If, ast.Try, ast.With, ast.ExceptHandler)):
+                open_nodes.append(node)
+    return found
+
+
+def _is_function(value, defined, module):
+    if inspect.isclass(value) or not callable(value):
+        return False
+    return defined or (inspect.isfunction(value) and inspect.unwrap(value).__module__ == module)

@@ -1,0 +1,225 @@
+# PROTOCOL.md, "A run": calls the function in this thread and sends what it gives back, to the terminal message.
+import inspect
+import traceback
+from threading import Lock
+from time import monotonic, perf_counter
+
+from . import output
+from .failures import error_fields
+from .logs import current_run, finish_lines
+from .output import BINARY_KINDS, OutputError, TooLarge
+from .run import Cancelled
+from .sleep import here
+
+# Either makes a frame go out, by the thread that yields: the design's measured balance of latency and system calls.
+FRAME_SIZE = 32 * 1024
+FRAME_AGE = 0.001
+
+# What is a value although it can be iterated over.
+VALUE_KINDS = (str, dict, list, tuple, set, frozenset, *BINARY_KINDS)
+PLAIN = frozenset((str, dict, list, tuple, int, float, bool, type(None)))
+
+
+def is_async(value):
+    return type(value) not in PLAIN and (hasattr(value, "__anext__") or hasattr(value, "__aiter__") or inspect.isawaitable(value))
+
+
+def is_stream(value):
+    if type(value) in PLAIN or isinstance(value, VALUE_KINDS):
+        return False
+    return hasattr(value, "__next__") or hasattr(value, "__iter__")
+
+
+class Calls:
+    """Runs functions in the thread that asks. `interrupt` is that kind of thread's way to be interrupted; `tasks` takes what must be awaited."""
+
+    def __init__(self, app, channel, ticker, interrupt, on_end):
+        self._app = app
+        self._channel = channel
+        self._ticker = ticker
+        self._interrupt = interrupt
+        self._on_end = on_end
+        self.tasks = None
+
+    def cancel(self, run):
+        if run.awaitable is None:
+            run.cancel(self._interrupt.interrupt)
+        else:
+            run.cancel(_nothing)
+            self.tasks.cancel(run)
+
+    def call(self, run):
+        """From a run's start to its terminal, or until it is handed to the event loop. Raises nothing."""
+        run.context = self._app.context.copy()
+        run.context.run(self._call, run)
+
+    def in_context(self, run, work, *arguments):
+        """`work` as a part of the run, so that what is printed there is the run's; from another thread than the function's."""
+        return run.context.copy().run(work, *arguments)
+
+    def stream(self, run, value):
+        """Drives an iterator that an awaited function gave back. In the run's context."""
+        self._guarded(run, self._stream_value, value)
+
+    def _call(self, run):
+        current_run.set(run)
+        run.started_at = perf_counter()
+        if run.cancelled:
+            return self.end(run, Cancelled(), None)
+        try:
+            function, arguments = self._app.prepare(run)
+        except Exception as error:  # not found, or wrong arguments
+            return self.end(run, error, None)
+        self._guarded(run, self._call_function, function, arguments)
+
+    def _call_function(self, run, function, arguments):
+        value = function(**arguments)
+        if is_async(value):
+            run.awaitable = value
+            return None
+        if is_stream(value):
+            return self._stream_value(run, value)
+        return value
+
+    def _stream_value(self, run, value):
+        iterator = run.iterator = iter(value)
+        run.announce_stream()
+        self._produce(run, iterator)
+        return None
+
+    def _guarded(self, run, work, *arguments):
+        """`work` with cancels let in; then, with cancels kept out, the iterator's closing and the terminal."""
+        here.run = run
+        run.thread = here.ident
+        self._interrupt.enter(run)
+        failure = result = None
+        try:
+            try:
+                self._arm(run)
+                result = work(run, *arguments)
+            except BaseException as error:
+                failure = error
+            self._disarm(run)
+        except Cancelled as error:  # it came between those two lines
+            failure = failure or error
+            self._disarm(run)
+        if failure is not None:
+            run.delivered = True  # a cancel from now on leaves `finally` blocks alone
+            close(run.awaitable)
+            close(run.iterator)
+        here.run = None
+        self._interrupt.enter(None)
+        if run.awaitable is not None and failure is None:
+            self.tasks.adopt(run)
+        else:
+            self.end(run, failure, result)
+
+    def _arm(self, run):
+        with run.lock:
+            if run.cancelled:
+                raise Cancelled()
+            run.armed = True
+
+    def _disarm(self, run):
+        while True:
+            try:
+                with run.lock:
+                    run.armed = False
+                    if run.delivered:
+                        self._interrupt.withdraw(run)
+                return
+            except Cancelled:
+                pass  # raised in the very last moment; nothing more can come
+
+    def _produce(self, run, iterator):
+        """The hot loop. What costs per item: the type, two lengths, the clock."""
+        channel, ticker, encode = self._channel, self._ticker, output.encode
+        append, largest = run.pending.append, run.limits.item // 4
+        count = size = 0
+        for item in iterator:
+            if type(item) is str:
+                if run.kind != "s":
+                    run.change_kind("s")
+            elif isinstance(item, str):
+                item = str(item)
+                if run.kind != "s":
+                    run.change_kind("s")
+            else:
+                item = encode(item)
+                if run.kind != "j":
+                    run.change_kind("j")
+            length = len(item)
+            if length > largest:
+                check_item(run, item)
+            append(item)
+            count += 1
+            size += length
+            if size >= FRAME_SIZE or count >= run.allowed or monotonic() - channel.written_at >= FRAME_AGE:
+                size = 0
+                self._flush(run)
+            elif not ticker.awake:
+                ticker.wake()
+
+    def _flush(self, run):
+        """Sends the pending items and waits while the reader or the pipe is behind; cancels are kept out of the writing."""
+        with run.lock:
+            if run.cancelled:
+                raise Cancelled()
+            run.armed = False
+            run.seal()
+        self._channel.flush()
+        self._channel.hold_back()
+        gate = self._gate()
+        if run.wait_with(gate.release):
+            gate.acquire()
+        with run.lock:
+            if run.cancelled:
+                raise Cancelled()
+            run.armed = True
+        run.check_overflow()
+
+    def _gate(self):
+        gate = getattr(here, "gate", None)
+        if gate is None:
+            gate = here.gate = Lock()
+            gate.acquire()
+        return gate
+
+    def end(self, run, failure, result):
+        """Sends the terminal message: exactly one, after everything that the run printed and yielded."""
+        finish_lines(run)
+        if failure is None:
+            try:
+                blob = None if run.streamed else output.json_bytes(output.encode(result))
+                if blob is not None and len(blob) > run.limits.output:
+                    raise TooLarge(f"the result is over {run.limits.output} bytes")
+            except OutputError as error:
+                failure = error
+        if failure is None:
+            run.finish(blob, output.status_code(result))
+        elif run.cancelled:
+            run.finish_cancelled()
+        else:
+            run.fail(error_fields(failure, self._app.debug))
+        self._on_end(run)
+
+
+def check_item(run, item):
+    """Refuses an item over the limit; called only where its length in characters makes that possible."""
+    if len(output.string_bytes(item)) > run.limits.item:
+        raise TooLarge(f"an item is over {run.limits.item} bytes")
+
+
+def close(iterator):
+    """Runs the generator's `finally` blocks, in the thread that drove it."""
+    method = getattr(iterator, "close", None)
+    if method is None:
+        return
+    try:
+        method()
+    except BaseException:
+        traceback.print_exc()
+
+
+def _nothing(_run):
+    pass

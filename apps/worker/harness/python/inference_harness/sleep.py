@@ -1,0 +1,47 @@
+# PROTOCOL.md, `cancel`: a thread that sleeps is not reached by an exception from outside, so in a function's thread time.sleep waits
+# for the run's cancel as well.
+import threading
+import time
+from threading import Lock
+
+from .run import Cancelled
+
+real_sleep = time.sleep
+
+# The run whose function this thread is in.
+here = threading.local()
+
+
+def sleep(seconds):
+    run = getattr(here, "run", None)
+    if run is None or run.delivered or not isinstance(seconds, (int, float)) or not 0 < seconds <= threading.TIMEOUT_MAX:
+        return real_sleep(seconds)
+    sleeper = Lock()
+    sleeper.acquire()
+    with run.lock:
+        if not run.armed or run.delivered:
+            sleeper = None
+        else:
+            run.sleeper = sleeper
+    if sleeper is None:
+        return real_sleep(seconds)
+    try:
+        woken = sleeper.acquire(timeout=seconds)
+    finally:
+        with run.lock:
+            run.sleeper = None
+            # A cancel may have come between the end of the wait and here: it took us for asleep and raised nothing.
+            missed = sleeper.acquire(False)
+    if woken or missed:
+        raise Cancelled()
+
+
+sleep.__doc__ = time.sleep.__doc__
+
+
+def replace():
+    time.sleep = sleep
+
+
+def restore():
+    time.sleep = real_sleep

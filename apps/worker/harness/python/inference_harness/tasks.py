@@ -1,0 +1,167 @@
+# PROTOCOL.md, "Threads": async functions and generators, as tasks of one event loop in a thread of its own. With one run at a time as well:
+# a task is cancelled through the loop, and the main thread stays free for signals.
+import asyncio
+import threading
+from time import monotonic
+
+from . import output
+from .calls import FRAME_AGE, FRAME_SIZE, check_item, close, is_async, is_stream
+from .run import Cancelled
+
+
+class Tasks:
+    def __init__(self, channel, ticker, calls, submit):
+        self._channel = channel
+        self._ticker = ticker
+        self._calls = calls
+        # Runs a callable in a function's thread: for an iterator that an awaited function gave back.
+        self._submit = submit
+        self._loop = None
+        self._starting = threading.Lock()
+        self._flush_due = False
+
+    def _started(self):
+        with self._starting:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._serve, daemon=True).start()
+        return self._loop
+
+    def _serve(self):
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def result(self, awaitable):
+        """Awaits what a hook gave back, from another thread."""
+        return asyncio.run_coroutine_threadsafe(_awaited(awaitable), self._started()).result()
+
+    def adopt(self, run):
+        """Takes over a run whose function gave back `run.awaitable`; from any thread."""
+        self._started().call_soon_threadsafe(self._begin, run)
+
+    def cancel(self, run):
+        """`run` is marked as cancelled; from any thread."""
+        self._started().call_soon_threadsafe(self._cancel, run)
+
+    def _begin(self, run):
+        if run.cancelled:
+            close(run.awaitable)
+            self._calls.in_context(run, self._calls.end, run, Cancelled(), None)
+            self._flush_soon()
+            return
+        run.task = self._calls.in_context(run, self._loop.create_task, self._drive(run))
+        run.task.add_done_callback(lambda task: self._ended(run, task))
+
+    def _cancel(self, run):
+        if run.task is not None:
+            run.task.cancel()
+
+    async def _drive(self, run):
+        """The result; or the iterator that a thread has to drive, as `run.iterator`."""
+        value = run.awaitable
+        while is_async(value):
+            if hasattr(value, "__aiter__") or hasattr(value, "__anext__"):
+                return await self._stream(run, value)
+            value = await value
+        if is_stream(value):
+            run.iterator = value
+            return None
+        return value
+
+    def _ended(self, run, task):
+        failure = result = None
+        if task.cancelled():
+            failure = asyncio.CancelledError("the function cancelled itself")
+            close(run.awaitable)  # never awaited, when the cancel came before the task's first step
+        else:
+            failure = task.exception()
+            if failure is None:
+                result = task.result()
+        run.task = run.awaitable = None
+        if failure is None and run.iterator is not None and not run.streamed:
+            value, run.iterator = run.iterator, None
+            self._submit(lambda: self._calls.in_context(run, self._calls.stream, run, value))
+            return
+        self._calls.in_context(run, self._calls.end, run, failure, result)
+        self._flush_soon()
+
+    async def _stream(self, run, value):
+        run.announce_stream()
+        iterator = value.__aiter__() if hasattr(value, "__aiter__") else _Steps(value)
+        try:
+            await self._produce(run, iterator)
+        finally:
+            aclose = getattr(iterator, "aclose", None)
+            if aclose is not None:
+                await aclose()
+
+    async def _produce(self, run, iterator):
+        """The same loop as for threads; a full frame also lets the loop's other tasks have their turn."""
+        channel, ticker, encode = self._channel, self._ticker, output.encode
+        append, largest = run.pending.append, run.limits.item // 4
+        count = size = 0
+        async for item in iterator:
+            if isinstance(item, str):
+                if run.kind != "s":
+                    run.change_kind("s")
+            else:
+                item = encode(item)
+                if run.kind != "j":
+                    run.change_kind("j")
+            length = len(item)
+            if length > largest:
+                check_item(run, item)
+            append(item)
+            count += 1
+            size += length
+            if size >= FRAME_SIZE or count >= run.allowed or monotonic() - channel.written_at >= FRAME_AGE:
+                size = 0
+                await self._flush(run)
+            elif not ticker.awake:
+                ticker.wake()
+
+    async def _flush(self, run):
+        with run.lock:
+            run.seal()
+        self._channel.flush()
+        self._channel.hold_back()
+        gate = self._loop.create_future()
+        if run.wait_with(lambda: self._loop.call_soon_threadsafe(_open, gate)):
+            await gate
+        else:
+            await asyncio.sleep(0)
+        if run.cancelled:
+            raise Cancelled()  # the function caught the task's cancel and went on
+        run.check_overflow()
+
+    def _flush_soon(self):
+        """One write for all the runs that end in one turn of the loop."""
+        if not self._flush_due:
+            self._flush_due = True
+            self._loop.call_soon(self._flush_now)
+
+    def _flush_now(self):
+        self._flush_due = False
+        self._channel.flush()
+
+
+class _Steps:
+    """`async for` over an object that has `__anext__` only."""
+
+    def __init__(self, value):
+        self._value = value
+
+    def __aiter__(self):
+        return self
+
+    def __anext__(self):
+        return self._value.__anext__()
+
+
+async def _awaited(awaitable):
+    return await awaitable
+
+
+def _open(gate):
+    if not gate.done():
+        gate.set_result(None)

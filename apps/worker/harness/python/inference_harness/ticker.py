@@ -1,0 +1,53 @@
+# PROTOCOL.md, "Latency": sends what a producer left behind, and sees when the reading thread is held up in a function.
+from threading import Lock
+
+from .sleep import real_sleep
+
+TICK = 0.001
+# Ticks without work until it sleeps; a wake-up costs more than a few ticks.
+IDLE_TICKS = 50
+
+
+class Ticker:
+    def __init__(self, channel, runs):
+        self.awake = False
+        self._channel = channel
+        self._runs = runs
+        self._bell = Lock()
+        self._bell.acquire()
+        # What else is looked after each tick; says whether there may be more to do.
+        self.watch = lambda: False
+
+    def wake(self):
+        """From any thread; what is there to be done must be visible before."""
+        if not self.awake:
+            self.awake = True
+            try:
+                self._bell.release()
+            except RuntimeError:
+                pass  # another thread was faster
+
+    def serve(self):
+        idle = 0
+        while True:
+            if idle > IDLE_TICKS:
+                self.awake = False
+                if not self._work():
+                    self._bell.acquire()
+                self.awake = True
+                idle = 0
+            real_sleep(TICK)
+            idle = 0 if self._work() else idle + 1
+
+    def _work(self):
+        busy = self.watch()
+        for run in list(self._runs.values()):
+            if run.pending and run.lock.acquire(False):
+                try:
+                    run.seal()
+                finally:
+                    run.lock.release()
+        if self._channel.queue:
+            busy = True
+            self._channel.flush()
+        return busy

@@ -1,0 +1,58 @@
+// The real Python interpreter of an app, once: `python3` on the PATH may be a shell script (pyenv) that costs 50 ms and hides the process from signals.
+import { execFile } from 'node:child_process';
+import { access } from 'node:fs/promises';
+import { isAbsolute, join } from 'node:path';
+
+const PROBE = 'import sys; print("%d.%d" % sys.version_info[:2]); print(sys.executable)';
+const PROBE_MS = 20_000;
+const LOWEST_MINOR = 9;
+
+const found = new Map<string, Promise<string>>();
+
+/**
+ * The interpreter's absolute path: the one that is configured (relative to the app's folder, or absolute), else the app's `.venv`, else `python3` on `path`.
+ *
+ * @throws Error in words for the app's author: not there, or older than Python 3.9
+ */
+export async function pythonInterpreter(folder: string, configured: string | undefined, path: string): Promise<string> {
+  const candidate =
+    configured === undefined
+      ? await venvOrPath(folder)
+      : isAbsolute(configured)
+        ? configured
+        : join(folder, configured);
+  const key = `${path}\n${candidate}`;
+  const known = found.get(key) ?? probe(candidate, path);
+  found.set(key, known);
+  try {
+    return await known;
+  } catch (error) {
+    found.delete(key); // it may be installed before the next start
+    throw error;
+  }
+}
+
+async function venvOrPath(folder: string): Promise<string> {
+  const venv = join(folder, '.venv', 'bin', 'python');
+  try {
+    await access(venv);
+    return venv;
+  } catch {
+    return 'python3';
+  }
+}
+
+function probe(candidate: string, path: string): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const options = { env: { PATH: path }, timeout: PROBE_MS };
+  execFile(candidate, ['-I', '-c', PROBE], options, (error, stdout) => {
+    const [version = '', executable = ''] = stdout.trim().split('\n');
+    const [major, minor] = version.split('.').map(Number);
+    if (error || !isAbsolute(executable))
+      reject(new Error(`no Python interpreter at ${candidate}: ${error?.message ?? 'it says nothing'}`));
+    else if (major !== 3 || minor === undefined || minor < LOWEST_MINOR)
+      reject(new Error(`${executable} is Python ${version}; 3.9 or newer is needed`));
+    else resolve(executable);
+  });
+  return promise;
+}

@@ -1,0 +1,234 @@
+// runtimes: the processes that serve one version of one app: how many, what replaces those that end, and which run goes where.
+import type { ErrorFields, FunctionSpec } from '@inference-proxy/contracts';
+import { startDelayMs } from './back-off.ts';
+import { type Command, Replica, type ReplicaOptions } from './replica.ts';
+import type { LogLine, RunListener, RunningRun, RunRequest, Runtime, RuntimeState } from './runtime.ts';
+import { WaitingRun } from './waiting-run.ts';
+
+/** After so many starts without success an app is broken, even when nothing said why. */
+const STARTS_UNTIL_BROKEN = 5;
+/** Processes of cancelled functions that do not end, which wait for their other runs; with more, the first has to go. */
+const RETIRING_LIMIT = 4;
+
+interface PoolLogger {
+  info(fields: object, text: string): void;
+  warn(fields: object, text: string): void;
+  error(fields: object, text: string): void;
+}
+
+export interface PoolOptions extends ReplicaOptions {
+  /** How many processes. */
+  readonly replicas: number;
+  /** Finds what to start; asked at every start. Rejects where it is not there, with words for the app's author. */
+  readonly command: () => Promise<Command>;
+  readonly logger: PoolLogger;
+  /** Stands in every line of the log. */
+  readonly names: object;
+}
+
+export class Pool implements Runtime {
+  state: RuntimeState = 'starting';
+  functions: readonly FunctionSpec[] = [];
+  error: ErrorFields | undefined;
+  readonly #options: PoolOptions;
+  readonly #replicas = new Set<Replica>();
+  readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #waiting = new Set<WaitingRun>();
+  readonly #changeListeners: (() => void)[] = [];
+  readonly #slotListeners: (() => void)[] = [];
+  readonly #ended = Promise.withResolvers<void>();
+  /** Replicas that serve, start, or wait for their next start. */
+  #wanted = 0;
+  #starting = 0;
+  #failedStarts = 0;
+  #crashes = 0;
+
+  constructor(options: PoolOptions) {
+    this.#options = options;
+  }
+
+  get freeSlots(): number {
+    let free = -this.#waiting.size;
+    for (const replica of this.#replicas) free += replica.freeSlots;
+    return Math.max(0, free);
+  }
+
+  onChange(listener: () => void): void {
+    this.#changeListeners.push(listener);
+  }
+
+  onFreeSlot(listener: () => void): void {
+    this.#slotListeners.push(listener);
+  }
+
+  start(): void {
+    while (this.#wanted < this.#options.replicas) this.#startAfter(0);
+  }
+
+  run(request: RunRequest, listener: RunListener): RunningRun {
+    const replica = this.#free();
+    if (replica) return replica.run(request, listener);
+    const run = new WaitingRun(request, listener, this.#options.timeoutMs, () => this.#waiting.delete(run));
+    if (this.state === 'broken' && this.error) run.refuse(this.error);
+    else if (this.#stopped) run.cancel('unavailable');
+    else this.#waiting.add(run);
+    return run;
+  }
+
+  drain(): Promise<void> {
+    return this.#stop('draining', (replica) => replica.drain());
+  }
+
+  close(): Promise<void> {
+    return this.#stop('closed', (replica) => replica.kill());
+  }
+
+  get #stopped(): boolean {
+    return this.state === 'draining' || this.state === 'closed';
+  }
+
+  async #stop(state: 'draining' | 'closed', end: (replica: Replica) => void): Promise<void> {
+    if (this.state !== 'closed') this.#become(state, this.error);
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#timers.clear();
+    for (const run of this.#waiting) run.cancel('unavailable');
+    for (const replica of this.#replicas) end(replica);
+    this.#endIfEmpty();
+    await this.#ended.promise;
+    this.#become('closed', this.error);
+  }
+
+  #endIfEmpty(): void {
+    if (this.#stopped && this.#replicas.size === 0 && this.#starting === 0) this.#ended.resolve();
+  }
+
+  /** The least busy replica that takes a run. */
+  #free(): Replica | undefined {
+    let best: Replica | undefined;
+    for (const replica of this.#replicas) {
+      if (replica.freeSlots > (best?.freeSlots ?? 0)) best = replica;
+    }
+    return best;
+  }
+
+  #startAfter(delayMs: number): void {
+    this.#wanted++;
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      this.#starting++;
+      this.#options
+        .command()
+        .then(
+          (command) => this.#spawn(command),
+          (error: Error) => this.#unstartable(error),
+        )
+        .finally(() => {
+          this.#starting--;
+          this.#endIfEmpty();
+        });
+    }, delayMs);
+    this.#timers.add(timer);
+  }
+
+  #unstartable(error: Error): void {
+    this.#wanted--;
+    this.#failed({ code: 'app_failed_to_start', message: error.message });
+    this.#startAgain();
+  }
+
+  #spawn(command: Command): void {
+    if (this.#stopped) return;
+    let wasReady = false;
+    let replaced = false;
+    const replace = (): void => {
+      if (replaced) return;
+      replaced = true;
+      this.#wanted--;
+      this.#startAgain();
+    };
+    const replica = new Replica(command, this.#options, {
+      ready: (functions) => {
+        wasReady = true;
+        this.#ready(functions, replica);
+      },
+      failed: (error) => this.#failed(error),
+      freed: () => this.#freed(),
+      retiring: () => {
+        this.#log('warn', { pid: replica.pid }, 'a cancelled function does not end: its process is being replaced');
+        this.#limitRetiring();
+        replace();
+      },
+      log: (line) => this.#line(line),
+      exited: ({ code, signal, stderr }) => {
+        this.#replicas.delete(replica);
+        if (!this.#stopped && !replaced) {
+          if (wasReady) this.#crashes = replica.proved ? 1 : this.#crashes + 1;
+          this.#log('error', { pid: replica.pid, code, signal, stderr }, 'a process ended by itself');
+        }
+        replace();
+        this.#endIfEmpty();
+      },
+    });
+    this.#replicas.add(replica);
+  }
+
+  #startAgain(): void {
+    if (!this.#stopped) this.#startAfter(startDelayMs(this.#failedStarts, this.#crashes));
+  }
+
+  #ready(functions: readonly FunctionSpec[], replica: Replica): void {
+    this.#failedStarts = 0;
+    this.#log('info', { pid: replica.pid, functions: functions.length }, 'process ready');
+    if (this.#stopped) {
+      replica.drain();
+      return;
+    }
+    this.functions = functions;
+    this.#become('ready', undefined);
+    this.#freed();
+  }
+
+  /** Broken at once: a start that failed for a reason that was told will fail again; the retries see to the rest. */
+  #failed(error: ErrorFields): void {
+    this.#failedStarts++;
+    this.#log('error', { error, starts: this.#failedStarts }, 'a process did not start');
+    if (this.#stopped || this.#serves()) return;
+    if (error.type === undefined && this.#failedStarts < STARTS_UNTIL_BROKEN) return;
+    this.#become('broken', error);
+    for (const run of this.#waiting) run.refuse(error);
+  }
+
+  #serves(): boolean {
+    for (const { state } of this.#replicas) if (state === 'ready') return true;
+    return false;
+  }
+
+  #freed(): void {
+    for (const run of this.#waiting) {
+      const replica = this.#free();
+      if (!replica) return;
+      run.startOn(replica);
+    }
+    for (const listener of this.#slotListeners) listener();
+  }
+
+  #limitRetiring(): void {
+    const retiring = [...this.#replicas].filter(({ state }) => state === 'retiring');
+    if (retiring.length > RETIRING_LIMIT) retiring[0]?.kill();
+  }
+
+  #become(state: RuntimeState, error: ErrorFields | undefined): void {
+    if (this.state === state && this.error === error) return;
+    this.state = state;
+    this.error = error;
+    for (const listener of this.#changeListeners) listener();
+  }
+
+  #line({ text, ...fields }: LogLine): void {
+    this.#log('info', fields, text);
+  }
+
+  #log(level: keyof PoolLogger, fields: object, text: string): void {
+    this.#options.logger[level]({ ...this.#options.names, ...fields }, text);
+  }
+}

@@ -1,0 +1,191 @@
+// harness/PROTOCOL.md: the messages between the worker and a replica, one type each.
+import type { ErrorCode, ErrorDetail, ItemKind } from '@inference-proxy/contracts';
+import { errorKinds } from '@inference-proxy/contracts';
+import { z } from 'zod';
+
+export const PROTOCOL = 1;
+
+const LIST_LIMIT = 4096;
+
+export interface InitMessage {
+  /** Absolute path of the app's folder. */
+  readonly app: string;
+  /** The module's file, relative to the folder. */
+  readonly entry: string;
+  /** How many runs at a time. */
+  readonly concurrency: number;
+  readonly maxItemBytes: number;
+  readonly maxOutputBytes: number;
+  /** Whether error messages carry tracebacks. */
+  readonly debug: boolean;
+}
+
+const line = (header: object): Buffer => Buffer.from(`${JSON.stringify(header)}\n`);
+
+export const initMessage = (init: InitMessage): Buffer =>
+  line({
+    t: 'init',
+    proto: PROTOCOL,
+    app: init.app,
+    entry: init.entry,
+    concurrency: init.concurrency,
+    max_item_bytes: init.maxItemBytes,
+    max_output_bytes: init.maxOutputBytes,
+    debug: init.debug,
+  });
+
+/** The header only: the parameters' bytes follow it as they are. */
+export const runHeader = (run: { runId: string; fn: string; paced: boolean; params: Buffer }): Buffer =>
+  line({ t: 'run', r: run.runId, f: run.fn, paced: run.paced, b: run.params.length });
+
+export const creditMessage = (runId: string, upTo: number): Buffer => line({ t: 'credit', r: runId, n: upTo });
+
+export const cancelMessage = (runId: string): Buffer => line({ t: 'cancel', r: runId });
+
+export const drainMessage = (): Buffer => line({ t: 'drain' });
+
+const parameterSchema = z.object({
+  name: z.string(),
+  required: z.boolean(),
+  default: z.unknown().optional(),
+  annotation: z.string().optional(),
+});
+
+const functionSchema = z.object({
+  name: z.string(),
+  doc: z.string().optional(),
+  parameters: z.array(parameterSchema).max(LIST_LIMIT),
+  extra: z.boolean(),
+});
+
+/** Messages that come once in a replica's life. */
+const coldMessageSchema = z.discriminatedUnion('t', [
+  z.object({ t: z.literal('hello'), proto: z.literal(PROTOCOL), pid: z.number().int(), python: z.string() }),
+  z.object({ t: z.literal('ready'), setup_ms: z.number(), functions: z.array(functionSchema).max(LIST_LIMIT) }),
+  z.object({
+    t: z.literal('init_error'),
+    stage: z.enum(['load', 'setup']),
+    type: z.string(),
+    message: z.string(),
+    traceback: z.string(),
+  }),
+  z.object({ t: z.literal('bye') }),
+]);
+
+export type ColdMessage = z.infer<typeof coldMessageSchema>;
+
+export interface LogMessage {
+  readonly t: 'log';
+  readonly r?: string;
+  readonly s: 'stdout' | 'stderr';
+  readonly at: number;
+  readonly m: string;
+}
+
+export interface StartedMessage {
+  readonly t: 'started';
+  readonly r: string;
+}
+
+/** What every terminal message tells. */
+interface Terminal {
+  readonly r: string;
+  readonly items: number;
+  readonly streamed: boolean;
+  readonly ms: number;
+}
+
+export interface DoneMessage extends Terminal {
+  readonly t: 'done';
+  readonly status?: number;
+}
+
+export interface ErrorMessage extends Terminal {
+  readonly t: 'error';
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly type?: string;
+  readonly details?: readonly ErrorDetail[];
+  readonly traceback?: string;
+}
+
+export interface CancelledMessage extends Terminal {
+  readonly t: 'cancelled';
+}
+
+export type TerminalMessage = DoneMessage | ErrorMessage | CancelledMessage;
+
+/** The header of items, which alone has no `t`. */
+export interface ItemsMessage {
+  readonly t: 'items';
+  readonly r: string;
+  readonly k: ItemKind;
+  readonly n: number;
+}
+
+export type HarnessMessage = ColdMessage | LogMessage | StartedMessage | ItemsMessage | TerminalMessage;
+
+/** What came is not the protocol: the process is not to be trusted with further runs. */
+export class ProtocolError extends Error {}
+
+/** A header as it came, before anything of it is believed. */
+export type Header = Readonly<Record<string, unknown>>;
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+
+function isTerminal(header: Header): boolean {
+  return (
+    typeof header.r === 'string' &&
+    isCount(header.items) &&
+    typeof header.streamed === 'boolean' &&
+    typeof header.ms === 'number' &&
+    header.ms >= 0
+  );
+}
+
+/** Messages that come once a run or oftener are checked by hand: zod costs more than the rest of their way. */
+function isHot(header: Header): boolean {
+  switch (header.t) {
+    case 'started':
+      return typeof header.r === 'string';
+    case 'log':
+      return (
+        (header.s === 'stdout' || header.s === 'stderr') &&
+        typeof header.m === 'string' &&
+        isCount(header.at) &&
+        (header.r === undefined || typeof header.r === 'string')
+      );
+    case 'done':
+      return isTerminal(header) && (header.status === undefined || isCount(header.status));
+    case 'cancelled':
+      return isTerminal(header);
+    case 'error':
+      return (
+        isTerminal(header) &&
+        typeof header.code === 'string' &&
+        Object.hasOwn(errorKinds, header.code) &&
+        typeof header.message === 'string'
+      );
+    default:
+      return false;
+  }
+}
+
+/**
+ * A header as one of the harness's messages.
+ * @throws ProtocolError for anything else
+ */
+export function decode(header: Header): HarnessMessage {
+  if (header.t === undefined) {
+    const { r, k, n } = header;
+    if (typeof r === 'string' && (k === 's' || k === 'j' || k === 'm') && isCount(n) && n > 0) {
+      return { t: 'items', r, k, n };
+    }
+  } else if (isHot(header)) {
+    return header as unknown as HarnessMessage;
+  } else {
+    const cold = coldMessageSchema.safeParse(header);
+    if (cold.success) return cold.data;
+  }
+  throw new ProtocolError(`not a message: ${JSON.stringify(header).slice(0, 200)}`);
+}

@@ -1,0 +1,68 @@
+// runtimes: apps in Python, run by harness/python.
+import { fileURLToPath } from 'node:url';
+import { cleanEnv } from './clean-env.ts';
+import { pythonInterpreter } from './interpreter.ts';
+import { Pool, type PoolOptions } from './pool.ts';
+import type { Runtime } from './runtime.ts';
+
+/** From `src/runtimes` and from `dist/runtimes` alike. */
+const HARNESS = fileURLToPath(new URL('../../harness/python', import.meta.url));
+
+/** What all apps of a worker share. */
+export interface PythonOptions {
+  readonly maxItemBytes: number;
+  readonly logger: PoolOptions['logger'];
+  /** The worker's environment, of which apps see an allow-list only. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+/** Where an app is. */
+interface Place {
+  readonly project: string;
+  readonly app: string;
+  /** Absolute path. */
+  readonly folder: string;
+}
+
+/** What of an app's manifest matters here. Times in milliseconds. */
+interface Deployment {
+  readonly entrypoint: string;
+  readonly interpreter: string | undefined;
+  readonly replicas: number;
+  readonly replicaConcurrency: number;
+  readonly startupTimeoutMs: number;
+  readonly timeoutMs: number;
+  readonly cancelGraceMs: number;
+  readonly maxOutputBytes: number;
+  readonly debug: boolean;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Makes the runtime of one version of an app; not yet started. */
+export function pythonRuntimes({ maxItemBytes, logger, environment }: PythonOptions) {
+  return ({ project, app, folder }: Place, version: string, deployment: Deployment): Runtime => {
+    const env = cleanEnv(environment, { project, app }, deployment.env);
+    const { startupTimeoutMs, timeoutMs, cancelGraceMs, replicas, debug, maxOutputBytes } = deployment;
+    return new Pool({
+      init: {
+        app: folder,
+        entry: deployment.entrypoint,
+        concurrency: deployment.replicaConcurrency,
+        maxItemBytes,
+        maxOutputBytes,
+        debug,
+      },
+      env,
+      replicas,
+      startupTimeoutMs,
+      timeoutMs,
+      cancelGraceMs,
+      logger,
+      names: { project, app, version },
+      command: async () => ({
+        file: await pythonInterpreter(folder, deployment.interpreter, env.PATH ?? ''),
+        args: ['-X', 'faulthandler', '-u', HARNESS],
+      }),
+    });
+  };
+}

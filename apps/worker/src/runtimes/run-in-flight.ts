@@ -1,0 +1,120 @@
+// runtimes: one run in a replica. Whatever happens to the process, the listener hears one end and nothing after it.
+import type { ErrorFields } from '@inference-proxy/contracts';
+import type { ErrorMessage, TerminalMessage } from './protocol.ts';
+import type { CancelReason, ItemsFrame, LogLine, RunEnd, RunListener, RunRequest } from './runtime.ts';
+
+const cancelErrors: Readonly<Record<CancelReason, ErrorFields>> = {
+  cancelled: { code: 'cancelled', message: 'the run was cancelled' },
+  timed_out: { code: 'timed_out', message: 'the run took longer than its time limit' },
+  unavailable: { code: 'unavailable', message: 'the worker stopped before the run had ended' },
+};
+
+const stateOf = (reason: CancelReason): RunEnd['state'] => (reason === 'unavailable' ? 'failed' : reason);
+
+/** The end of a run that never reached its function. */
+export const notStarted = (state: RunEnd['state'], error: ErrorFields): RunEnd => ({
+  state,
+  items: 0,
+  streamed: false,
+  error,
+  runTimeMs: 0,
+});
+
+/** The end of a run that was cancelled before it reached its function. */
+export const cancelledBeforeStart = (reason: CancelReason): RunEnd => notStarted(stateOf(reason), cancelErrors[reason]);
+
+export class RunInFlight {
+  readonly request: RunRequest;
+  /** Why the run is being cancelled; the first reason stays. */
+  reason: CancelReason | undefined;
+  readonly #listener: RunListener;
+  readonly #startedAt = performance.now();
+  readonly #timers = new Set<NodeJS.Timeout>();
+  #items = 0;
+  #streamed = false;
+  #ended = false;
+
+  constructor(request: RunRequest, listener: RunListener) {
+    this.request = request;
+    this.#listener = listener;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** A timer that ends with the run. */
+  after(ms: number, act: () => void): void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      act();
+    }, ms);
+    this.#timers.add(timer);
+  }
+
+  started(): void {
+    this.#streamed = true;
+    this.#listener.started(true);
+  }
+
+  items(batch: ItemsFrame): void {
+    this.#items += batch.count;
+    this.#listener.items(batch);
+  }
+
+  log(line: LogLine): void {
+    this.#listener.log(line);
+  }
+
+  /** The harness's own word. A run whose time was up is `timed_out` whatever it still gave; a cancelled one that succeeded first stays so. */
+  terminal(message: TerminalMessage, result: Buffer, debug: boolean): void {
+    const common = { items: this.#items, streamed: message.streamed, runTimeMs: message.ms };
+    if (this.reason === 'timed_out' || message.t === 'cancelled') {
+      const reason = this.reason ?? 'cancelled';
+      this.#end({ ...common, state: stateOf(reason), error: cancelErrors[reason] });
+    } else if (message.t === 'error') {
+      this.#end({ ...common, state: 'failed', error: errorOf(message, debug) });
+    } else if (message.streamed) {
+      this.#end({ ...common, state: 'succeeded' });
+    } else {
+      const status = message.status !== undefined && { statusCode: message.status };
+      this.#listener.started(false);
+      this.#end({ ...common, state: 'succeeded', result, ...status });
+    }
+  }
+
+  /** Ends a cancelled run whose function does not answer. */
+  giveUp(reason: CancelReason): void {
+    this.#end({ ...this.#soFar(), state: stateOf(reason), error: cancelErrors[reason] });
+  }
+
+  /** Ends the run because its process is gone; a cancelled one as what it was cancelled for. */
+  crashed(error: ErrorFields): void {
+    if (this.reason === undefined) this.#end({ ...this.#soFar(), state: 'failed', error });
+    else this.giveUp(this.reason);
+  }
+
+  #soFar(): Pick<RunEnd, 'items' | 'streamed' | 'runTimeMs'> {
+    const runTimeMs = Math.round((performance.now() - this.#startedAt) * 1000) / 1000;
+    return { items: this.#items, streamed: this.#streamed, runTimeMs };
+  }
+
+  #end(end: RunEnd): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#timers.clear();
+    this.#listener.ended(end);
+  }
+}
+
+function errorOf(message: ErrorMessage, debug: boolean): ErrorFields {
+  const { code, type, details, traceback } = message;
+  return {
+    code,
+    message: message.message,
+    ...(type !== undefined && { type }),
+    ...(details !== undefined && { details }),
+    ...(debug && traceback !== undefined && { traceback }),
+  };
+}
