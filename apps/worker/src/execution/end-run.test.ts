@@ -1,0 +1,44 @@
+import { type Outcome, ServiceError } from '@inference-proxy/contracts';
+import type { End, EndAnswer } from '@inference-proxy/store';
+import { expect, test } from '@jest/globals';
+import { endRun } from './end-run.ts';
+
+const attempt = { project: 'demo', runId: 'run', token: 'w:1' };
+const outcome: Omit<Outcome, 'endedAt'> = { state: 'succeeded', items: 3, streamed: true, runTimeMs: '1' };
+
+/** Answers in this order. */
+function storeOf(...answers: (EndAnswer | Error)[]) {
+  const ends: End[] = [];
+  const end = async (_project: string, told: End): Promise<EndAnswer> => {
+    ends.push(told);
+    const answer = answers.shift() ?? new ServiceError('unavailable', 'away');
+    if (answer instanceof Error) throw answer;
+    return answer;
+  };
+  return { ends, store: { end } };
+}
+
+const never = new AbortController().signal;
+
+test('an end that was not answered is told again until it is', async () => {
+  const { ends, store } = storeOf(new ServiceError('unavailable', 'away'), { state: 'ended' });
+  expect(await endRun(store, attempt, outcome, false, never)).toBe('ended');
+  expect(ends.map((end) => end.outcome)).toEqual([outcome, outcome]);
+});
+
+test('items that the store has lost end the run as internal, never as a stream with a hole', async () => {
+  const { ends, store } = storeOf({ state: 'behind', last: 1 }, { state: 'ended' });
+  expect(await endRun(store, attempt, outcome, false, never)).toBe('ended');
+  expect(ends[1]?.outcome).toMatchObject({ state: 'failed', items: 1, error: { code: 'internal' } });
+});
+
+test.each(['requeued', 'lost'] as const)('%s is passed on', async (state) => {
+  expect(await endRun(storeOf({ state }).store, attempt, outcome, true, never)).toBe(state);
+});
+
+test('a worker that must stop waits for the store no longer', async () => {
+  const stopping = new AbortController();
+  const ended = endRun(storeOf().store, attempt, outcome, false, stopping.signal);
+  stopping.abort();
+  expect(await ended).toBe('given_up');
+});
