@@ -1,0 +1,206 @@
+// `npm start`, with stand-ins for the services: what a newcomer and an operator can rely on.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { closeRedis, connectRedis, createLogger, redisReady } from '@inference-proxy/platform';
+import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
+import { freePort } from './ports.ts';
+import { alive, gone } from './processes.ts';
+
+// Each test starts up to twelve processes.
+jest.setTimeout(60_000);
+
+const here = import.meta.dirname;
+
+// A service as the supervisor sees it: ready by its word, gone on SIGTERM or when its parent is.
+const STAND_IN = `
+const name = process.argv[1].match(/([a-z]+)\\.mjs$/)[1];
+setInterval(() => {}, 1000);
+const end = (why) => { console.log(name + ' ends: ' + why); process.exit(0); };
+process.on('SIGTERM', () => end('SIGTERM'));
+process.on('disconnect', () => end('alone'));
+console.log(name + ' listening, sees JWT ' + Boolean(process.env.JWT_SECRET) + ', key ' + Boolean(process.env.SECRETS_KEY));
+process.send?.({ ready: true });
+`;
+const BROKEN = `console.log('no luck'); process.exit(3);`;
+
+const MAIN = `
+import { runInTerminal } from '${here}/terminal.ts';
+import { serviceSpecs } from '${here}/services.ts';
+runInTerminal((wiring) => serviceSpecs(wiring).map((spec) => ({ ...spec, entry: process.env.STAND_INS + '/' + spec.name + '.mjs' })));
+`;
+
+let folder: string;
+let started: Started[] = [];
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'stack-'));
+  await writeFile(join(folder, 'main.mjs'), MAIN);
+  for (const name of ['gateway', 'worker', 'dispatcher', 'receiver'])
+    await writeFile(join(folder, `${name}.mjs`), STAND_IN);
+});
+afterEach(async () => {
+  for (const { child } of started) child.kill('SIGKILL');
+  await Promise.all(started.map(({ ended }) => ended));
+  started = [];
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+interface Started {
+  readonly child: ChildProcess;
+  readonly ended: Promise<number | null>;
+  output(): string;
+  /** Resolves when the output has `text`, so many times. */
+  says(text: string, times?: number): Promise<void>;
+  pids(): Record<string, number>;
+}
+
+function start(dataDir: string, port: number, env: Record<string, string> = {}): Started {
+  const child = spawn(process.execPath, ['--conditions=source', join(folder, 'main.mjs')], {
+    env: {
+      PATH: process.env.PATH,
+      STAND_INS: folder,
+      DATA_DIR: dataDir,
+      PORT: String(port),
+      RECEIVER_PORT: '0',
+      ...env,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  const heard: (() => void)[] = [];
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+      for (const listener of heard) listener();
+    });
+  }
+  const ended = once(child, 'exit').then(([code]) => code as number | null);
+  const one: Started = {
+    child,
+    ended,
+    output: () => output,
+    says: (text, times = 1) =>
+      new Promise((resolve, reject) => {
+        const look = (): void => {
+          if (output.split(text).length > times) resolve();
+        };
+        heard.push(look);
+        look();
+        void ended.then(() => reject(new Error(`ended without saying ${JSON.stringify(text)}:\n${output}`)));
+      }),
+    pids: () => JSON.parse(readFileSync(join(dataDir, 'pids.json'), 'utf8')) as Record<string, number>,
+  };
+  started.push(one);
+  return one;
+}
+
+test('it starts everything, gives each part only its own secrets, and Ctrl-C stops all in order, Redis last', async () => {
+  const stack = start(join(folder, 'whole'), await freePort());
+  await stack.says('Ready in');
+  const pids = stack.pids();
+  expect(Object.keys(pids).sort()).toEqual(['dispatcher', 'gateway', 'receiver', 'redis', 'supervisor', 'worker']);
+  expect(stack.output()).toMatch(/gateway +\| gateway listening, sees JWT true, key true/);
+  expect(stack.output()).toMatch(/dispatcher +\| dispatcher listening, sees JWT false, key true/);
+  expect(stack.output()).toMatch(/worker +\| worker listening, sees JWT false, key false/);
+  expect(stack.output()).toContain('curl -N -X POST "http://127.0.0.1:');
+  stack.child.kill('SIGINT');
+  stack.child.kill('SIGINT');
+  expect(await stack.ended).toBe(0);
+  expect([...stack.output().matchAll(/(\w+) ends: SIGTERM/g)].map((match) => match[1])).toEqual([
+    'gateway',
+    'worker',
+    'dispatcher',
+    'receiver',
+  ]);
+  expect(Object.values(pids).filter(alive)).toEqual([]);
+});
+
+test('a part that dies is started again, and why is said; Redis comes back at the same address', async () => {
+  const stack = start(join(folder, 'dying'), await freePort());
+  await stack.says('Ready in');
+  const before = stack.pids();
+  process.kill(before.worker as number, 'SIGKILL');
+  await stack.says('worker ended (signal SIGKILL); starting it again in 0.25 s');
+  await stack.says('worker listening', 2);
+  process.kill(before.redis as number, 'SIGKILL');
+  await stack.says('redis ended (signal SIGKILL)');
+  const socket = join(folder, 'dying', 'redis', 'redis.sock');
+  const client = connectRedis(`redis+unix://${socket}`, 'test', createLogger({ name: 'test', level: 'silent' }));
+  await redisReady(client);
+  expect(await client.ping()).toBe('PONG');
+  await closeRedis(client);
+});
+
+test('what a supervisor that was killed leaves ends by itself, and the next start takes over', async () => {
+  const data = join(folder, 'killed');
+  const port = await freePort();
+  const first = start(data, port);
+  await first.says('Ready in');
+  const left = Object.values(first.pids());
+  first.child.kill('SIGKILL');
+  const second = start(data, port);
+  await second.says('Ready in');
+  expect(await gone(left, 0)).toBe(true);
+  second.child.kill('SIGTERM');
+  expect(await second.ended).toBe(0);
+});
+
+test('a second stack on the same data folder is refused in one line, and the first goes on', async () => {
+  const data = join(folder, 'shared');
+  const first = start(data, await freePort());
+  await first.says('Ready in');
+  const second = start(data, await freePort());
+  expect(await second.ended).toBe(1);
+  expect(second.output()).toMatch(/^Cannot start: already running on .* \(process \d+\)[^\n]*\n$/);
+  expect(alive(first.pids().gateway as number)).toBe(true);
+});
+
+test('a port that is taken is told in one line, and nothing is left running', async () => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  const stack = start(join(folder, 'taken'), port);
+  expect(await stack.ended).toBe(1);
+  expect(stack.output()).toMatch(
+    /^Cannot start: port \d+ on 127\.0\.0\.1 is taken by another program; choose another with PORT=\d+ npm start\n$/,
+  );
+  server.close();
+});
+
+test('without a Redis to be had one line says what to type', async () => {
+  const stack = start(join(folder, 'without'), await freePort(), { PATH: folder });
+  expect(await stack.ended).toBe(1);
+  expect(stack.output()).toMatch(/^Cannot start: No Redis 7 on PATH[^\n]*brew install redis[^\n]*\n$/);
+});
+
+test('a part that never becomes ready ends the start with its reason, and nothing is left running', async () => {
+  const broken = join(folder, 'broken');
+  await mkdir(broken);
+  for (const name of ['gateway', 'worker', 'dispatcher', 'receiver'])
+    await writeFile(join(broken, `${name}.mjs`), name === 'worker' ? BROKEN : STAND_IN);
+  const stack = start(join(folder, 'never'), await freePort(), { STAND_INS: broken });
+  expect(await stack.ended).toBe(1);
+  expect(stack.output()).toContain('Cannot start: worker does not start: exit code 3');
+  expect(stack.output()).toContain('gateway ends: SIGTERM');
+});
+
+test('a second Ctrl-C ends a part that does not want to end', async () => {
+  const stubborn = join(folder, 'stubborn');
+  await mkdir(stubborn);
+  for (const name of ['gateway', 'worker', 'dispatcher', 'receiver'])
+    await writeFile(join(stubborn, `${name}.mjs`), STAND_IN.replace("end('SIGTERM')", "console.log('no')"));
+  const stack = start(join(folder, 'forced'), await freePort(), { STAND_INS: stubborn });
+  await stack.says('Ready in');
+  const pids = Object.values(stack.pids());
+  stack.child.kill('SIGINT');
+  await stack.says('| no');
+  const again = setInterval(() => stack.child.kill('SIGINT'), 100);
+  const code = await stack.ended;
+  clearInterval(again);
+  expect(code).toBe(130);
+  expect(pids.filter(alive)).toEqual([]);
+});
