@@ -1,0 +1,184 @@
+// runtimes: apps in Python, on real processes.
+
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { conformance } from './conformance.ts';
+import { pythonRuntimes } from './python.ts';
+import type { Runtime } from './runtime.ts';
+import { Call, reached } from './testing/calls.ts';
+
+const lines: string[] = [];
+const note = (_fields: object, text: string): void => {
+  lines.push(text);
+};
+const makeRuntime = pythonRuntimes({
+  maxItemBytes: 100_000,
+  logger: { info: note, warn: note, error: note },
+  environment: { ...process.env, REDIS_URL: 'redis://secret' },
+});
+
+const make = (concurrency: number, more: { folder?: string; cancelGraceMs?: number } = {}): Runtime =>
+  makeRuntime(
+    { project: 'demo', app: 'test', folder: more.folder ?? join(import.meta.dirname, 'testing/python') },
+    'v1',
+    {
+      entrypoint: 'main.py',
+      interpreter: process.env.PYTHON_UNDER_TEST,
+      replicas: 1,
+      replicaConcurrency: concurrency,
+      startupTimeoutMs: 20_000,
+      timeoutMs: 4_000,
+      cancelGraceMs: more.cancelGraceMs ?? 1_000,
+      maxOutputBytes: 200_000,
+      debug: false,
+      env: { GREETING: 'hello' },
+    },
+  );
+
+conformance('Python', (concurrency) => make(concurrency));
+
+let runtime: Runtime;
+const call = (fn: string, params: object | string = {}, paced = false): Call => new Call(runtime, fn, params, paced);
+const folders: string[] = [];
+
+beforeAll(async () => {
+  runtime = make(100);
+  runtime.start();
+  await reached(runtime, 'ready');
+});
+afterAll(() => runtime.close());
+afterEach(() => Promise.all(folders.splice(0).map((folder) => rm(folder, { recursive: true, force: true }))));
+
+async function appOf(code: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'app-'));
+  folders.push(folder);
+  await writeFile(join(folder, 'main.py'), code);
+  return folder;
+}
+
+const isRunning = async (pid: number): Promise<boolean> => {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  return stat !== '' && !stat.includes(') Z ');
+};
+
+test.each([
+  ['iterator', ['2', '1', '0']],
+  ['decorated', ['1', '2']],
+  ['async_items', ['0', '1', '2']],
+  ['gives_a_generator', ['item 0', 'item 1', 'item 2']],
+])('%s is a stream', async (fn, items) => {
+  const run = call(fn);
+  expect(await run.ended).toMatchObject({ state: 'succeeded', streamed: true, items: items.length });
+  expect(run.items).toEqual(items);
+});
+
+test('async functions and decorated ones give their value', async () => {
+  expect(await call('async_value', { x: [1] }).result()).toBe('[1]');
+  expect(await call('decorated_with_wraps', { x: 1 }).result()).toBe('1');
+});
+
+test('a TypeError inside the function is the function’s', async () => {
+  expect((await call('type_error_inside').ended).error).toMatchObject({ code: 'function_error', type: 'TypeError' });
+});
+
+test('sys.exit is an exception of the function, its neighbours go on', async () => {
+  const neighbour = call('every_second', { n: 1 });
+  expect((await call('leaves').ended).error).toMatchObject({
+    code: 'function_error',
+    type: 'SystemExit',
+    message: '3',
+  });
+  expect((await neighbour.ended).state).toBe('succeeded');
+});
+
+test('lone surrogates do not break an answer', async () => {
+  expect(await call('surrogate').result()).toBe('"a\\ud800b"');
+  const run = call('surrogate_items');
+  await run.ended;
+  expect(run.items).toEqual(['a\ufffdb', '["a\\ud800b"]']);
+});
+
+test('what is printed, by whom ever, is logged and never in the stream', async () => {
+  const run = call('prints');
+  expect(await run.ended).toMatchObject({ state: 'succeeded', items: 2 });
+  expect(run.items).toEqual(['1', '2']);
+  expect(run.printed).toEqual(expect.arrayContaining(['to stdout', 'to stderr', 'raw', 'from a child', 'no newline']));
+  expect(run.lines.find(({ text }) => text === 'to stderr')).toMatchObject({ stream: 'stderr', runId: run.runId });
+});
+
+test('a forked child that comes back from the function ends there', async () => {
+  expect(await call('forked_child_comes_back').result()).toBe('"parent"');
+  expect(await call('add', { a: 1 }).result()).toBe('3');
+});
+
+test('a forked child that lives on does not delay the end', async () => {
+  const started = performance.now();
+  expect((await call('forked_child_stays').ended).error?.code).toBe('replica_crashed');
+  expect(performance.now() - started).toBeLessThan(5_000);
+});
+
+test('deep recursion is an error of the function, not a crash', async () => {
+  for (const through_c of [false, true]) {
+    expect((await call('recurses', { through_c }).ended).error).toMatchObject({ type: 'RecursionError' });
+  }
+});
+
+test('twenty sleeping generators stream side by side', async () => {
+  const started = performance.now();
+  const runs = Array.from({ length: 20 }, () => call('every_second', { n: 1 }));
+  await Promise.all(runs.map((run) => run.ended));
+  expect(performance.now() - started).toBeLessThan(3_500);
+});
+
+test('a cancelled neighbour that does not end harms nobody', async () => {
+  const neighbour = call('every_second', { n: 3 });
+  const stuck = call('blocked');
+  await stuck.until(() => stuck.count === 1);
+  stuck.running?.cancel('cancelled');
+  expect((await stuck.ended).state).toBe('cancelled');
+  expect(await neighbour.ended).toMatchObject({ state: 'succeeded', items: 3 });
+});
+
+test('the app sees an allow-list of the environment and its own settings', async () => {
+  const environment = JSON.parse((await call('environment').result()) ?? '{}');
+  expect(environment).toMatchObject({ GREETING: 'hello', PROJECT_ID: 'demo', APP_NAME: 'test', PYTHONUNBUFFERED: '1' });
+  expect(environment).not.toHaveProperty('REDIS_URL');
+});
+
+test('multiprocessing works', async () => {
+  expect(await call('pool_of_processes').result()).toBe('[1]');
+});
+
+test('what a function started goes with its process', async () => {
+  const own = make(100);
+  own.start();
+  await reached(own, 'ready');
+  const child = Number(await new Call(own, 'leaves_a_child').result());
+  expect(await isRunning(child)).toBe(true);
+  await own.close();
+  while (await isRunning(child)) await new Promise((resolve) => setTimeout(resolve, 10));
+});
+
+test('an app whose import fails is broken, and says why', async () => {
+  const own = make(100, { folder: await appOf('import json\nraise RuntimeError("no model")\n') });
+  own.start();
+  const early = new Call(own, 'anything');
+  await reached(own, 'broken');
+  expect(own.error).toMatchObject({ code: 'app_failed_to_start', type: 'RuntimeError' });
+  expect(own.error?.message).toContain('no model');
+  expect((await early.ended).error?.code).toBe('app_failed_to_start');
+  expect((await new Call(own, 'anything').ended).error?.code).toBe('app_failed_to_start');
+  await own.close();
+});
+
+test('a file of the app named like a module of Python’s or ours takes the place of neither', async () => {
+  const folder = await appOf('import frames, process\ndef f():\n    return [frames.mine, process.mine]\n');
+  for (const name of ['frames', 'process', 'inspect']) await writeFile(join(folder, `${name}.py`), 'mine = 1\n');
+  const own = make(100, { folder });
+  own.start();
+  await reached(own, 'ready');
+  expect(await new Call(own, 'f').result()).toBe('[1,1]');
+  await own.close();
+});

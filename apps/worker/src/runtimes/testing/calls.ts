@@ -1,0 +1,78 @@
+// Calls a runtime as a test wants it: what came, in order, and events to wait for.
+import { EventEmitter, once } from 'node:events';
+import type { ItemsFrame, LogLine, RunEnd, RunningRun, Runtime } from '../runtime.ts';
+
+let last = 0;
+
+/** What a run has told so far. */
+export class Call {
+  readonly runId = `00000000-0000-7000-8000-${String(++last).padStart(12, '0')}`;
+  readonly frames: ItemsFrame[] = [];
+  readonly lines: LogLine[] = [];
+  readonly ended: Promise<RunEnd>;
+  running: RunningRun | undefined;
+  ends = 0;
+  startedAs: boolean | undefined;
+  readonly #events = new EventEmitter();
+
+  constructor(runtime: Runtime, fn: string, params: object | string = {}, paced = false) {
+    const ended = Promise.withResolvers<RunEnd>();
+    this.ended = ended.promise;
+    const text = typeof params === 'string' ? params : JSON.stringify(params);
+    this.running = runtime.run(
+      { runId: this.runId, fn, params: Buffer.from(text), paced },
+      {
+        started: (streamed) => {
+          this.startedAs = streamed;
+        },
+        items: (batch) => {
+          this.frames.push({ ...batch, blob: Buffer.from(batch.blob) });
+          this.#events.emit('told');
+        },
+        log: (line) => {
+          this.lines.push(line);
+          this.#events.emit('told');
+        },
+        ended: (end) => {
+          this.ends++;
+          ended.resolve(end);
+          this.#events.emit('told');
+        },
+      },
+    );
+  }
+
+  /** The items as text, in order. */
+  get items(): string[] {
+    return this.frames.flatMap(({ kind, blob }) => (kind === 'm' ? [blob.toString()] : blob.toString().split('\n')));
+  }
+
+  get count(): number {
+    return this.frames.reduce((sum, { count }) => sum + count, 0);
+  }
+
+  get printed(): string[] {
+    return this.lines.map(({ text }) => text);
+  }
+
+  /** Resolves when the run has told what makes `test` true. */
+  async until(test: () => boolean): Promise<void> {
+    while (!test()) await once(this.#events, 'told');
+  }
+
+  /** The plain result's text. */
+  async result(): Promise<string | undefined> {
+    return (await this.ended).result?.toString();
+  }
+}
+
+/** Resolves when a runtime is in a state. */
+export function reached(runtime: Runtime, state: Runtime['state']): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const look = (): void => {
+    if (runtime.state === state) resolve();
+  };
+  runtime.onChange(look);
+  look();
+  return promise;
+}

@@ -1,0 +1,330 @@
+"""What the conformance suite and the Python runtime's own tests call."""
+
+import asyncio
+import functools
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque  # imported, so not public
+
+_counter = 0
+
+
+def setup():
+    print("set up")
+
+
+def echo(**params):
+    """Gives back what it got.
+
+    Not the first line."""
+    return params
+
+
+def nothing():
+    return None
+
+
+def add(a: int, b: int = 2):
+    return a + b
+
+
+def named(run_id):
+    return run_id
+
+
+def with_status(status):
+    return {"status_code": status}
+
+
+def count(n=3):
+    for i in range(n):
+        yield f"item {i}"
+
+
+def mixed():
+    yield "text"
+    yield {"json": 1}
+    yield "two\nlines"
+    yield ""
+    yield 1.0
+    yield "data: {}\n\n"
+
+
+def every_second(n=3):
+    for i in range(n):
+        yield i
+        time.sleep(1)
+
+
+class Countdown:
+    def __init__(self, n):
+        self.n = n
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.n == 0:
+            raise StopIteration
+        self.n -= 1
+        return self.n
+
+
+def iterator():
+    return Countdown(3)
+
+
+def loud(function):
+    def wrapper(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+def wrapped(function):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+@loud
+def decorated():
+    yield 1
+    yield 2
+
+
+@wrapped
+def decorated_with_wraps(x):
+    return x
+
+
+async def async_value(x):
+    await asyncio.sleep(0)
+    return x
+
+
+async def async_items(n=3):
+    for i in range(n):
+        await asyncio.sleep(0)
+        yield i
+
+
+async def async_sleeper():
+    try:
+        yield "asleep"
+        await asyncio.sleep(60)
+    finally:
+        await asyncio.sleep(0)
+        print("cleaned up")
+
+
+async def gives_a_generator(n=3):
+    return count(n)
+
+
+def raises(text="no"):
+    raise ValueError(text)
+
+
+def raises_later():
+    yield 1
+    raise ValueError("later")
+
+
+def type_error_inside():
+    return len(5)
+
+
+def leaves():
+    sys.exit(3)
+
+
+def not_json():
+    return {1, 2}
+
+
+def not_a_number():
+    return float("nan")
+
+
+def raw_bytes():
+    yield "fine"
+    yield b"\x00"
+
+
+def large_result(n):
+    return "x" * n
+
+
+def large_item(n):
+    yield "fine"
+    yield "x" * n
+
+
+def much(n, size):
+    for _ in range(n):
+        yield "x" * size
+
+
+def surrogate():
+    return "a\ud800b"
+
+
+def surrogate_items():
+    yield "a\ud800b"
+    yield ["a\ud800b"]
+
+
+def prints():
+    print("to stdout")
+    print("to stderr", file=sys.stderr)
+    os.write(1, b"raw\n")
+    subprocess.run(["echo", "from a child"], check=True)
+    yield 1
+    pid = os.fork()
+    if pid == 0:
+        print("forked")
+        os._exit(0)
+    os.waitpid(pid, 0)
+    yield 2
+    print("no newline", end="")
+
+
+def forked_child_comes_back():
+    if os.fork() == 0:
+        return "child"
+    return "parent"
+
+
+def forked_child_stays():
+    if os.fork() == 0:
+        time.sleep(60)
+        os._exit(0)
+    os._exit(3)
+
+
+def leaves_a_child():
+    child = subprocess.Popen(["sleep", "600"])
+    return child.pid
+
+
+def sleeper():
+    try:
+        yield "asleep"
+        time.sleep(60)
+    finally:
+        print("cleaned up")
+
+
+def sleeper_that_takes_time():
+    try:
+        yield "asleep"
+        time.sleep(60)
+    finally:
+        time.sleep(0.1)
+        print("cleaned up")
+
+
+def looper():
+    yield "looping"
+    while True:
+        pass
+
+
+def stubborn():
+    yield "stubborn"
+    while True:
+        try:
+            time.sleep(60)
+        except:  # noqa: E722
+            pass
+
+
+def blocked():
+    """In a C call that no exception reaches."""
+    yield "blocked"
+    threading.Lock().acquire() or None
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire(timeout=60)
+
+
+def brief(ms):
+    end = time.monotonic() + ms / 1000
+    while time.monotonic() < end:
+        if ms > 3:
+            time.sleep(0.001)
+    return "whole"
+
+
+def produced():
+    return _counter
+
+
+def flood(n=10_000):
+    global _counter
+    for i in range(n):
+        _counter = i + 1
+        yield f"item {i}"
+
+
+def flood_large(n=1000):
+    global _counter
+    for i in range(n):
+        _counter = i + 1
+        yield "x" * 65_536
+
+
+def exits():
+    os._exit(3)
+
+
+def segfaults():
+    os.kill(os.getpid(), signal.SIGSEGV)
+    time.sleep(5)
+
+
+def killed():
+    os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(5)
+
+
+def crashes_after_an_item():
+    yield "one"
+    time.sleep(0.05)
+    os._exit(4)
+
+
+def recurses(through_c=False):
+    def deeper(n):
+        return sorted([n], key=deeper_key)[0] if through_c else deeper(n + 1)
+
+    def deeper_key(n):
+        return deeper(n + 1)
+
+    return deeper(0)
+
+
+def pid():
+    return os.getpid()
+
+
+def environment():
+    return dict(os.environ)
+
+
+def pool_of_processes():
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        return pool.map(abs, [-1])
+
+
+def _private():
+    return deque
