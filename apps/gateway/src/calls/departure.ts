@@ -6,6 +6,9 @@ import { ServiceError } from '@inference-proxy/contracts';
 /** Why an answer ends before its run does: the caller has gone, or this gateway stops (the error to tell). */
 export type Interruption = 'gone' | ServiceError;
 
+/** For the last bytes of interrupted answers to leave. */
+const FLUSH_MS = 2000;
+
 /** One call under way. */
 export class OpenCall {
   #interruption: Interruption | undefined;
@@ -53,10 +56,15 @@ export class OpenCalls {
     if (this.#stopping) throw new ServiceError('unavailable', 'This gateway is stopping; call again.');
     const { socket } = raw.req;
     const beside = this.#bySocket.get(socket) ?? this.#watch(socket);
-    const call = new OpenCall((ended) => {
+    const remove = (ended: OpenCall): void => {
       beside.delete(ended);
       this.#open.delete(ended);
       if (this.#open.size === 0) this.#whenEmpty?.();
+    };
+    const call = new OpenCall((ended) => {
+      // Connections are closed when no call is under way: not before the answer has left.
+      if (this.#stopping && !raw.writableFinished && !raw.destroyed) raw.once('close', () => remove(ended));
+      else remove(ended);
     });
     beside.add(call);
     this.#open.add(call);
@@ -79,12 +87,14 @@ export class OpenCalls {
     if (this.#open.size === 0) return;
     const empty = Promise.withResolvers<void>();
     this.#whenEmpty = empty.resolve;
-    const timer = setTimeout(() => {
+    const interrupting = setTimeout(() => {
       const why = new ServiceError('unavailable', 'This gateway is stopping; call again.');
       for (const call of [...this.#open]) call.interrupt(why);
     }, graceMs);
+    const givingUp = setTimeout(empty.resolve, graceMs + FLUSH_MS);
     await empty.promise;
-    clearTimeout(timer);
+    clearTimeout(interrupting);
+    clearTimeout(givingUp);
   }
 
   #watch(socket: Socket): Set<OpenCall> {

@@ -138,6 +138,26 @@ describe('what a body may be', () => {
     expectError(answerOf(text), 413, 'payload_too_large');
   });
 
+  test('too many large ones at a time are 429, and the ones under way go on', async () => {
+    const head = `POST ${CALL} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token()}\r\ncontent-type: application/json\r\ncontent-length: ${MAX_BODY}\r\n\r\n`;
+    const half = Buffer.alloc(MAX_BODY - 1, ' ');
+    const sockets = Array.from({ length: 34 }, () => gateway.socket());
+    const [refused] = (await Promise.race(
+      sockets.map((socket) => {
+        socket.on('error', () => {});
+        socket.write(head);
+        socket.write(half);
+        return once(socket, 'data');
+      }),
+    )) as [Buffer];
+    expectError(answerOf(refused.toString()), 429, 'overloaded');
+    for (const socket of sockets) socket.destroy();
+    const answer = gateway.call();
+    const run = await gateway.worker.next();
+    await run.returns('1');
+    expect((await answer).status).toBe(200);
+  });
+
   test('another type is 415', async () => {
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', '/', '']) {
       expectError(await gateway.call({ headers: { 'content-type': type } }), 415, 'unsupported_media_type');

@@ -32,6 +32,8 @@ export type StreamEnd =
   | { readonly how: 'early'; readonly outcome: Outcome }
   | { readonly how: 'early'; readonly error: ServiceError };
 
+const NULL = Buffer.from('null');
+
 /** One streamed reply. Written to only while its socket takes it: a slow reader costs its cursor, not a buffer. */
 export class EventStream implements Quiet {
   quietTicks = 0;
@@ -91,7 +93,7 @@ export class EventStream implements Quiet {
     else if (outcome.error) this.#fail(outcome.error, { outcome });
     else {
       this.#commit();
-      if (!outcome.streamed && outcome.result) this.#write(encodeResult(outcome.result, this.options.preformatted));
+      if (!outcome.streamed) this.#write(encodeResult(outcome.result ?? NULL, this.options.preformatted));
       this.#close({ how: 'complete' });
     }
   };

@@ -1,0 +1,44 @@
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
+import { KeepAlive } from './keep-alive.ts';
+
+beforeEach(() => {
+  jest.useFakeTimers();
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+function quiet() {
+  const stream = {
+    quietTicks: 0,
+    comments: 0,
+    keepAlive(): void {
+      stream.comments += 1;
+    },
+  };
+  return stream;
+}
+
+test('a quiet stream gets a comment every 15 s, one that is written to gets none', () => {
+  const keepAlives = new KeepAlive();
+  const [silent, busy] = [quiet(), quiet()];
+  keepAlives.add(silent);
+  keepAlives.add(busy);
+  for (let seconds = 0; seconds < 31; seconds++) {
+    jest.advanceTimersByTime(1000);
+    busy.quietTicks = 0;
+  }
+  expect(silent.comments).toBe(2);
+  expect(busy.comments).toBe(0);
+  keepAlives.delete(silent);
+  keepAlives.delete(busy);
+});
+
+test('without streams there is no timer', () => {
+  const keepAlives = new KeepAlive();
+  const stream = quiet();
+  keepAlives.add(stream);
+  expect(jest.getTimerCount()).toBe(1);
+  keepAlives.delete(stream);
+  expect(jest.getTimerCount()).toBe(0);
+});
