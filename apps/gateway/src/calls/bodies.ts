@@ -2,6 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { ServerResponse } from 'node:http';
 import { ServiceError } from '@inference-proxy/contracts';
+import { hasBody } from '../http/has-body.ts';
 
 const NO_PARAMETERS = Buffer.from('{}');
 /** All bodies together, in units of the largest one: what callers can make this gateway hold. */
@@ -19,10 +20,7 @@ export class Bodies {
    * @throws ServiceError `payload_too_large`, `overloaded`, `invalid_request`
    */
   async hold<T>(raw: ServerResponse, use: (parameters: Buffer) => Promise<T>): Promise<T> {
-    const { req } = raw;
-    if (req.headers['transfer-encoding'] === undefined && Number(req.headers['content-length'] ?? 0) === 0) {
-      return use(NO_PARAMETERS);
-    }
+    if (!hasBody(raw.req.headers)) return use(NO_PARAMETERS);
     const held = { bytes: 0 };
     try {
       return await use(parametersOf(await this.#read(raw, held)));

@@ -2,6 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import { type AddressPolicy, judgeWebhookUrl, webhookEndpointOf } from '@inference-proxy/egress';
+import { hasBody } from '../http/has-body.ts';
 
 export interface Webhook {
   readonly url: string;
@@ -59,10 +60,6 @@ export function callRequest(runId: RunId, path: CallPath, head: RequestHead, rul
     ...(webhook && { webhook }),
   };
 }
-
-/** RFC 9112 §6.3: a request has a body when it says so. */
-const hasBody = (headers: IncomingHttpHeaders): boolean =>
-  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
 
 function checkContentType(headers: IncomingHttpHeaders): void {
   if (!hasBody(headers)) return;

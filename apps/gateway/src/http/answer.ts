@@ -1,6 +1,7 @@
 // Contract 2 and 3: every answer is written here, in one call to the raw response; Nest's and Fastify's reply paths are not used.
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { type ErrorFields, errorKinds, errorObject, ServiceError } from '@inference-proxy/contracts';
+import { hasBody } from './has-body.ts';
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
 export const SERVER = 'inference-proxy';
@@ -18,7 +19,7 @@ export function send(
   more?: OutgoingHttpHeaders,
 ): void {
   if (raw.destroyed || raw.headersSent) return;
-  const unread = !raw.req.complete;
+  const unread = !raw.req.complete && hasBody(raw.req.headers);
   raw.writeHead(status, {
     'content-type': JSON_TYPE,
     'content-length': body.length,

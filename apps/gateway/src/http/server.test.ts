@@ -261,8 +261,9 @@ test('an unknown run is 404', async () => {
 
 test('health needs no token', async () => {
   for (const path of ['/healthz', '/readyz']) {
-    const answer = await gateway.get(path, { authorization: '' });
+    const answer = await gateway.get(path, { authorization: '', connection: 'keep-alive' });
     expect(answer.status).toBe(200);
     expect(answer.headers['x-request-id']).toMatch(UUID_V7);
+    expect(answer.headers.connection).toBe('keep-alive');
   }
 });
