@@ -26,6 +26,7 @@ class Records implements DeliveryRecords {
   readonly made: { readonly record: AttemptRecord; readonly next: NextStep }[] = [];
   state: 'pending' | 'settled' = 'pending';
   refusals = 0;
+  parked = 0;
   recordFailures = 0;
   superseded = false;
 
@@ -38,12 +39,18 @@ class Records implements DeliveryRecords {
     expect(leaseMs).toBeGreaterThan(0);
     if (this.state === 'settled' || job.attempt <= this.made.length) return { state: 'settled' } as const;
     const { url, sealed, refusals } = this;
-    const task: DeliveryTask = { ...job, deliveryId: 'msg_1', url, secret: sealed, endedAt: 0, token: 't', refusals };
+    const own = { deliveryId: 'msg_1', url, secret: sealed, endedAt: 0, token: 't', refusals, content: { body } };
+    const task: DeliveryTask = { ...job, ...own };
     return { state: 'begun', task } as const;
   }
 
   async body() {
     return body;
+  }
+
+  async park() {
+    this.parked += 1;
+    return 'recorded' as const;
   }
 
   async record(_: DeliveryTask, record: AttemptRecord, next: NextStep) {
@@ -205,9 +212,16 @@ test('attempts to a receiver that hangs hold their share; the next is parked, an
   const hanging = await standing(rawReceiver(() => {}));
   const good = await standing(receiver(() => ({ status: 200 })));
   const hosts = new HostLimits({ open: 2, waitMs: 50, stillMs: 50 });
-  const stuck = [1, 2, 3].map(() => journey(new Records(hanging.url), { hosts }).run());
+  const deliveries = [1, 2, 3].map(() => {
+    const records = new Records(hanging.url);
+    return { records, ...journey(records, { hosts }) };
+  });
+  const stuck = deliveries.map(({ run }) => run());
   expect(await journey(new Records(good.url), { hosts }).run()).toBe('recorded');
   expect(await Promise.all(stuck)).toEqual(['recorded', 'recorded', 'parked']);
+  const last = deliveries[2];
+  expect(last?.records.parked).toBe(1);
+  expect(last?.jobs.added).toMatchObject([{ job: { attempt: 1 } }]);
 });
 
 test('one line tells an attempt, without the secret, the body or the rest of the URL', async () => {

@@ -11,6 +11,8 @@ import type { Schedule } from './schedule.ts';
 import { type Verdict, verdict } from './verdict.ts';
 
 const RECORD_AGAIN_MS = 250;
+/** How soon a parked attempt looks for a slot again, whatever its receiver's pace promises. */
+const PARK_MS = { least: 500, most: 30_000 };
 
 /** What the journey tells of: a pino logger fits. Never a secret, a body, or more of a URL than its host. */
 export interface DeliveryLog {
@@ -38,7 +40,7 @@ export interface DeliverOptions {
   readonly log: DeliveryLog;
 }
 
-/** What became of a job. `parked`, `busy` and `unrecorded`: the store hands the delivery out again when the lease has run out. */
+/** What became of a job. `busy` and `unrecorded`: the store hands the delivery out again when the lease has run out. */
 export type Delivered = 'recorded' | 'superseded' | 'unrecorded' | 'parked' | 'settled' | 'busy' | 'gone';
 
 export class Deliver {
@@ -60,15 +62,14 @@ export class Deliver {
    * @throws what the store throws before the attempt is made; afterwards only what the receiver did counts
    */
   async deliver(job: DeliveryJob): Promise<Delivered> {
-    const { records, hosts, log } = this.#options;
+    const { records, hosts } = this.#options;
     const begun = await records.begin(job, this.leaseMs);
     if (begun.state !== 'begun') return begun.state;
     const { task } = begun;
     const url = new URL(task.url);
     const leave = await hosts.enter(task.project, url.host);
     if (!leave) {
-      log.debug({ ...named(task), host: url.host }, 'the receiver has its share of attempts open; parked');
-      return 'parked';
+      return this.#park(job, task, url);
     }
     let made: AttemptRecord;
     try {
@@ -84,9 +85,21 @@ export class Deliver {
         ? { state: 'pending', at: now + judged.delayMs, refusals: judged.refusals }
         : { state: judged.state };
     const recorded = await this.#record(task, made, next);
-    if (recorded === 'recorded' && judged.state === 'pending') await this.#addNext(job, judged.delayMs);
+    if (recorded === 'recorded' && judged.state === 'pending')
+      await this.#add({ ...job, attempt: job.attempt + 1 }, judged.delayMs);
     this.#tell(task, url, made, judged, recorded);
     return recorded;
+  }
+
+  /** Gives the attempt back: neither a place nor a socket waits for a receiver that has its share of attempts open. */
+  async #park(job: DeliveryJob, task: DeliveryTask, url: URL): Promise<Delivered> {
+    const { records, hosts, log } = this.#options;
+    const waitMs = Math.min(Math.max(hosts.expectedWaitMs(task.project, url.host), PARK_MS.least), PARK_MS.most);
+    const delayMs = Math.round(waitMs * (0.5 + Math.random()));
+    await records.park(task, Date.now() + delayMs);
+    await this.#add(job, delayMs);
+    log.debug({ ...named(task), host: url.host, delayMs }, 'the receiver has its share of attempts open; parked');
+    return 'parked';
   }
 
   /** The bytes, their signatures, the POST. What keeps it from being sent is an attempt's outcome too. */
@@ -126,9 +139,9 @@ export class Deliver {
     }
   }
 
-  async #addNext(job: DeliveryJob, delayMs: number): Promise<void> {
+  async #add(job: DeliveryJob, delayMs: number): Promise<void> {
     try {
-      await this.#options.queue.add({ ...job, attempt: job.attempt + 1 }, delayMs);
+      await this.#options.queue.add(job, delayMs);
     } catch (err) {
       const { runId, project } = job;
       this.#options.log.warn(

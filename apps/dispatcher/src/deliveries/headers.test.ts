@@ -17,6 +17,8 @@ const task = (secret?: Buffer): DeliveryTask => ({
   deliveryId: 'msg_1',
   url: 'http://receiver.test/',
   endedAt: now,
+  refusals: 0,
+  content: { body },
   token: 't',
   ...(secret && { secret: box.seal(secret, runId) }),
 });

@@ -15,8 +15,8 @@ export type Verdict =
 /** How often a delivery was tried, the attempt just made included, and how many of the earlier attempts were refused. */
 export interface History {
   readonly attempt: number;
-  /** Answers with a 4xx that does not pass. Where nobody counted: all earlier attempts. */
-  readonly refusals?: number | undefined;
+  /** Answers with a 4xx that does not pass. */
+  readonly refusals: number;
 }
 
 /** @param random from 0 to 1, as `Math.random()` */
@@ -25,8 +25,7 @@ export function verdict(result: AttemptRecord, history: History, schedule: Sched
   if (status !== undefined && status >= 200 && status <= 299) return { state: 'delivered' };
   if (status === 410) return { state: 'failed', why: 'gone' };
   const refused = status !== undefined && status >= 400 && status <= 499 && !PASSING.has(status);
-  const earlier = history.refusals ?? (refused ? history.attempt - 1 : 0);
-  const refusals = earlier + (refused ? 1 : 0);
+  const refusals = history.refusals + (refused ? 1 : 0);
   if (refused && refusals >= REFUSALS_TO_STOP) return { state: 'failed', why: 'refused' };
   const delayMs = nextDelayMs(schedule, history.attempt, result.retryAfterS, random);
   return delayMs === undefined ? { state: 'failed', why: 'exhausted' } : { state: 'pending', delayMs, refusals };

@@ -72,6 +72,11 @@ export class HostLimits {
     });
   }
 
+  /** What an attempt that is not let wait here would have to wait, milliseconds. */
+  expectedWaitMs(project: string, hostAndPort: string): number {
+    return this.#hosts.get(`${project} ${hostAndPort}`)?.expectedWaitMs(this.#options.open, performance.now()) ?? 0;
+  }
+
   /** How many hosts have open attempts. */
   get hosts(): number {
     return this.#hosts.size;

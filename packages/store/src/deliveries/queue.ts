@@ -55,6 +55,12 @@ export class DeliveryQueue {
     }
   }
 
+  /** How long the oldest job has waited for a dispatcher, milliseconds; 0 when none waits. */
+  async backlogMs(): Promise<number> {
+    const [oldest] = await this.queue.getJobs(['waiting'], 0, 0, true);
+    return oldest ? Date.now() - oldest.timestamp : 0;
+  }
+
   close(): Promise<void> {
     return this.queue.close();
   }

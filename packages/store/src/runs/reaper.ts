@@ -84,6 +84,8 @@ export class Reaper {
       timings.commandMs,
     )) as [number, Buffer[], [id: Buffer, attempt: number][], number];
     this.deliveries.handOver(project, due.map(String));
+    // Where dispatchers are behind by more than the hand-over time, the jobs are there: adding them again would only lengthen the queue.
+    if (overdue.length > 0 && (await this.deliveries.backlogMs()) > timings.handoverMs) return false;
     for (const [id, attempt] of overdue) {
       this.deliveries.add({ project, runId: id.toString(), attempt }, 0).catch((error: unknown) => {
         this.logger.warn({ err: error, runId: id.toString() }, 'an overdue delivery was not handed out; tried again');
