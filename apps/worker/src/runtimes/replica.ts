@@ -165,8 +165,15 @@ export class Replica {
       }
     });
     channel?.on('error', () => {}); // 'exit' tells
-    channel?.on('close', () => this.kill()); // without the channel it is of no use, should it still live
+    channel?.on('close', () => this.#outlived());
     return channel ?? undefined;
+  }
+
+  /** Without its channel a process is of no use, should it still live: mostly its `exit` is just on the way. */
+  #outlived(): void {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    clearTimeout(this.#endTimer);
+    this.#endTimer = setTimeout(() => this.kill(), EXIT_DRAIN_MS);
   }
 
   #readLines(pipe: Readable, stream: 'stdout' | 'stderr'): void {

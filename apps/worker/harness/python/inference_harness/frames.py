@@ -9,7 +9,7 @@ READ_SIZE = 64 * 1024
 
 
 def _replacement(error):
-    return "\ufffd" * (error.end - error.start), error.end
+    return "\ufffd".encode() * (error.end - error.start), error.end
 
 
 # A lone surrogate is no Unicode text; browsers and decoders show U+FFFD for it, so that is what is sent.
