@@ -67,6 +67,8 @@ export class PlayedRun {
 export class PlayedWorker {
   readonly #events = new EventEmitter();
   #woken = false;
+  /** By run: the number of the last item that a reader has taken, as far as this worker was told. */
+  readonly taken = new Map<string, number>();
 
   constructor(
     readonly store: WorkerStore,
@@ -77,7 +79,7 @@ export class PlayedWorker {
       this.#events.emit('wake');
     };
     store.onCancel = ({ runId }) => this.#events.emit('cancel', runId);
-    store.onTaken = ({ runId, upTo }) => this.#events.emit('taken', runId, upTo);
+    store.onTaken = ({ runId, upTo }) => this.taken.set(runId, upTo);
   }
 
   async start(...apps: AppDescription[]): Promise<void> {

@@ -178,8 +178,12 @@ test('a slow reader pauses, is not written to, and catches up from the log witho
   await run.items([item(0)]);
   const answer = await streaming;
   answer.pause();
-  const count = 1000;
+  const count = 2000;
   for (let n = 1; n < count; n++) await run.items([item(n)]);
+  // What the sockets' buffers took, and no more: a worker with credits would hold the generator from here on.
+  const taken = gateway.worker.taken.get(run.taken.runId) ?? 0;
+  expect(taken).toBeGreaterThan(0);
+  expect(taken).toBeLessThan(count * 0.8);
   await run.stops();
   const events: EventSourceMessage[] = [];
   const parser = createParser({ onEvent: (event) => events.push(event) });
