@@ -32,7 +32,7 @@ interface Answered {
   readonly items?: number;
 }
 
-/** nginx's number for a caller that left, in logs only. */
+/** The caller left; in the log only. */
 const GONE: Answered = { status: 'gone' };
 
 export class Calls {
@@ -120,8 +120,7 @@ export class Calls {
 
   #log(line: object, answered: Answered, startedAt: number): void {
     const ms = Math.round((performance.now() - startedAt) * 10) / 10;
-    const fields = { ...line, ...answered, ms };
-    this.#logger.info(fields, 'call');
+    this.#logger.info({ ...line, ...answered, ms }, 'call');
   }
 }
 
