@@ -1,5 +1,7 @@
 // runtimes: apps in Python, on real processes.
 
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -159,6 +161,16 @@ test('what a function started goes with its process', async () => {
   expect(await isRunning(child)).toBe(true);
   await own.close();
   while (await isRunning(child)) await new Promise((resolve) => setTimeout(resolve, 10));
+});
+
+test('nothing outlives a worker that is killed, though C code holds the interpreter’s lock', async () => {
+  const script = join(import.meta.dirname, 'testing/doomed-worker.ts');
+  const worker = spawn('node', ['--conditions=source', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [told] = (await once(worker.stdout, 'data')) as [Buffer];
+  const pids = told.toString().trim().split(' ').map(Number);
+  for (const pid of pids) expect(await isRunning(pid)).toBe(true);
+  worker.kill('SIGKILL');
+  for (const pid of pids) while (await isRunning(pid)) await new Promise((resolve) => setTimeout(resolve, 10));
 });
 
 test('an app whose import fails is broken, and says why', async () => {

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -250,7 +251,6 @@ def stubborn():
 def blocked():
     """In a C call that no exception reaches."""
     yield "blocked"
-    threading.Lock().acquire() or None
     lock = threading.Lock()
     lock.acquire()
     lock.acquire(timeout=60)
@@ -310,6 +310,11 @@ def recurses(through_c=False):
         return deeper(n + 1)
 
     return deeper(0)
+
+
+def holds_the_lock():
+    """Matches for longer than anyone waits, without giving the interpreter's lock away."""
+    re.match(r"(a*)*b", "a" * 40)
 
 
 def pid():

@@ -1,0 +1,18 @@
+import { expect, test } from '@jest/globals';
+import { LogLines } from './log-lines.ts';
+
+function linesOf(chunks: readonly string[]): string[] {
+  const lines: string[] = [];
+  const reader = new LogLines((line) => lines.push(line));
+  for (const chunk of chunks) reader.push(Buffer.from(chunk));
+  reader.end();
+  return lines;
+}
+
+test('lines are whole however they come, the last one without its newline too', () => {
+  expect(linesOf(['a\nb', 'c\n\nd'])).toEqual(['a', 'bc', '', 'd']);
+});
+
+test('a line without an end is cut, so that it takes no memory', () => {
+  expect(linesOf(['x'.repeat(20_000)]).map((line) => line.length)).toEqual([8192, 8192, 3616]);
+});

@@ -1,0 +1,78 @@
+// harness/PROTOCOL.md: the worker writes and reads exactly what is in harness/snapshots, as the harness's own tests do.
+
+import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from '@jest/globals';
+import { FrameReader } from './frame-reader.ts';
+import {
+  cancelMessage,
+  creditMessage,
+  decode,
+  drainMessage,
+  type Header,
+  initMessage,
+  ProtocolError,
+  runHeader,
+} from './protocol.ts';
+
+const HARNESS = join(import.meta.dirname, '../../harness');
+const RUN_ID = '0199a0c4-7b1e-7c3a-9f10-3f2b8c1d4e5f';
+const snapshot = (name: string): Buffer => readFileSync(join(HARNESS, 'snapshots', `${name}.frame`));
+
+function framesOf(data: Buffer, size = data.length): [Header, string][] {
+  const frames: [Header, string][] = [];
+  const reader = new FrameReader((header, blob) => frames.push([header, blob.toString()]));
+  for (let at = 0; at < data.length; at += size) reader.push(data.subarray(at, at + size));
+  return frames;
+}
+
+test('the worker’s messages are written as in the snapshots', () => {
+  const params = Buffer.from('{"prompt":"größe","n":12345678901234567890,"t":1.0}');
+  const run = Buffer.concat([runHeader({ runId: RUN_ID, fn: 'generate', paced: true, params }), params]);
+  const init = { app: '/srv/apps/demo/chat', entry: 'main.py', concurrency: 100, debug: false };
+  expect(run).toEqual(snapshot('worker-run'));
+  expect(initMessage({ ...init, maxItemBytes: 8_388_608, maxOutputBytes: 67_108_864 })).toEqual(
+    snapshot('worker-init'),
+  );
+  expect(creditMessage(RUN_ID, 512)).toEqual(snapshot('worker-credit'));
+  expect(cancelMessage(RUN_ID)).toEqual(snapshot('worker-cancel'));
+  expect(drainMessage()).toEqual(snapshot('worker-drain'));
+});
+
+const harnessSnapshots = readdirSync(join(HARNESS, 'snapshots'))
+  .filter((file) => file.startsWith('harness-'))
+  .map((file) => file.replace('.frame', ''));
+
+test.each(harnessSnapshots)('%s is read', (name) => {
+  const [[header, blob] = [{}, '']] = framesOf(snapshot(name));
+  const { b, ...fields } = header;
+  expect(decode(header)).toMatchObject(fields);
+  expect(Buffer.byteLength(blob)).toBe(b ?? 0);
+});
+
+test('frames are the same however the pipe cuts them', () => {
+  const data = Buffer.concat(harnessSnapshots.map(snapshot));
+  const whole = framesOf(data);
+  expect(whole).toHaveLength(harnessSnapshots.length);
+  for (const size of [1, 2, 13, 100]) expect(framesOf(data, size)).toEqual(whole);
+});
+
+test.each([
+  ['{"t":"gossip"}'],
+  ['{"r":"x","k":"z","n":1,"b":0}'],
+  ['{"r":"x","k":"s","n":0,"b":0}'],
+  ['{"t":"done","r":"x","items":-1,"streamed":true,"ms":1}'],
+  ['{"t":"error","r":"x","items":0,"streamed":true,"ms":1,"code":"toString","message":""}'],
+  ['{"t":"done","r":"x","items":0,"streamed":true,"ms":1,"b":-5}'],
+  ['null'],
+  ['Segmentation fault'],
+])('%s is no message', (line) => {
+  expect(() => framesOf(Buffer.from(`${line}\n`)).map(([header]) => decode(header))).toThrow(ProtocolError);
+});
+
+test('the harness’s own tests pass', async () => {
+  const python = process.env.PYTHON_UNDER_TEST ?? 'python3';
+  await promisify(execFile)(python, ['-m', 'unittest', 'discover', '-s', join(HARNESS, 'python/tests')]);
+});
