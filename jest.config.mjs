@@ -5,6 +5,8 @@ export default {
   testMatch: ['<rootDir>/{apps,packages,test}/**/*.test.ts'],
   testPathIgnorePatterns: ['/node_modules/', '/dist/'],
   modulePathIgnorePatterns: ['<rootDir>/.*/dist/'],
+  // Some packages have a `source` condition too, for TypeScript that is not ours to compile.
+  transformIgnorePatterns: ['/node_modules/.*\\.[cm]?js$'],
   extensionsToTreatAsEsm: ['.ts'],
   transform: {
     '\\.ts$': [
