@@ -185,6 +185,13 @@ test('an app whose import fails is broken, and says why', async () => {
   await own.close();
 });
 
+test('a caller that sends a flood of unknown parameters gets a short answer and harms nobody', async () => {
+  const params = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`ü${i}`.repeat(50), i]));
+  const { error } = await call('nothing', params).ended;
+  expect(error?.code).toBe('invalid_input');
+  expect(error?.details).toHaveLength(100);
+});
+
 test('a file of the app named like a module of Python’s or ours takes the place of neither', async () => {
   const folder = await appOf('import frames, process\ndef f():\n    return [frames.mine, process.mine]\n');
   for (const name of ['frames', 'process', 'inspect']) await writeFile(join(folder, `${name}.py`), 'mine = 1\n');

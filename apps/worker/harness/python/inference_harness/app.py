@@ -11,9 +11,12 @@ import sys
 from .failures import Refused
 
 PUBLIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,126}\Z")
+_decode = json.JSONDecoder().decode
+
 HOOKS = ("setup", "teardown")
 DOC_LIMIT = 200
 DEFAULT_LIMIT = 1024
+DETAILS_LIMIT = 100
 
 
 class Function:
@@ -64,6 +67,7 @@ class Function:
         if not self.extra and not self.names.issuperset(arguments):
             details += [_detail(name, "Unexpected parameter", "unexpected") for name in arguments if name not in self.names]
         if details:
+            details = details[:DETAILS_LIMIT]  # a caller decides how many there are, and how long
             names = ", ".join(f"{detail['loc'][1]} ({detail['type']})" for detail in details)
             raise Refused("invalid_input", f"wrong parameters for {self.name}: {names}"[:DOC_LIMIT], details)
 
@@ -118,7 +122,7 @@ class App:
         if function is None:
             raise Refused("not_found", f"no function {run.function}")
         try:
-            arguments = json.loads(run.params) if run.params else {}
+            arguments = _decode(run.params.decode()) if run.params else {}
         except (ValueError, RecursionError):
             raise Refused("invalid_input", "the parameters are not JSON") from None
         if type(arguments) is not dict:
@@ -131,7 +135,7 @@ class App:
 
 
 def _detail(name, message, kind):
-    return {"loc": ["body", name], "msg": message, "type": kind}
+    return {"loc": ["body", name[:DOC_LIMIT]], "msg": message, "type": kind}
 
 
 def _add_default(spec, default):

@@ -7,7 +7,7 @@ from time import monotonic, perf_counter
 from . import output
 from .failures import error_fields
 from .logs import current_run, finish_lines
-from .output import BINARY_KINDS, OutputError, TooLarge
+from .output import BINARY_KINDS, TooLarge
 from .run import Cancelled
 from .sleep import here
 
@@ -193,7 +193,7 @@ class Calls:
                 blob = None if run.streamed else output.json_bytes(output.encode(result))
                 if blob is not None and len(blob) > run.limits.output:
                     raise TooLarge(f"the result is over {run.limits.output} bytes")
-            except OutputError as error:
+            except BaseException as error:
                 failure = error
         if failure is None:
             run.finish(blob, output.status_code(result))

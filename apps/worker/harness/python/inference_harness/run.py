@@ -1,12 +1,11 @@
 # PROTOCOL.md, `run` to its one terminal message: the state of one run, shared by the thread that drives it, the one that reads commands,
 # and the ticker.
-import json
 import sys
 from collections import deque
 from threading import Lock
 from time import perf_counter
 
-from .frames import frame, items_frame
+from .frames import done_frame, frame, items_frame
 from .output import TooLarge, json_bytes, string_bytes
 
 FIRST_WINDOW = 256
@@ -32,7 +31,7 @@ class Run:
         self.function = header["f"]
         self.paced = header["paced"]
         self.params = params
-        self.quoted = json.dumps(self.id)
+        self.quoted = f'"{self.id}"'  # a UUID: nothing to escape
         self.channel = channel
         self.limits = limits
         # Guards everything below that more than one thread changes; never held while writing to the pipe or in user code.
@@ -191,12 +190,12 @@ class Run:
 
     def finish(self, result, status):
         """Ends the run with its result as JSON bytes, or with None after its items."""
-        header = self._terminal("done")
+        if self.streamed:
+            with self.lock:
+                self.seal()
         if self.overflow:
             return self.fail({"code": TooLarge.code, "message": f"the run's output is over {self.limits.output} bytes"})
-        if status is not None:
-            header["status"] = status
-        self.channel.put(frame(header, result))
+        self.channel.put(done_frame(self.quoted, self.items, self.streamed, self._elapsed(), status, result))
 
     def fail(self, error):
         """Ends the run with an error: `code`, `message` and what else PROTOCOL.md gives `error`."""
