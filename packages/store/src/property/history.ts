@@ -1,0 +1,76 @@
+// What was asked, told and seen in one round; the model judges it afterwards. It knows the contract and nothing of the store's insides.
+import type { Outcome, RunId } from '@inference-proxy/contracts';
+import type { Plan } from './schedule.ts';
+
+/** One reading of a run by one caller, over however many readers it took. */
+export interface Reading {
+  readonly runId: RunId;
+  readonly mode: 'items' | 'outcome';
+  /** Items up to this one it did not ask for. */
+  readonly from: number;
+  readonly texts: string[];
+  outcome?: Outcome;
+  /** It went away by itself, or its gateway died. */
+  left: boolean;
+  settled: boolean;
+}
+
+/** A run as its callers and workers know it. */
+export interface KnownRun {
+  readonly runId: RunId;
+  readonly plan: Plan;
+  readonly key?: string;
+  /** Called plainly: it is cancelled when its last reader leaves. */
+  plainly: boolean;
+  told: 'asked' | 'accepted' | 'cancelled' | 'unanswered' | 'other';
+  /** A reader left, its gateway died, it was unanswered, or somebody asked for its cancel. */
+  mayBeCancelled: boolean;
+  /** A cancel was answered with `queued`, or came before the run. */
+  neverStarts: boolean;
+  /** Attempts by their tokens, as workers got them from `take`. */
+  readonly starts: string[];
+  /** Outcomes seen anywhere. */
+  readonly outcomes: { where: string; outcome: Outcome }[];
+}
+
+export class History {
+  readonly runs = new Map<RunId, KnownRun>();
+  readonly readings: Reading[] = [];
+  readonly violations: string[] = [];
+  /** By worker id: longest time (ms) without word from it to the store while it held runs. */
+  readonly silence = new Map<string, number>();
+
+  add(runId: RunId, plan: Plan, key?: string): KnownRun {
+    const run: KnownRun = {
+      runId,
+      plan,
+      ...(key !== undefined && { key }),
+      plainly: false,
+      told: 'asked',
+      mayBeCancelled: false,
+      neverStarts: false,
+      starts: [],
+      outcomes: [],
+    };
+    this.runs.set(runId, run);
+    return run;
+  }
+
+  run(runId: RunId): KnownRun {
+    const run = this.runs.get(runId);
+    if (!run) throw new Error(`a run that nobody asked for: ${runId}`);
+    return run;
+  }
+
+  silent(workerId: string, ms: number): void {
+    this.silence.set(workerId, Math.max(ms, this.silence.get(workerId) ?? 0));
+  }
+
+  saw(runId: RunId, where: string, outcome: Outcome): void {
+    this.run(runId).outcomes.push({ where, outcome });
+  }
+
+  violated(text: string): void {
+    this.violations.push(text);
+  }
+}

@@ -1,0 +1,191 @@
+// Bugs planted into the scripts, to show that the model would see them: each replaces one piece of one script.
+import { type ScriptName, scriptText } from '../scripts.ts';
+import { scripts } from './faults.ts';
+import type { Step } from './schedule.ts';
+
+export interface PlantedBug {
+  readonly name: string;
+  readonly piece: string;
+  readonly becomes: string;
+  /** What must happen for it to matter, put before and between the random steps; the checks are the same. */
+  readonly bait: readonly Step[];
+}
+
+const plan = { items: [1, 2, 1], how: 'return', hurry: false, large: false } as const;
+const quick = { ...plan, items: [] } as const;
+const call = (kind: 'items' | 'outcome' | 'promised' | 'webhook', more: object = {}): Step => ({
+  type: 'call',
+  gateway: 0,
+  kind,
+  plan: { ...plan, ...more },
+  behaviour: {},
+});
+const fault = (script: (typeof scripts)[number], how: 'lost' | 'resent' | 'repeated' | 'delayed', ms = 15): Step => ({
+  type: 'fault',
+  script,
+  fault: how,
+  ms,
+});
+/** Runs for some 60 ms. */
+const long = Array.from({ length: 30 }, () => 1);
+const wait = (ms: number): Step => ({ type: 'wait', ms });
+/** Three runs that stay until they are cancelled take three of nine slots, so this many leave something queued. */
+const busy: Step[] = Array.from({ length: 10 }, () => call('promised', { how: 'stay' }));
+const freezeAll: Step[] = [0, 1, 2].map((which) => ({ type: 'freeze', which }));
+const thawAll: Step[] = [0, 1, 2].map((which) => ({ type: 'thaw', which }));
+
+export const plantedBugs: readonly PlantedBug[] = [
+  {
+    name: 'append has no fence',
+    piece: "if f[1] ~= 'running' or f[2] ~= token then",
+    becomes: 'if not f[1] then',
+    bait: [
+      call('items', { items: [1, 1, 1, 1, 1, 1, 1, 1, 1] }),
+      wait(8),
+      ...freezeAll,
+      wait(700),
+      ...thawAll,
+      wait(30),
+    ],
+  },
+  {
+    name: 'end has no fence',
+    piece: 'elseif run.token ~= token then',
+    becomes: 'elseif false then',
+    bait: [
+      fault('end', 'repeated', 12),
+      call('promised', { how: 'crash', items: [] }),
+      call('promised', { how: 'crash', items: [] }),
+      wait(5),
+      fault('end', 'delayed', 40),
+      wait(60),
+    ],
+  },
+  {
+    name: 'an end overwrites an earlier outcome',
+    piece: "elseif ENDED[run.state] then\n    code = 'ended'",
+    becomes: "elseif false then\n    code = 'ended'",
+    bait: [fault('end', 'repeated', 30), call('items'), wait(60)],
+  },
+  {
+    name: 'an append that is asked again is counted twice',
+    piece: 'elseif first == last + 1 then',
+    becomes: 'elseif first <= last + 1 then',
+    bait: [fault('append', 'lost'), call('items'), wait(20)],
+  },
+  {
+    name: 'end does not count the items',
+    piece: 'elseif tonumber(ARGV[i + 3]) > run.items then',
+    becomes: 'elseif false then',
+    bait: [fault('append', 'delayed', 40), call('items', { hurry: true, items: [2] }), wait(60)],
+  },
+  {
+    name: 'a take that is asked again hands out nothing',
+    piece: "if f[1] == 'running' and f[8] == token then runs",
+    becomes: 'if false then runs',
+    bait: [fault('take', 'lost'), fault('take', 'lost'), fault('take', 'lost'), call('promised', quick), wait(10)],
+  },
+  {
+    name: 'a take that is asked again takes more',
+    piece: 'if number == last then',
+    becomes: 'if false then',
+    bait: [fault('take', 'lost'), fault('take', 'lost'), fault('take', 'lost'), call('promised', quick), wait(10)],
+  },
+  {
+    name: 'a queued run that is cancelled stays in the queue',
+    piece: "finish(id, run, failure(run, 'cancelled', CANCELLED), handover_ms)",
+    becomes: '',
+    bait: [
+      ...busy,
+      wait(20),
+      ...[8, 9].map((run): Step => ({ type: 'cancel', run, gateway: 1 })),
+      ...[0, 1, 2, 3, 4, 5, 6, 7].map((run): Step => ({ type: 'cancel', run, gateway: 1 })),
+    ],
+  },
+  {
+    name: 'accept does not heed a cancel that came before',
+    piece: "if tombstones and redis.call('ZSCORE', K.tombstones, id) then",
+    becomes: 'if false then',
+    bait: [{ type: 'cancel first', gateway: 0 }],
+  },
+  {
+    name: 'an accept that is asked again queues the run again',
+    piece: "if redis.call('EXISTS', key) == 1 then return 'accepted' end",
+    becomes: '',
+    bait: [fault('accept', 'repeated', 40), call('promised', quick), wait(60)],
+  },
+  {
+    name: 'attend does not tell of a lost last message',
+    piece: 'answer = {run.state, run.items}',
+    becomes: "answer = {'running', 0}",
+    bait: [{ type: 'swallow', only: 'ends', count: 2 }, call('items'), wait(40)],
+  },
+  {
+    name: 'leases that ran out are left alone',
+    piece: 'for _, id in ipairs(overdue(K.leases, now)) do',
+    becomes: 'for _, id in ipairs({}) do',
+    bait: [
+      call('promised', { how: 'stay' }),
+      wait(20),
+      ...[0, 1, 2].map((which): Step => ({ type: 'kill worker', which })),
+    ],
+  },
+  {
+    name: 'the last reader’s leaving does nothing',
+    piece: 'if not run.absent then return end',
+    becomes: 'do return end',
+    bait: [call('items', { how: 'stay' }), wait(20)],
+  },
+  {
+    name: 'dead gateways are believed to read on',
+    piece: 'for _, gateway in ipairs(overdue(K.gateways, now)) do',
+    becomes: 'for _, gateway in ipairs({}) do',
+    bait: [call('items', { how: 'stay' }), wait(20), { type: 'kill gateway', which: 0 }],
+  },
+  {
+    name: 'a page of the log begins one item late',
+    piece: 'local entries, from = {}, cursor + 1',
+    becomes: 'local entries, from = {}, cursor + 2',
+    bait: [call('items', { items: [1, 1, 1] }), wait(30)],
+  },
+  {
+    name: 'a list of runs that is resent drops what was accepted since',
+    piece: "if number <= tonumber(redis.call('HGET', K.numbers, gateway) or 0) then return {1, {}, {}} end",
+    becomes: '',
+    bait: [
+      ...Array.from({ length: 6 }, () => fault('attend', 'repeated', 40)),
+      ...Array.from({ length: 8 }, () => [call('items', { items: long }), wait(10)]).flat(),
+    ],
+  },
+  {
+    name: 'a run that goes back is not queued',
+    piece: "redis.call('ZADD', K.queue .. run.app, now_us, id)",
+    becomes: '',
+    bait: [call('promised', { how: 'crash', items: [] }), wait(20)],
+  },
+  {
+    name: 'a due webhook is not noted',
+    piece: "redis.call('ZADD', K.due, now + handover_ms, id)",
+    becomes: '',
+    bait: [call('webhook'), wait(30)],
+  },
+  {
+    name: 'what a dead worker waits for is not forgotten',
+    piece: "if app then redis.call('ZREM', K.waiting .. app, worker) end",
+    becomes: '',
+    bait: [{ type: 'kill worker', which: 0 }, wait(30)],
+  },
+];
+
+/** The scripts with the bug in them. @throws where its piece is not there exactly once */
+export function plant({ name, piece, becomes }: PlantedBug): Map<ScriptName, string> {
+  const planted = new Map<ScriptName, string>();
+  for (const script of scripts) {
+    const parts = scriptText(script).split(piece);
+    if (parts.length === 1) continue;
+    if (parts.length > 2) throw new Error(`'${name}' is in ${script} more than once`);
+    planted.set(script, parts.join(becomes));
+  }
+  if (planted.size === 0) throw new Error(`'${name}' is in no script`);
+  return planted;
+}

@@ -1,0 +1,297 @@
+// One round: two gateways and three workers on a real Redis go through a schedule, come to rest, and are judged.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { RunId } from '@inference-proxy/contracts';
+import type { TestRedis } from '@inference-proxy/test/redis';
+import { Redis } from 'ioredis';
+import { DeliveryQueue } from '../deliveries/queue.ts';
+import type { ScriptName } from '../scripts.ts';
+import { defaultTimings } from '../timings.ts';
+import { Faults } from './faults.ts';
+import { History, type KnownRun } from './history.ts';
+import { type Final, judge } from './model.ts';
+import type { Step } from './schedule.ts';
+import { SimulatedGateway } from './simulated-gateway.ts';
+import { SimulatedWorker } from './simulated-worker.ts';
+
+const timings = {
+  ...defaultTimings,
+  leaseMs: 500,
+  renewMs: 60,
+  attendMs: 60,
+  reapMs: 40,
+  pauseMs: 250,
+  commandMs: 150,
+  handoverMs: 200,
+  staleMs: 50,
+};
+/** Everything has come to rest by then, also on a busy machine. */
+const LIMIT_MS = 6_000;
+const PROJECT = 'p';
+const silent = { warn: () => {}, error: () => {} };
+
+export interface Ground {
+  readonly redis: TestRedis;
+  /** A database of its own: rounds run side by side. */
+  readonly db: number;
+}
+
+/** @returns the sentences of the model that do not hold */
+export async function playRound(
+  ground: Ground,
+  steps: readonly Step[],
+  planted: ReadonlyMap<ScriptName, string> = new Map(),
+  limitMs = LIMIT_MS,
+): Promise<string[]> {
+  const round = new Round(ground, planted, limitMs);
+  try {
+    await round.begin();
+    for (const step of steps) await round.step(step);
+    return await round.rest();
+  } finally {
+    await round.close();
+  }
+}
+
+class Round {
+  private readonly history = new History();
+  private readonly faults: Faults;
+  private readonly clients: Redis[] = [];
+  private readonly gateways: SimulatedGateway[] = [];
+  private readonly workers: SimulatedWorker[] = [];
+  private readonly all: (SimulatedGateway | SimulatedWorker)[] = [];
+  private readonly calls: Promise<void>[] = [];
+  private readonly admin: Redis;
+  private readonly deliveries: DeliveryQueue;
+  private disturbed = false;
+  private ticked = performance.now();
+  private readonly ticking = setInterval(() => {
+    const now = performance.now();
+    if (now - this.ticked > timings.leaseMs / 3) this.disturbed = true;
+    this.ticked = now;
+  }, 10);
+
+  constructor(
+    private readonly ground: Ground,
+    planted: ReadonlyMap<ScriptName, string>,
+    private readonly limitMs: number,
+  ) {
+    this.faults = new Faults(planted);
+    this.admin = this.connect();
+    this.deliveries = new DeliveryQueue(this.connect(), silent);
+  }
+
+  async begin(): Promise<void> {
+    await this.admin.flushdb();
+    for (let n = 0; n < 2; n++) this.gateways[n] = this.newGateway();
+    for (let n = 0; n < 3; n++) this.workers[n] = await this.newWorker();
+  }
+
+  async step(step: Step): Promise<void> {
+    switch (step.type) {
+      case 'call':
+        this.calls.push(this.gateway(step.gateway).call(step));
+        return;
+      case 'read': {
+        const run = this.run(step.run);
+        // A place in a run is known from its items: nobody asks for what comes after ones that it never had.
+        if (run?.told !== 'accepted') return;
+        this.gateway(step.gateway).follow(run, step.mode, Math.min(step.from, this.seen(run)), step.behaviour);
+        return;
+      }
+      case 'cancel': {
+        const run = this.run(step.run);
+        if (run) this.calls.push(this.gateway(step.gateway).cancel(run));
+        return;
+      }
+      case 'cancel first':
+        this.calls.push(
+          this.gateway(step.gateway).cancelFirst({ items: [], how: 'return', hurry: false, large: false }),
+        );
+        return;
+      case 'look': {
+        const run = this.run(step.run);
+        if (run) this.calls.push(this.gateway(step.gateway).look(run.runId));
+        return;
+      }
+      case 'fault':
+        this.faults.strike(step.script, step.fault, step.ms);
+        return;
+      case 'swallow':
+        this.faults.swallowMessages(step.count, step.only);
+        return;
+      case 'freeze':
+        this.worker(step.which).freeze();
+        return;
+      case 'thaw':
+        this.worker(step.which).thaw();
+        return;
+      case 'kill worker':
+        this.worker(step.which).kill();
+        this.workers[step.which % this.workers.length] = await this.newWorker();
+        return;
+      case 'kill gateway':
+        this.gateway(step.which).kill();
+        this.gateways[step.which % this.gateways.length] = this.newGateway();
+        return;
+      case 'cut connections':
+        for (const client of this.clients) if (client !== this.admin) client.stream?.destroy();
+        return;
+      case 'forget scripts':
+        await this.admin.script('FLUSH');
+        return;
+      case 'restart':
+        this.disturbed = true;
+        await this.ground.redis.restart();
+        return;
+      case 'pause':
+        this.ground.redis.pause();
+        await sleep(step.ms);
+        this.ground.redis.resume();
+        return;
+      case 'wait':
+        await sleep(step.ms);
+    }
+  }
+
+  /** No more faults: everything must end by itself, but for what only a caller can end. */
+  async rest(): Promise<string[]> {
+    await this.faults.calm();
+    for (const worker of this.workers) worker.thaw();
+    await Promise.all(this.calls);
+    for (const run of this.history.runs.values()) if (run.plan.how === 'stay') this.endStaying(run);
+    const until = performance.now() + this.limitMs;
+    const finals = new Map<RunId, Final>();
+    while (performance.now() < until) {
+      const open = this.history.readings.some((reading) => !reading.settled && !this.hopeless(reading.runId));
+      await this.gatherFinals(finals);
+      const running = [...finals.values()].some(({ outcome }) => !outcome);
+      if (!open && !running) break;
+      await sleep(20);
+    }
+    await this.replay(finals);
+    const left = await this.leftovers(until);
+    await this.gatherFinals(finals);
+    return [...judge(this.history, finals, { leaseMs: timings.leaseMs, disturbed: this.disturbed }), ...left];
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.ticking);
+    for (const reading of this.history.readings) reading.left = true;
+    for (const one of this.all) one.kill();
+    await this.deliveries.close();
+    await this.admin.flushdb();
+    for (const client of this.clients) client.disconnect();
+  }
+
+  /** A run that waits for a cancel: its readers leave it, which is one; where nobody's leaving counts, it is asked for. */
+  private endStaying(run: KnownRun): void {
+    const readings = this.history.readings.filter((reading) => reading.runId === run.runId && !reading.settled);
+    const plainly = run.plainly && readings.length > 0;
+    for (const reading of readings) if (plainly) (this.gateways[0] as SimulatedGateway).leave(reading);
+    if (!plainly) void (this.gateways[0] as SimulatedGateway).cancel(run);
+  }
+
+  private hopeless(runId: RunId): boolean {
+    return this.history.run(runId).told !== 'accepted';
+  }
+
+  private async gatherFinals(finals: Map<RunId, Final>): Promise<void> {
+    const gateway = this.gateways[0] as SimulatedGateway;
+    for (const { runId } of this.history.runs.values()) {
+      if (!(await this.admin.exists(`ip:{${PROJECT}}:run:${runId}`))) continue;
+      const record = await gateway.store.look(PROJECT, runId);
+      const batches = await gateway.store.items(PROJECT, runId);
+      const token = await this.admin.hget(`ip:{${PROJECT}}:run:${runId}`, 'token');
+      const jobs = record?.webhook ? (await this.admin.keys(`{ip}:deliveries:${runId}-1-*`)).length : -1;
+      finals.set(runId, {
+        outcome: record?.outcome,
+        texts: batches.flatMap((batch) => batch.blob.toString().split('\n')),
+        token: token ?? undefined,
+        delivery: { jobs, due: (await this.admin.zscore(`ip:{${PROJECT}}:due`, runId)) !== null },
+      });
+    }
+  }
+
+  /** Every ended run is read once more from its start, on every gateway. */
+  private async replay(finals: ReadonlyMap<RunId, Final>): Promise<void> {
+    const replays = [];
+    for (const [runId, final] of finals) {
+      if (!final.outcome) continue;
+      for (const gateway of this.gateways) {
+        void gateway.look(runId);
+        replays.push(gateway.follow(this.history.run(runId), 'items', 0, {}));
+      }
+    }
+    for (let waited = 0; waited < 100 && replays.some((replay) => !replay.settled); waited++) await sleep(10);
+  }
+
+  /** Nothing that only open runs and living services have is left. */
+  private async leftovers(until: number): Promise<string[]> {
+    const alive = new Set(this.workers.map(({ id }) => id));
+    const left = async (): Promise<string[]> => {
+      const found: string[] = [];
+      for (const key of await this.admin.keys(`ip:{${PROJECT}}:*`)) {
+        const name = key.slice(`ip:{${PROJECT}}:`.length);
+        if (/^(leases|absent|queue:.*|following:.*)$/.test(name)) found.push(name);
+        if (name.startsWith('waiting:'))
+          for (const id of await this.admin.zrange(key, '0', '-1'))
+            if (!alive.has(id)) found.push(`${name} of dead ${id}`);
+      }
+      return found;
+    };
+    let found = await left();
+    while (found.length > 0 && performance.now() < until) {
+      await sleep(20);
+      found = await left();
+    }
+    return found.map((name) => `${name} is left over`);
+  }
+
+  /** How many items of the run some reader has had. */
+  private seen(run: KnownRun): number {
+    const readings = this.history.readings.filter(({ runId }) => runId === run.runId);
+    return Math.max(0, ...readings.map(({ from, texts }) => from + texts.length));
+  }
+
+  private run(at: number): KnownRun | undefined {
+    const runs = [...this.history.runs.values()];
+    return runs[at % Math.max(1, runs.length)];
+  }
+
+  private gateway(at: number): SimulatedGateway {
+    return this.gateways[at % this.gateways.length] as SimulatedGateway;
+  }
+
+  private worker(at: number): SimulatedWorker {
+    return this.workers[at % this.workers.length] as SimulatedWorker;
+  }
+
+  private newGateway(): SimulatedGateway {
+    const another = (): SimulatedGateway => this.gateway(0);
+    const id = `g${this.all.length}`;
+    const gateway = new SimulatedGateway(id, PROJECT, this.history, another, this.parts());
+    this.all.push(gateway);
+    return gateway;
+  }
+
+  private async newWorker(): Promise<SimulatedWorker> {
+    const worker = new SimulatedWorker(`w${this.all.length}`, PROJECT, this.history, this.parts());
+    this.all.push(worker);
+    await worker.serve();
+    return worker;
+  }
+
+  private parts() {
+    const commands = this.faults.commands(this.connect());
+    return { commands, subscriber: this.faults.subscriber(this.connect()), deliveries: this.deliveries, timings };
+  }
+
+  private connect(): Redis {
+    const { redis, db } = this.ground;
+    const path = redis.socket ? { path: redis.socket } : { port: redis.port };
+    const client = new Redis({ ...path, db, maxRetriesPerRequest: null, retryStrategy: () => 10 });
+    client.on('error', () => {});
+    this.clients.push(client);
+    return client;
+  }
+}

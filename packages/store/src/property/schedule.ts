@@ -1,0 +1,129 @@
+// What a round does, as data: fast-check makes it, prints it when a round fails.
+import fc from 'fast-check';
+import { scripts } from './faults.ts';
+
+/** What the function of a run does; it travels as the run's parameters. */
+export interface Plan {
+  /** Batches of items, by their sizes. */
+  readonly items: readonly number[];
+  /** What comes then: `stay` waits for a cancel, `crash` wants its first attempt back in the queue. */
+  readonly how: 'return' | 'raise' | 'stay' | 'crash';
+  /** Does not wait for the answer of one append before the next, or the end. */
+  readonly hurry: boolean;
+  /** Its first item is larger than what is published. */
+  readonly large: boolean;
+}
+
+export interface Behaviour {
+  /** Goes away after so many items. */
+  readonly leaveAfter?: number;
+  /** Stops reading for a moment after so many items. */
+  readonly pauseAfter?: number;
+}
+
+export type Step =
+  | {
+      readonly type: 'call';
+      readonly gateway: number;
+      readonly kind: 'items' | 'outcome' | 'promised' | 'webhook';
+      readonly key?: string;
+      readonly plan: Plan;
+      readonly behaviour: Behaviour;
+    }
+  | {
+      readonly type: 'read';
+      readonly run: number;
+      readonly gateway: number;
+      readonly mode: 'items' | 'outcome';
+      readonly from: number;
+      readonly behaviour: Behaviour;
+    }
+  | { readonly type: 'cancel'; readonly run: number; readonly gateway: number }
+  | { readonly type: 'cancel first'; readonly gateway: number }
+  | { readonly type: 'look'; readonly run: number; readonly gateway: number }
+  | {
+      readonly type: 'fault';
+      readonly script: (typeof scripts)[number];
+      readonly fault: 'lost' | 'resent' | 'repeated' | 'delayed';
+      readonly ms: number;
+    }
+  | { readonly type: 'swallow'; readonly only: 'all' | 'ends'; readonly count: number }
+  | { readonly type: 'freeze' | 'thaw' | 'kill worker' | 'kill gateway'; readonly which: number }
+  | { readonly type: 'cut connections' | 'forget scripts' | 'restart' }
+  | { readonly type: 'pause' | 'wait'; readonly ms: number };
+
+const which = fc.nat({ max: 2 });
+const gateway = fc.nat({ max: 1 });
+const run = fc.nat({ max: 9 });
+
+const plan: fc.Arbitrary<Plan> = fc.record({
+  items: fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 5 }),
+  how: fc.constantFrom('return', 'return', 'return', 'raise', 'stay', 'crash'),
+  hurry: fc.boolean(),
+  large: fc.nat({ max: 19 }).map((n) => n === 0),
+});
+
+const behaviour: fc.Arbitrary<Behaviour> = fc.oneof(
+  { weight: 3, arbitrary: fc.constant({}) },
+  { weight: 1, arbitrary: fc.record({ leaveAfter: fc.nat({ max: 4 }) }) },
+  { weight: 1, arbitrary: fc.record({ pauseAfter: fc.nat({ max: 4 }) }) },
+);
+
+const call = fc
+  .record({
+    type: fc.constant('call' as const),
+    gateway,
+    kind: fc.constantFrom('items', 'items', 'outcome', 'promised', 'webhook'),
+    key: fc.constantFrom(undefined, undefined, undefined, 'k1'),
+    plan,
+    behaviour,
+  })
+  .map(({ key, ...rest }): Step => (key === undefined ? rest : { ...rest, key }));
+
+const fault = fc.record({
+  type: fc.constant('fault' as const),
+  script: fc.constantFrom(...scripts),
+  fault: fc.constantFrom('lost', 'resent', 'repeated', 'delayed'),
+  ms: fc.integer({ min: 1, max: 40 }),
+});
+
+const ofOneService: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 10, arbitrary: call },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      type: fc.constant('read' as const),
+      run,
+      gateway,
+      mode: fc.constantFrom('items', 'items', 'outcome'),
+      from: fc.nat({ max: 3 }),
+      behaviour,
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ type: fc.constant('cancel' as const), run, gateway }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('cancel first' as const), gateway }) },
+  { weight: 2, arbitrary: fc.record({ type: fc.constant('look' as const), run, gateway }) },
+  { weight: 8, arbitrary: fault },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      type: fc.constant('swallow' as const),
+      only: fc.constantFrom('all', 'ends'),
+      count: fc.integer({ min: 1, max: 4 }),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ type: fc.constantFrom('freeze', 'freeze', 'thaw', 'kill worker'), which }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('kill gateway' as const), which: gateway }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constantFrom('cut connections', 'forget scripts') }) },
+  { weight: 4, arbitrary: fc.record({ type: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 40 }) }) },
+);
+
+const ofRedis: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 30, arbitrary: ofOneService },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('pause' as const), ms: fc.constantFrom(100, 700) }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('restart' as const) }) },
+);
+
+/** Steps of one round; `whole` has Redis itself pause and restart, too. */
+export const schedule = (how: 'services' | 'whole'): fc.Arbitrary<Step[]> =>
+  fc.array(how === 'whole' ? ofRedis : ofOneService, { minLength: 12, maxLength: 36, size: 'max' });

@@ -1,0 +1,219 @@
+// A gateway with its callers: they call, read live or later, pause, leave, cancel, and come back after an error as clients do.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type RunId, ServiceError } from '@inference-proxy/contracts';
+import type { Redis } from 'ioredis';
+import type { DeliveryQueue } from '../deliveries/queue.ts';
+import { GatewayStore } from '../runs/gateway-store.ts';
+import { newRunId } from '../runs/ids.ts';
+import type { RunReader } from '../runs/reader.ts';
+import type { StoreTimings } from '../timings.ts';
+import type { History, KnownRun, Reading } from './history.ts';
+import type { Behaviour, Plan, Step } from './schedule.ts';
+
+type Call = Extract<Step, { type: 'call' }>;
+
+export class SimulatedGateway {
+  readonly store: GatewayStore;
+  dead = false;
+  private readonly reading = new Set<Reading>();
+
+  constructor(
+    readonly id: string,
+    private readonly project: string,
+    private readonly history: History,
+    /** Where a caller goes whose gateway has died. */
+    private readonly another: () => SimulatedGateway,
+    parts: { commands: Redis; subscriber: Redis; deliveries: DeliveryQueue; timings: StoreTimings },
+  ) {
+    this.store = new GatewayStore({ ...parts, gatewayId: id, logger: { warn: () => {}, error: () => {} } });
+    this.store.start();
+  }
+
+  /** As SIGKILL would: its readers are gone. */
+  kill(): void {
+    this.dead = true;
+    this.store.stop();
+    for (const reading of this.reading) this.leave(reading);
+  }
+
+  /** A caller calls, and follows or not. */
+  async call({ kind, key, plan, behaviour }: Call, runId = newRunId()): Promise<void> {
+    const known = this.history.runs.get(runId) ?? this.history.add(runId, plan, key);
+    const live = kind === 'items' || kind === 'outcome';
+    known.plainly = live;
+    const { accepted, reader } = this.store.accept(
+      {
+        project: this.project,
+        runId,
+        app: 'app',
+        fn: 'run',
+        params: Buffer.from(JSON.stringify(plan)),
+        promised: !live,
+        paced: live,
+        keepMs: 60_000,
+        ...(live && { absentMs: 0 }),
+        ...(kind === 'webhook' && { webhook: { url: 'http://receiver/' } }),
+        ...(key !== undefined && { idempotency: { key, fingerprint: 'f' } }),
+        queueLimit: 1000,
+        queueTimeoutMs: 60_000,
+      },
+      live ? kind : 'none',
+    );
+    const following = reader && this.follow(known, kind === 'items' ? 'items' : 'outcome', 0, behaviour, reader);
+    try {
+      const answer = await accepted;
+      known.told = answer.state === 'accepted' || answer.state === 'cancelled' ? answer.state : 'other';
+      if (answer.state === 'joined') this.joined(known, answer.runId);
+      if (answer.state !== 'accepted' && following) following.left = true;
+    } catch (error) {
+      if (!unavailable(error)) this.history.violated(`accept: ${String(error)}`);
+      known.told = 'unanswered';
+      known.mayBeCancelled = true;
+      if (following) following.left = true;
+    }
+  }
+
+  /** Cancels a run before it comes. */
+  async cancelFirst(plan: Plan): Promise<void> {
+    const runId = newRunId();
+    const known = this.history.add(runId, plan);
+    await this.cancel(known);
+    if (known.neverStarts) await this.call({ type: 'call', gateway: 0, kind: 'promised', plan, behaviour: {} }, runId);
+  }
+
+  async cancel(known: KnownRun): Promise<void> {
+    known.mayBeCancelled = true;
+    const before = known.told;
+    try {
+      const found = await this.store.cancel(this.project, known.runId);
+      if (found === 'queued' && known.plan.how !== 'crash') known.neverStarts = true;
+      if (found !== 'unknown') return;
+      if (before === 'accepted') this.history.violated(`${known.runId} was accepted and is unknown to a cancel`);
+      known.neverStarts = true;
+    } catch (error) {
+      if (!unavailable(error)) this.history.violated(`cancel: ${String(error)}`);
+    }
+  }
+
+  async look(runId: RunId): Promise<void> {
+    try {
+      const record = await this.store.look(this.project, runId);
+      if (record?.outcome) this.history.saw(runId, `look at ${this.id}`, record.outcome);
+    } catch (error) {
+      if (!unavailable(error)) this.history.violated(`look: ${String(error)}`);
+    }
+  }
+
+  /** Reads a run until its outcome, over errors and gateways, unless this caller leaves. */
+  follow(known: KnownRun, mode: 'items' | 'outcome', from: number, behaviour: Behaviour, first?: RunReader): Reading {
+    const reading: Reading = { runId: known.runId, mode, from, texts: [], left: false, settled: false };
+    this.history.readings.push(reading);
+    void this.read(known, reading, behaviour, first).finally(() => {
+      reading.settled = true;
+    });
+    return reading;
+  }
+
+  /** The caller goes, and with it maybe the run. */
+  leave(reading: Reading): void {
+    reading.left = true;
+    this.history.run(reading.runId).mayBeCancelled = true;
+  }
+
+  private async read(known: KnownRun, reading: Reading, behaviour: Behaviour, first?: RunReader): Promise<void> {
+    let at: SimulatedGateway = this;
+    let reader = first;
+    while (!reading.left && !reading.outcome) {
+      if (at.dead) at = this.another();
+      const cursor = reading.from + reading.texts.length;
+      reader ??= at.store.read(this.project, known.runId, reading.mode, cursor);
+      at.reading.add(reading);
+      try {
+        await (reading.mode === 'items'
+          ? at.items(reader, reading, behaviour)
+          : at.outcome(reader, reading, behaviour));
+      } catch (error) {
+        if (!unavailable(error)) this.history.violated(`reading ${known.runId}: ${String(error)}`);
+        await sleep(5);
+      }
+      if (!at.dead) reader.close();
+      at.reading.delete(reading);
+      reader = undefined;
+    }
+    if (reading.outcome) this.history.saw(known.runId, `reader at ${at.id}`, reading.outcome);
+  }
+
+  private items(reader: RunReader, reading: Reading, behaviour: Behaviour): Promise<void> {
+    return new Promise((resolve, reject) => {
+      let paused = behaviour.pauseAfter === undefined;
+      const watching = setInterval(() => {
+        if (reading.left) finish();
+      }, 10);
+      const finish = (error?: unknown): void => {
+        clearInterval(watching);
+        subscription?.unsubscribe();
+        error === undefined ? resolve() : reject(error);
+      };
+      const leaves = (): boolean => behaviour.leaveAfter !== undefined && reading.texts.length >= behaviour.leaveAfter;
+      const subscribe = () =>
+        reader.events().subscribe({
+          next: (event) => {
+            if (event.type === 'outcome') {
+              reading.outcome = event.outcome;
+              return;
+            }
+            const expected = reading.from + reading.texts.length + 1;
+            const lines = event.batch.blob.toString().split('\n');
+            if (event.batch.first !== expected || lines.length !== event.batch.count)
+              this.history.violated(
+                `a reader of ${reading.runId} at ${this.id} got ${lines.length} items from ${event.batch.first}, not ${expected}`,
+              );
+            reading.texts.push(...lines);
+            if (leaves()) {
+              this.leave(reading);
+              finish();
+            } else if (!paused && reading.texts.length >= (behaviour.pauseAfter ?? 0)) {
+              paused = true;
+              subscription?.unsubscribe();
+              setTimeout(() => {
+                if (!reading.left) subscription = subscribe();
+              }, 20);
+            }
+          },
+          error: finish,
+          complete: () => finish(),
+        });
+      let subscription: ReturnType<typeof subscribe> | undefined;
+      if (behaviour.leaveAfter === 0) {
+        this.leave(reading);
+        finish();
+      } else subscription = subscribe();
+    });
+  }
+
+  private outcome(reader: RunReader, reading: Reading, behaviour: Behaviour): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const watching = setInterval(() => {
+        if (!reading.left) return;
+        clearInterval(watching);
+        resolve();
+      }, 10);
+      if (behaviour.leaveAfter !== undefined) setTimeout(() => this.leave(reading), behaviour.leaveAfter * 10);
+      reader
+        .outcome()
+        .then((outcome) => {
+          reading.outcome = outcome;
+        })
+        .then(resolve, reject)
+        .finally(() => clearInterval(watching));
+    });
+  }
+
+  private joined(known: KnownRun, runId: RunId): void {
+    const other = this.history.runs.get(runId);
+    if (!other || other.key !== known.key)
+      this.history.violated(`${known.runId} was joined to ${runId}, which has another key`);
+  }
+}
+
+const unavailable = (error: unknown): boolean => error instanceof ServiceError && error.code === 'unavailable';

@@ -1,0 +1,233 @@
+// A worker whose functions are plans: takes runs, writes their items and ends them, repeats what was not answered, and can be frozen or killed.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type AppDescription, type RunId, ServiceError } from '@inference-proxy/contracts';
+import type { Redis } from 'ioredis';
+import type { DeliveryQueue } from '../deliveries/queue.ts';
+import type { StoreTimings } from '../timings.ts';
+import { type End, type TakenRun, WorkerStore } from '../workers/worker-store.ts';
+import type { History } from './history.ts';
+import type { Plan } from './schedule.ts';
+
+const APP = 'app';
+const description: AppDescription = {
+  app: APP,
+  state: 'ready',
+  version: '1',
+  functions: [],
+  queueLimit: 1000,
+  queueTimeoutMs: 60_000,
+  preformatted: true,
+};
+const SLOTS = 3;
+/** Over what is published of one append. */
+const LARGE = 300_000;
+
+interface Held {
+  readonly run: TakenRun;
+  cancelled: boolean;
+}
+
+export class SimulatedWorker {
+  readonly store: WorkerStore;
+  private readonly held = new Map<RunId, Held>();
+  private readonly renewing: NodeJS.Timeout;
+  private frozen: { promise: Promise<void>; thaw: () => void } | undefined;
+  private dead = false;
+  private taking = false;
+  private again = false;
+  private heardAt = performance.now();
+
+  constructor(
+    readonly id: string,
+    private readonly project: string,
+    private readonly history: History,
+    parts: { commands: Redis; subscriber: Redis; deliveries: DeliveryQueue; timings: StoreTimings },
+  ) {
+    this.store = new WorkerStore({ ...parts, workerId: id, logger: { warn: () => {}, error: () => {} } });
+    this.store.onWake = () => void this.pump();
+    this.store.onCancel = ({ runId, token }) => {
+      const held = this.held.get(runId);
+      if (held?.run.token === token) held.cancelled = true;
+    };
+    this.renewing = setInterval(() => void this.renew(), parts.timings.renewMs);
+  }
+
+  async serve(): Promise<void> {
+    await this.renew();
+    await this.store.announce(this.project, description);
+    await this.store.serve(this.project);
+  }
+
+  /** As SIGSTOP would: says and does nothing, until it goes on as if nothing had been. */
+  freeze(): void {
+    let thaw = (): void => {};
+    const promise = new Promise<void>((resolve) => {
+      thaw = resolve;
+    });
+    this.frozen ??= { promise, thaw };
+  }
+
+  thaw(): void {
+    this.frozen?.thaw();
+    this.frozen = undefined;
+  }
+
+  /** As SIGKILL would. */
+  kill(): void {
+    this.dead = true;
+    this.thaw();
+    clearInterval(this.renewing);
+    this.store.close();
+    this.history.silent(this.id, Number.POSITIVE_INFINITY);
+  }
+
+  /** Passes while it is neither frozen nor dead. @returns false when it is dead */
+  private async alive(): Promise<boolean> {
+    while (this.frozen && !this.dead) await this.frozen.promise;
+    return !this.dead;
+  }
+
+  private async renew(): Promise<void> {
+    if (this.frozen || this.dead) return;
+    const sentAt = performance.now();
+    const held = [...this.held.values()];
+    try {
+      const answers = await this.store.renew(
+        this.project,
+        held.map(({ run }) => run),
+        [APP],
+      );
+      this.heard(sentAt);
+      answers.forEach((answer, at) => {
+        if (answer.state === 'held' && answer.cancel) (held[at] as Held).cancelled = true;
+      });
+    } catch (error) {
+      this.expected(error);
+    }
+  }
+
+  private heard(sentAt: number): void {
+    this.history.silent(this.id, performance.now() - this.heardAt);
+    this.heardAt = sentAt;
+  }
+
+  private async pump(): Promise<void> {
+    if (this.taking) {
+      this.again = true;
+      return;
+    }
+    this.taking = true;
+    do {
+      this.again = false;
+      if (!(await this.alive())) return;
+      const free = SLOTS - this.held.size;
+      if (free === 0) break;
+      const sentAt = performance.now();
+      const { runs, more } = await this.store.take(this.project, [{ app: APP, slots: free }]);
+      this.history.silent(this.id, performance.now() - sentAt);
+      if (!(await this.alive())) return;
+      for (const run of runs) void this.execute(run);
+      this.again ||= more;
+    } while (this.again);
+    this.taking = false;
+  }
+
+  private async execute(run: TakenRun): Promise<void> {
+    const known = this.history.run(run.runId);
+    known.starts.push(run.token);
+    const held = { run, cancelled: false };
+    this.held.set(run.runId, held);
+    const plan = JSON.parse(run.params.toString()) as Plan;
+    try {
+      await this.call(held, plan);
+    } catch (error) {
+      this.expected(error);
+    }
+    this.held.delete(run.runId);
+    void this.pump();
+  }
+
+  private async call(held: Held, plan: Plan): Promise<void> {
+    const { run } = held;
+    const texts: string[] = [];
+    const fast: Promise<unknown>[] = [];
+    for (const size of plan.items) {
+      if (!(await this.alive()) || held.cancelled) break;
+      const first = texts.length + 1;
+      for (let n = first; n < first + size; n++) texts.push(textOf(run.token, n, plan));
+      const writing = this.write(held, texts, first);
+      if (plan.hurry) fast.push(writing.catch((error: unknown) => this.expected(error)));
+      else if (!(await writing)) return;
+      await sleep(texts.length % 3);
+    }
+    while (plan.how === 'stay' && !held.cancelled && !this.dead && this.held.get(run.runId) === held) await sleep(3);
+    const crashed = plan.how === 'crash' && run.attempt === 1;
+    await this.end(held, texts, {
+      runId: run.runId,
+      token: run.token,
+      ...(crashed && { retry: true }),
+      outcome: { items: crashed ? 0 : texts.length, runTimeMs: '1.5', ...this.result(held, plan, crashed, texts) },
+    });
+    await Promise.all(fast);
+  }
+
+  private result(held: Held, plan: Plan, crashed: boolean, texts: string[]) {
+    const { token } = held.run;
+    const failed = (code: 'cancelled' | 'replica_crashed' | 'function_error') =>
+      ({ state: code === 'cancelled' ? code : 'failed', streamed: false, error: { code, message: token } }) as const;
+    if (held.cancelled) return failed('cancelled');
+    if (crashed) return failed('replica_crashed');
+    if (plan.how === 'raise') return failed('function_error');
+    const streamed = texts.length > 0;
+    return { state: 'succeeded', streamed, ...(!streamed && { result: Buffer.from(`"${token}"`) }) } as const;
+  }
+
+  /** Appends the items from number `first` on, and what the store says is missing. @returns false when the attempt is lost */
+  private async write(held: Held, texts: readonly string[], first: number, upTo = texts.length): Promise<boolean> {
+    const { runId, token } = held.run;
+    let from = first;
+    while (await this.alive()) {
+      const blob = Buffer.from(texts.slice(from - 1, upTo).join('\n'));
+      const batch = { first: from, count: upTo - from + 1, kind: 's', blob } as const;
+      const answer = await this.answered(() => this.store.append(this.project, { runId, token, batch }));
+      if (!answer || answer.state === 'lost') return false;
+      if (answer.state === 'ok') {
+        if (answer.cancel) held.cancelled = true;
+        return true;
+      }
+      if (answer.last >= upTo) return true;
+      from = answer.last + 1;
+    }
+    return false;
+  }
+
+  private async end(held: Held, texts: readonly string[], end: End): Promise<void> {
+    while (await this.alive()) {
+      const answer = await this.answered(() => this.store.end(this.project, end));
+      if (answer?.state !== 'behind') return;
+      if (!(await this.write(held, texts, answer.last + 1))) return;
+    }
+  }
+
+  /** Asks until the store answers. */
+  private async answered<T>(ask: () => Promise<T>): Promise<T | undefined> {
+    while (await this.alive()) {
+      try {
+        return await ask();
+      } catch (error) {
+        this.expected(error);
+        await sleep(10);
+      }
+    }
+    return undefined;
+  }
+
+  private expected(error: unknown): void {
+    if (error instanceof ServiceError && error.code === 'unavailable') return;
+    this.history.violated(`worker ${this.id}: ${error instanceof Error ? error.stack : String(error)}`);
+  }
+}
+
+/** An item says which attempt made it. */
+export const textOf = (token: string, n: number, plan: Plan): string =>
+  `${token}#${n}${plan.large && n === 1 ? 'x'.repeat(LARGE) : ''}`;
