@@ -1,7 +1,8 @@
 // runtimes: the processes that serve one version of one app: how many, what replaces those that end, and which run goes where.
 import type { ErrorFields, FunctionSpec } from '@inference-proxy/contracts';
 import { startDelayMs } from './back-off.ts';
-import { type Command, Replica, type ReplicaOptions } from './replica.ts';
+import { Replica, type ReplicaOptions } from './replica.ts';
+import type { Command } from './replica-process.ts';
 import type { LogLine, RunListener, RunningRun, RunRequest, Runtime, RuntimeState } from './runtime.ts';
 import { WaitingRun } from './waiting-run.ts';
 

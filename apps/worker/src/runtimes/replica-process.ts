@@ -1,0 +1,161 @@
+// harness/PROTOCOL.md, "The process": starts it, speaks with it, and tells of its end by `exit` and a short drain, never by `close`, which
+// waits for every grandchild that holds a pipe.
+import { type ChildProcess, spawn } from 'node:child_process';
+import type { Duplex, Readable } from 'node:stream';
+import { FrameReader } from './frame-reader.ts';
+import { LogLines } from './log-lines.ts';
+import { type Header, ProtocolError } from './protocol.ts';
+
+/** How long after `exit` the pipes are read for what the process said last; a daemon that holds them open is not waited for. */
+const EXIT_DRAIN_MS = 200;
+
+/** A program and its arguments. */
+export interface Command {
+  readonly file: string;
+  readonly args: readonly string[];
+}
+
+export interface ProcessListener {
+  /** @throws ProtocolError, which ends the process */
+  frame(header: Header, blob: Buffer): void;
+  /** A line on one of the raw pipes. */
+  line(stream: 'stdout' | 'stderr', text: string): void;
+  /** The program cannot be started; `exited` follows. */
+  unstartable(error: Error): void;
+  /** Once: the process is gone, its group killed, its pipes read. `killed`: by `kill`. */
+  exited(how: { code: number | null; signal: NodeJS.Signals | null; killed: boolean }): void;
+}
+
+export class ReplicaProcess {
+  readonly #listener: ProcessListener;
+  readonly #child: ChildProcess;
+  readonly #channel: Duplex | undefined;
+  #killed = false;
+  #corked = false;
+  #outlived: NodeJS.Timeout | undefined;
+
+  constructor(command: Command, folder: string, env: Readonly<Record<string, string>>, listener: ProcessListener) {
+    this.#listener = listener;
+    this.#child = spawn(command.file, command.args, {
+      cwd: folder,
+      env,
+      // fd 3 is the protocol; the kernel kills the process group when our end of fd 4 closes.
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
+      detached: true,
+    });
+    this.#child.once('error', (error) => this.#spawnFailed(error));
+    this.#child.once('exit', (code, signal) => void this.#exited(code, signal));
+    const { stdout, stderr, stdio } = this.#child;
+    if (stdout) this.#readLines(stdout, 'stdout');
+    if (stderr) this.#readLines(stderr, 'stderr');
+    // Node's types know the extra descriptors only as either direction; 'pipe' gives a socket.
+    const [channel, lifeline] = [stdio[3], stdio[4]] as (Duplex | null | undefined)[];
+    lifeline?.on('error', () => {});
+    this.#channel = channel ?? undefined;
+    this.#readFrames();
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  /** All that one tick has to say goes in one write. */
+  send(...parts: Buffer[]): void {
+    const channel = this.#channel;
+    if (!channel?.writable) return; // it is ending, and its runs with it
+    if (!this.#corked) {
+      this.#corked = true;
+      channel.cork();
+      process.nextTick(() => {
+        this.#corked = false;
+        channel.uncork();
+      });
+    }
+    for (const part of parts) channel.write(part);
+  }
+
+  pause(): void {
+    this.#channel?.pause();
+  }
+
+  resume(): void {
+    this.#channel?.resume();
+  }
+
+  /** Asks the process group to end. */
+  terminate(): void {
+    this.#signal('SIGTERM');
+  }
+
+  /** Ends the process and what it started, at once. */
+  kill(): void {
+    this.#killed = true;
+    this.#signal('SIGKILL');
+  }
+
+  #readFrames(): void {
+    const reader = new FrameReader((header, blob) => this.#listener.frame(header, blob));
+    this.#channel?.on('data', (chunk: Buffer) => {
+      try {
+        reader.push(chunk);
+      } catch (error) {
+        if (!(error instanceof ProtocolError)) throw error;
+        this.#channel?.destroy(); // whatever it says further is not heard
+        this.#listener.line('stderr', `harness protocol broken: ${error.message}`);
+        this.kill();
+      }
+    });
+    this.#channel?.on('error', () => {}); // 'exit' tells
+    this.#channel?.on('close', () => this.#closed());
+  }
+
+  #readLines(pipe: Readable, stream: 'stdout' | 'stderr'): void {
+    const lines = new LogLines((text) => this.#listener.line(stream, text));
+    pipe.on('data', (chunk: Buffer) => lines.push(chunk));
+    pipe.on('error', () => {});
+    pipe.on('close', () => lines.end());
+  }
+
+  /** Without its channel a process is of no use, should it still live: mostly its `exit` is just on the way. */
+  #closed(): void {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    this.#outlived = setTimeout(() => this.kill(), EXIT_DRAIN_MS);
+  }
+
+  #spawnFailed(error: Error): void {
+    if (this.pid !== undefined) return; // a signal could not be sent
+    this.#listener.unstartable(error);
+    void this.#exited(null, null);
+  }
+
+  async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
+    clearTimeout(this.#outlived);
+    const killed = this.#killed;
+    this.#signal('SIGKILL'); // what the function started and left
+    this.#channel?.resume();
+    await this.#drained();
+    for (const stream of this.#child.stdio) stream?.destroy();
+    this.#listener.exited({ code, signal, killed });
+  }
+
+  async #drained(): Promise<void> {
+    const open = this.#child.stdio.slice(1, 4).filter((stream) => stream && !stream.closed);
+    const closed = Promise.all(open.map((stream) => new Promise((resolve) => stream?.once('close', resolve))));
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise((resolve) => {
+      timer = setTimeout(resolve, EXIT_DRAIN_MS);
+    });
+    await Promise.race([closed, late]);
+    clearTimeout(timer);
+  }
+
+  /** To the whole process group, so that what the function started gets it too. */
+  #signal(signal: NodeJS.Signals): void {
+    if (this.pid === undefined) return;
+    try {
+      process.kill(-this.pid, signal);
+    } catch {
+      // nobody is left in the group
+    }
+  }
+}
