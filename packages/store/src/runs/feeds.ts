@@ -247,7 +247,11 @@ export class Feeds {
         feed.known = true;
         feed.token = page.token;
         feed.bytes += page.batches.reduce((sum, batch) => sum + batch.blob.length, 0);
-        if (page.outcome) feed.over = true;
+        if (page.outcome && !feed.over) {
+          feed.over = true;
+          // The message of the end may have been lost, and what is over is not attended: the feed's other readers learn it here.
+          for (const reader of feed.readers) reader.check();
+        }
       }
       return page;
     });

@@ -1,0 +1,84 @@
+// Contract 1 and the design's row `accept`, case by case.
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { SteppedStore } from './stepped-store.ts';
+
+let server: SteppedStore;
+let store: SteppedStore;
+beforeAll(async () => {
+  server = await SteppedStore.open();
+}, 60_000);
+beforeEach(() => {
+  store = server.fresh();
+});
+afterAll(() => server.close());
+
+test('an accept that is asked again gets the first answer, and the run is queued once', async () => {
+  expect(await store.accept('a')).toBe('accepted');
+  await store.advance(10);
+  expect(await store.accept('a')).toBe('accepted');
+  expect(await store.take('w', 1, 5)).toEqual(['a']);
+  expect(await store.accept('a')).toBe('accepted');
+  expect(await store.take('w', 2, 5)).toEqual([]);
+});
+
+test('an accept that Redis held back past its time is refused and leaves nothing', async () => {
+  expect(await store.accept('a', { executeIn: -1 })).toBeUndefined();
+  expect(await store.record('a')).toEqual({});
+});
+
+test('a run whose cancel came first is not accepted, for a minute', async () => {
+  expect(await store.cancel('a')).toBe('unknown');
+  expect(await store.accept('a')).toBe('cancelled');
+  expect(await store.take('w', 1, 5)).toEqual([]);
+});
+
+test('a full queue refuses', async () => {
+  expect(await store.accept('a', { limit: 1 })).toBe('accepted');
+  expect(await store.accept('b', { limit: 1 })).toBe('overloaded');
+  expect(await store.record('b')).toEqual({});
+  expect(await store.accept('c', { limit: 1, app: 'other' })).toBe('accepted');
+});
+
+test('the same key and request join the run, another request is a conflict', async () => {
+  await store.accept('a', { claim: 'k', fingerprint: 'f' });
+  expect(await store.accept('b', { claim: 'k', fingerprint: 'f' })).toBe('joined a');
+  expect(await store.accept('c', { claim: 'k', fingerprint: 'g' })).toBe('conflict');
+  await store.take('w', 1, 5);
+  await store.end('a', 'w:1');
+  expect(await store.accept('d', { claim: 'k', fingerprint: 'f' })).toBe('joined a');
+});
+
+test('what was refused claims nothing', async () => {
+  await store.accept('full', { limit: 1 });
+  expect(await store.accept('a', { limit: 1, claim: 'k', fingerprint: 'f' })).toBe('overloaded');
+  expect(await store.accept('b', { claim: 'k', fingerprint: 'g' })).toBe('accepted');
+});
+
+test('a run that never started frees its key, one that was put back keeps it', async () => {
+  await store.accept('a', { claim: 'k', fingerprint: 'f' });
+  await store.cancel('a');
+  const token = await store.running('b', { claim: 'k', fingerprint: 'g' });
+  expect(await store.fate('b')).toBe('running');
+  expect(await store.end('b', token, 0, 1)).toEqual(['requeued', 0, 0]);
+  expect(await store.cancel('b')).toBe('queued');
+  expect(await store.accept('c', { claim: 'k', fingerprint: 'g' })).toBe('joined b');
+});
+
+test('a freed key that another run has taken is left to that run', async () => {
+  await store.accept('a', { claim: 'k', fingerprint: 'f', hook: 'http://receiver/' });
+  await store.cancel('a');
+  await store.running('b', { claim: 'k', fingerprint: 'g' });
+  await store.begin('a', 1, 't');
+  await store.recordAttempt('a', 1, 't', 'delivered');
+  expect(await store.client.pttl(`${store.prefix}idempotency:k`)).toBe(-1);
+});
+
+test('a key lives as long as its run: with a webhook from the delivery’s end on', async () => {
+  const key = `${store.prefix}idempotency:k`;
+  const token = await store.running('a', { claim: 'k', fingerprint: 'f', hook: 'http://receiver/' });
+  await store.end('a', token);
+  expect(await store.client.pttl(key)).toBe(-1);
+  await store.begin('a', 1, 't');
+  await store.recordAttempt('a', 1, 't', 'delivered');
+  expect(await store.client.pttl(key)).toBeGreaterThan(50_000);
+});

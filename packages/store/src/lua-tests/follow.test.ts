@@ -1,0 +1,149 @@
+// The design's rows `follow`, `unfollow` and `attend`, case by case.
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { SteppedStore } from './stepped-store.ts';
+
+let server: SteppedStore;
+let store: SteppedStore;
+beforeAll(async () => {
+  server = await SteppedStore.open();
+}, 60_000);
+beforeEach(() => {
+  store = server.fresh();
+});
+afterAll(() => server.close());
+
+const followers = async (id: string): Promise<string | undefined> => (await store.record(id)).followers;
+
+test('follow reads from inside an entry and registers where it reaches the end of an open run', async () => {
+  const token = await store.running('a');
+  await store.append('a', token, 1, 'a', 'b');
+  await store.append('a', token, 3, 'c');
+  expect(await store.follow('a', 1)).toEqual([
+    'running',
+    token,
+    3,
+    1,
+    [
+      ['2-2', 's', 'a\nb'],
+      ['3-1', 's', 'c'],
+    ],
+    [],
+  ]);
+  expect(await followers('a')).toBe('g1:i');
+});
+
+test('a page that is full does not register, and the next one goes on', async () => {
+  const token = await store.running('a');
+  for (const n of [1, 2, 3]) await store.append('a', token, n, 'x'.repeat(1000));
+  const [, , , registered, entries] = await store.follow('a', 0, { bytes: 2300 });
+  expect(registered).toBe(0);
+  expect(entries).toHaveLength(2);
+  expect(await followers('a')).toBeUndefined();
+  expect((await store.follow('a', 2, { bytes: 2300 }))[3]).toBe(1);
+});
+
+test('the pages of one call are bounded together, and one entry always comes', async () => {
+  const token = await store.running('a');
+  await store.accept('b');
+  await store.take('w', 2, 1);
+  await store.append('a', token, 1, 'x'.repeat(5000));
+  await store.append('b', 'w:2', 1, 'y');
+  const reply = (await store.run('follow', 'g1', 1, 15_000, 100, 'a', 0, 'i', 'b', 0, 'i')) as [number, unknown[][]];
+  expect(reply[1].map((answer) => [(answer[4] as unknown[]).length, answer[3]])).toEqual([
+    [1, 1],
+    [0, 0],
+  ]);
+});
+
+test('an ended run gives its outcome with its last page, and nobody is registered', async () => {
+  const token = await store.running('a');
+  await store.append('a', token, 1, 'a');
+  await store.end('a', token, 1);
+  const [state, , last, registered, entries, outcome] = await store.follow('a', 0);
+  expect([state, last, registered]).toEqual(['succeeded', 1, 0]);
+  expect(entries).toHaveLength(1);
+  expect(outcome).toHaveLength(6);
+  expect(await store.follow('x', 0)).toEqual([]);
+});
+
+test('a follow or unfollow that was overtaken does nothing', async () => {
+  await store.accept('a', { absent: 0 });
+  await store.follow('a', 0, { number: 5 });
+  await store.unfollow('a', 'g1', 4);
+  expect(await followers('a')).toBe('g1:i');
+  expect(await store.follow('a', 0, { number: 4 })).toEqual(['stale']);
+});
+
+test('a reader of the outcome does not take the items from another of its gateway', async () => {
+  await store.accept('a');
+  await store.follow('a', 0, { mode: 'o' });
+  expect(await followers('a')).toBe('g1:o');
+  await store.follow('a', 0, { mode: 'i' });
+  await store.follow('a', 0, { mode: 'o' });
+  expect(await followers('a')).toBe('g1:i');
+});
+
+test('the last reader’s leaving cancels at once, or after a while without a reader, or never', async () => {
+  await store.accept('now', { absent: 0, live: 'i' });
+  await store.accept('later', { absent: 20_000, live: 'i' });
+  await store.accept('never', { live: 'i' });
+  for (const id of ['now', 'later', 'never']) await store.unfollow(id);
+  expect(await store.fate('now')).toBe('cancelled');
+  await store.pass(19_000);
+  expect(await store.fate('later')).toBe('queued');
+  await store.pass(1_100);
+  expect(await store.fate('later')).toBe('cancelled');
+  expect(await store.fate('never')).toBe('queued');
+});
+
+test('a reader that comes back in time keeps the run', async () => {
+  await store.accept('a', { absent: 5_000, live: 'i' });
+  await store.unfollow('a');
+  await store.follow('a', 0, { by: 'g2' });
+  await store.pass(6_000);
+  expect(await store.fate('a')).toBe('queued');
+  expect(await store.client.exists(`${store.prefix}absent`)).toBe(0);
+});
+
+test('one gateway’s leaving leaves the others', async () => {
+  await store.accept('a', { absent: 0, live: 'i' });
+  await store.follow('a', 0, { by: 'g2', number: 1 });
+  await store.unfollow('a', 'g1');
+  expect(await followers('a')).toBe('g2:i');
+  expect(await store.fate('a')).toBe('queued');
+});
+
+test('attend: the list is the truth, what is missing is registered and the rest dropped', async () => {
+  await store.accept('listed');
+  await store.accept('unlisted', { absent: 0, live: 'i' });
+  const token = await store.running('ended');
+  expect(token).toBe('w:1');
+  await store.end('listed', token);
+  await store.accept('open');
+  expect(
+    await store.attend([
+      ['listed', 0, 'i'],
+      ['open', 0, 'o'],
+      ['gone', 0, 'i'],
+    ]),
+  ).toEqual([['succeeded', 0], ['queued', 0], []]);
+  expect(await followers('open')).toBe('g1:o');
+  expect(await store.fate('unlisted')).toBe('cancelled');
+});
+
+test('an attend that is resent does not drop what was accepted since', async () => {
+  await store.attend([], 'g1', 7);
+  await store.accept('a', { absent: 0, live: 'i' });
+  expect(await store.attend([], 'g1', 7)).toEqual(['stale']);
+  expect(await store.fate('a')).toBe('queued');
+});
+
+test('a dead gateway is dropped from all it followed: plain runs are cancelled, their workers told', async () => {
+  const token = await store.running('a', { absent: 0, live: 'i' });
+  await store.pass(14_000);
+  await store.renew('w', ['a', token]);
+  await store.pass(2_000);
+  expect(await store.renew('w', ['a', token])).toEqual([[1, 0, 1]]);
+  expect(await store.client.keys(`${store.prefix}following:*`)).toEqual([]);
+  expect(await store.client.exists(`${store.prefix}numbers`)).toBe(0);
+});

@@ -1,0 +1,103 @@
+// The design's rows `append`, `end` and `cancel`, case by case.
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { SteppedStore } from './stepped-store.ts';
+
+let server: SteppedStore;
+let store: SteppedStore;
+beforeAll(async () => {
+  server = await SteppedStore.open();
+}, 60_000);
+beforeEach(() => {
+  store = server.fresh();
+});
+afterAll(() => server.close());
+
+test.each([
+  ['the next items are written', 3, ['c'], ['ok', 3, 0, 0]],
+  ['all of it there already: nothing is written, all is well', 1, ['a', 'b'], ['ok', 2, 0, 0]],
+  ['some of it there already: resend from after what is there', 2, ['b', 'c'], ['behind', 2, 0, 0]],
+  ['beyond the end: resend from the end', 4, ['d'], ['behind', 2, 0, 0]],
+])('append: %s', async (_, first, items, answer) => {
+  const token = await store.running('a');
+  expect(await store.append('a', token, 1, 'a', 'b')).toEqual(['ok', 2, 0, 0]);
+  expect(await store.append('a', token, first, ...items)).toEqual(answer);
+});
+
+test('an append under another attempt, after the end or to an unknown run is lost', async () => {
+  const token = await store.running('a');
+  expect((await store.append('a', 'w:9', 1, 'a'))[0]).toBe('lost');
+  expect((await store.append('x', token, 1, 'a'))[0]).toBe('lost');
+  await store.end('a', token);
+  expect((await store.append('a', token, 1, 'a'))[0]).toBe('lost');
+});
+
+test('an append returns how far readers are, and a cancel', async () => {
+  const token = await store.running('a', { live: 'i' });
+  await store.attend([['a', 5, 'i']]);
+  await store.cancel('a');
+  expect(await store.append('a', token, 1, 'a')).toEqual(['ok', 1, 5, 1]);
+});
+
+test('an end that is asked again gets the first answer and changes nothing', async () => {
+  const token = await store.running('a', { hook: 'http://receiver/' });
+  expect(await store.end('a', token)).toEqual(['ended', 0, 1]);
+  const { ended } = await store.record('a');
+  await store.advance(500);
+  expect(await store.end('a', token)).toEqual(['ended', 0, 1]);
+  expect((await store.record('a')).ended).toBe(ended);
+});
+
+test('an end that names more items than are there is refused with the last number', async () => {
+  const token = await store.running('a');
+  await store.append('a', token, 1, 'a');
+  expect(await store.end('a', token, 3)).toEqual(['behind', 1, 0]);
+  await store.append('a', token, 2, 'b', 'c');
+  expect(await store.end('a', token, 3)).toEqual(['ended', 3, 0]);
+});
+
+test('a crashed attempt goes back to the queue once, and its late words count for nothing', async () => {
+  const first = await store.running('a');
+  expect(await store.end('a', first, 0, 1)).toEqual(['requeued', 0, 0]);
+  expect(await store.end('a', first, 0, 1)).toEqual(['requeued', 0, 0]);
+  expect(await store.take('w', 2, 1)).toEqual(['a']);
+  expect((await store.end('a', first, 0, 1))[0]).toBe('lost');
+  expect((await store.append('a', first, 1, 'a'))[0]).toBe('lost');
+  expect(await store.end('a', 'w:2', 0, 1)).toEqual(['ended', 0, 0]);
+  expect(await store.fate('a')).toBe('replica_crashed');
+});
+
+test('nothing goes back once an item has left or somebody cancelled', async () => {
+  const token = await store.running('a');
+  await store.append('a', token, 1, 'a');
+  expect((await store.end('a', token, 0, 1))[0]).toBe('ended');
+  await store.accept('b');
+  await store.take('w', 2, 1);
+  await store.cancel('b');
+  expect((await store.end('b', 'w:2', 0, 1))[0]).toBe('ended');
+});
+
+test('a cancel finds a queued, a running, an ended and an unknown run; its own success is no conflict', async () => {
+  await store.accept('a');
+  expect(await store.cancel('a', 'r1')).toBe('queued');
+  expect(await store.cancel('a', 'r1')).toBe('queued');
+  expect(await store.cancel('a', 'r2')).toBe('ended');
+  const token = await store.running('b');
+  expect(await store.cancel('b', 'r1')).toBe('running');
+  await store.end('b', token);
+  expect(await store.cancel('b', 'r1')).toBe('running');
+  expect(await store.cancel('b', 'r2')).toBe('ended');
+  expect(await store.fate('b')).toBe('succeeded');
+  expect(await store.cancel('x')).toBe('unknown');
+});
+
+test('an ended run keeps its record and items for its retention and its parameters not at all', async () => {
+  const token = await store.running('a', { keep: 5000 });
+  await store.append('a', token, 1, 'a');
+  await store.end('a', token, 1);
+  expect((await store.record('a')).params).toBeUndefined();
+  for (const key of ['run:a', 'items:a']) {
+    const left = await store.client.pttl(store.prefix + key);
+    expect(left).toBeGreaterThan(4000);
+    expect(left).toBeLessThanOrEqual(5000);
+  }
+});

@@ -1,0 +1,150 @@
+// The design's row `reap`, a pause of Redis, and deliveries that are due, case by case.
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { LEASE, SteppedStore } from './stepped-store.ts';
+
+let server: SteppedStore;
+let store: SteppedStore;
+beforeAll(async () => {
+  server = await SteppedStore.open();
+}, 60_000);
+beforeEach(() => {
+  store = server.fresh();
+});
+afterAll(() => server.close());
+
+const announce = (app: object): Promise<number> =>
+  store.client.hset(`${store.prefix}apps`, 'app', JSON.stringify({ app: 'app', ...app }));
+
+test('a run whose lease ran out ends as worker_lost, and its webhook is due', async () => {
+  await store.running('a', { hook: 'http://receiver/' });
+  await store.pass(LEASE - 1000);
+  expect(await store.fate('a')).toBe('running');
+  await store.advance(1001);
+  expect(await store.reap()).toEqual([0, ['a'], [], 1]);
+  expect(await store.fate('a')).toBe('worker_lost');
+});
+
+test('after a pause of Redis nothing ends: every lease has a fresh term', async () => {
+  const token = await store.running('a', { absent: 0, live: 'i' });
+  await store.reap();
+  await store.advance(60_000);
+  expect((await store.reap())[3]).toBe(0);
+  await store.pass(LEASE - 1000);
+  expect(await store.renew('w', ['a', token])).toEqual([[1, 0, 0]]);
+});
+
+test('a clock that stepped back ends nothing and leaves no lease in the far future', async () => {
+  await store.running('a');
+  await store.reap();
+  await store.advance(-3_600_000);
+  await store.reap();
+  expect(await store.fate('a')).toBe('running');
+  await store.pass(LEASE + 1);
+  expect(await store.fate('a')).toBe('worker_lost');
+});
+
+test('readers that could not come back while Redis was away have time to', async () => {
+  await store.renew('w');
+  await store.accept('a', { absent: 3_000, live: 'i' });
+  await store.reap();
+  await store.unfollow('a');
+  await store.advance(60_000);
+  await store.pass(5_000);
+  expect(await store.fate('a')).toBe('queued');
+  await store.pass(LEASE);
+  expect(await store.fate('a')).toBe('cancelled');
+});
+
+test('a run that waited too long ends as expired', async () => {
+  await store.renew('w');
+  await store.accept('a', { timeout: 8_000 });
+  await store.pass(7_000);
+  expect(await store.fate('a')).toBe('queued');
+  await store.pass(1_100);
+  expect(await store.fate('a')).toBe('expired');
+  expect(await store.take('w', 1, 1)).toEqual([]);
+});
+
+test('an app that nobody serves keeps its runs for the grace, then they end as unavailable', async () => {
+  await store.accept('a');
+  await store.pass(29_000);
+  expect(await store.fate('a')).toBe('queued');
+  await store.pass(1_100);
+  expect(await store.fate('a')).toBe('unavailable');
+});
+
+test('a served app’s runs wait on, and the grace begins with the last worker’s end', async () => {
+  await store.accept('a');
+  for (let n = 0; n < 4; n++) {
+    await store.renew('w');
+    await store.pass(10_000);
+  }
+  await store.pass(LEASE + 15_000);
+  expect(await store.fate('a')).toBe('queued');
+  await store.pass(15_000);
+  expect(await store.fate('a')).toBe('unavailable');
+});
+
+test('a broken app that nobody serves fails its runs at once, with its reason', async () => {
+  await announce({ state: 'broken', error: { code: 'app_failed_to_start', message: 'no module named x' } });
+  await store.accept('a');
+  await store.reap();
+  await store.reap();
+  expect(await store.fate('a')).toBe('app_failed_to_start');
+  expect((await store.record('a')).error).toContain('no module named x');
+});
+
+test('a run that has been queued for over a second is woken for again', async () => {
+  await store.renew('w');
+  const waiting = () => store.client.zscore(`${store.prefix}waiting:app`, 'w');
+  await store.reap();
+  await store.accept('a');
+  const before = await waiting();
+  await store.pass(1_200);
+  expect(Number(await waiting())).toBeGreaterThan(Number(before));
+});
+
+test('a due delivery is handed out again until it is settled', async () => {
+  const token = await store.running('a', { hook: 'http://receiver/' });
+  await store.reap();
+  await store.end('a', token);
+  expect((await store.reap())[2]).toEqual([]);
+  await store.pass(9_000);
+  await store.advance(1_100);
+  expect((await store.reap())[2]).toEqual([['a', 1]]);
+  expect(await store.begin('a', 1, 't')).toBe('begun');
+  expect(await store.recordAttempt('a', 1, 't', 'pending', (await store.now()) + 5_000)).toBe(1);
+  await store.pass(12_000);
+  await store.advance(3_100);
+  expect((await store.reap())[2]).toEqual([['a', 2]]);
+  expect(await store.begin('a', 2, 'u')).toBe('begun');
+  await store.recordAttempt('a', 2, 'u', 'delivered');
+  expect(await store.client.exists(`${store.prefix}due`)).toBe(0);
+  expect(await store.client.pttl(`${store.prefix}run:a`)).toBeGreaterThan(0);
+});
+
+test('one attempt at a time: a repeat of a made one is settled, one under way is busy, one whose lease ran out is superseded', async () => {
+  const token = await store.running('a', { hook: 'http://receiver/' });
+  expect(await store.begin('a', 1, 't')).toBe('gone');
+  await store.end('a', token);
+  expect(await store.begin('a', 1, 't')).toBe('begun');
+  expect(await store.begin('a', 1, 'u')).toBe('busy');
+  await store.advance(20_001);
+  expect(await store.begin('a', 1, 'u')).toBe('begun');
+  expect(await store.recordAttempt('a', 1, 't', 'delivered')).toBe(0);
+  expect(await store.recordAttempt('a', 1, 'u', 'delivered')).toBe(1);
+  expect(await store.recordAttempt('a', 1, 'u', 'delivered')).toBe(1);
+  expect(await store.client.llen(`${store.prefix}attempts:a`)).toBe(1);
+  expect(await store.begin('a', 1, 'v')).toBe('settled');
+});
+
+test('a project is idle when nothing is queued, running, due or awaited', async () => {
+  await store.reap();
+  expect((await store.reap())[0]).toBe(1);
+  await store.accept('a');
+  expect((await store.reap())[0]).toBe(0);
+  await store.take('w', 1, 1);
+  expect((await store.reap())[0]).toBe(0);
+  await store.end('a', 'w:1');
+  expect((await store.reap())[0]).toBe(1);
+});

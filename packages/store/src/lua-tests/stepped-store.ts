@@ -1,0 +1,206 @@
+// The scripts called one by one, each test in a project of its own, with a clock that the test moves: no lease is waited for.
+import { randomUUID } from 'node:crypto';
+import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
+import { Redis } from 'ioredis';
+import { projectPrefix } from '../keys.ts';
+import { type ScriptArgument, type ScriptName, scriptText } from '../scripts.ts';
+
+export type Reply = string | number | null | Reply[];
+
+const TOLD = 'local now_us = time[1] * 1000000 + time[2]';
+export const LEASE = 15_000;
+const HANDOVER = 10_000;
+
+const decoded = (reply: unknown): Reply => {
+  if (Buffer.isBuffer(reply)) return reply.toString();
+  return Array.isArray(reply) ? reply.map(decoded) : (reply as number | null);
+};
+
+export interface AcceptOptions {
+  readonly by?: string;
+  readonly app?: string;
+  readonly params?: string;
+  readonly hook?: string;
+  readonly keep?: number;
+  readonly absent?: number | '';
+  readonly claim?: string;
+  readonly fingerprint?: string;
+  readonly limit?: number;
+  readonly timeout?: number;
+  readonly live?: 'i' | 'o' | '-';
+  /** From now, ms. */
+  readonly executeIn?: number;
+}
+
+/** One project on a real Redis. */
+export class SteppedStore {
+  readonly prefix = projectPrefix(randomUUID());
+  private number = 0;
+
+  private constructor(
+    private readonly redis: TestRedis,
+    readonly client: Redis,
+  ) {}
+
+  static async open(): Promise<SteppedStore> {
+    const redis = await testRedis();
+    return new SteppedStore(redis, new Redis(redis.socket ?? String(redis.port)));
+  }
+
+  /** The same server, another project. */
+  fresh(): SteppedStore {
+    return new SteppedStore(this.redis, this.client);
+  }
+
+  async close(): Promise<void> {
+    this.client.disconnect();
+    await this.redis.stop();
+  }
+
+  async advance(ms: number): Promise<void> {
+    await this.client.incrby(`${this.prefix}offset`, ms * 1000);
+  }
+
+  async run(name: ScriptName, ...args: ScriptArgument[]): Promise<Reply> {
+    const text = scriptText(name).replace(TOLD, `${TOLD} + (redis.call('GET', P .. 'offset') or 0)`);
+    return decoded(await this.client.callBuffer('EVAL', text, 1, this.prefix, ...args));
+  }
+
+  async now(): Promise<number> {
+    const [seconds, micros] = await this.client.time();
+    const offset = Number((await this.client.get(`${this.prefix}offset`)) ?? 0);
+    return Math.floor((Number(seconds) * 1e6 + Number(micros) + offset) / 1000);
+  }
+
+  /** @returns the run's answer, or undefined when the call was late */
+  async accept(id: string, options: AcceptOptions = {}): Promise<Reply | undefined> {
+    const { by = 'g1', app = 'app', params = '{}', hook = '', keep = 60_000, absent = '' } = options;
+    const { claim = '', fingerprint = '', limit = 100, timeout = 600_000, live = '-', executeIn = 2000 } = options;
+    const head = [(await this.now()) + executeIn, by, LEASE];
+    const run = [
+      id,
+      app,
+      'fn',
+      params,
+      hook,
+      hook && 'sealed',
+      0,
+      0,
+      keep,
+      absent,
+      claim,
+      fingerprint,
+      limit,
+      timeout,
+      live,
+    ];
+    const [, answers] = (await this.run('accept', ...head, ...run)) as [number, Reply[] | undefined];
+    return answers?.[0];
+  }
+
+  /** @returns ids of the runs handed out */
+  async take(worker: string, number: number, slots: number, app = 'app'): Promise<Reply[]> {
+    const [, , runs] = (await this.run('take', worker, number, LEASE, 1024 * 1024, app, slots)) as [
+      number,
+      number,
+      Reply[][],
+    ];
+    return runs.map((run) => run[0] as Reply);
+  }
+
+  /** A run that worker `w` has taken under `w:1`. */
+  async running(id: string, options: AcceptOptions = {}): Promise<string> {
+    await this.accept(id, options);
+    await this.take('w', 1, 1);
+    return 'w:1';
+  }
+
+  async append(id: string, token: string, first: number, ...items: string[]): Promise<Reply[]> {
+    const [answer] = (await this.run('append', id, token, first, items.length, 's', items.join('\n'))) as Reply[][];
+    return answer as Reply[];
+  }
+
+  async end(id: string, token: string, items = 0, retry: 0 | 1 = 0): Promise<Reply[]> {
+    const outcome = retry
+      ? ['failed', items, 0, '1', '', '', '{"code":"replica_crashed"}']
+      : ['succeeded', items, 0, '1', '', '1', ''];
+    const [answer] = (await this.run('end', HANDOVER, id, token, ...outcome, retry)) as Reply[][];
+    return answer as Reply[];
+  }
+
+  async cancel(id: string, request = 'r1'): Promise<Reply> {
+    const [answer] = (await this.run('cancel', HANDOVER, 60_000, id, request)) as Reply[][];
+    return answer?.[0] as Reply;
+  }
+
+  /** @returns state, token, last number, registered, entries, outcome */
+  async follow(
+    id: string,
+    cursor: number,
+    options: { by?: string; mode?: 'i' | 'o'; number?: number; bytes?: number } = {},
+  ): Promise<Reply[]> {
+    const { by = 'g1', mode = 'i', number = ++this.number, bytes = 1024 * 1024 } = options;
+    const [stale, answers] = (await this.run('follow', by, number, LEASE, bytes, id, cursor, mode)) as [
+      number,
+      Reply[][],
+    ];
+    return stale ? ['stale'] : (answers[0] as Reply[]);
+  }
+
+  unfollow(id: string, by = 'g1', number = ++this.number): Promise<Reply> {
+    return this.run('unfollow', by, number, HANDOVER, id);
+  }
+
+  async attend(
+    runs: [id: string, taken: number, mode: 'i' | 'o'][],
+    by = 'g1',
+    number = ++this.number,
+  ): Promise<Reply[]> {
+    const [stale, answers] = (await this.run('attend', by, number, LEASE, HANDOVER, ...runs.flat())) as [
+      number,
+      Reply[],
+    ];
+    return stale ? ['stale'] : answers;
+  }
+
+  async renew(worker: string, ...held: [id: string, token: string][]): Promise<Reply[]> {
+    return (await this.run('renew', worker, LEASE, 1, 'app', ...held.flat())) as Reply[];
+  }
+
+  /** @returns gone, settled, busy or begun */
+  async begin(id: string, attempt: number, token: string, lease = 20_000): Promise<Reply> {
+    const [answer] = (await this.run('delivery-begin', lease, id, attempt, token)) as Reply[][];
+    return answer?.[0] as Reply;
+  }
+
+  /** @returns 1 recorded, 0 superseded */
+  async recordAttempt(id: string, attempt: number, token: string, next: string, at: number | '' = ''): Promise<Reply> {
+    const record = [id, attempt, token, JSON.stringify({ attempt }), next, at, 0];
+    const [answer] = (await this.run('delivery-record', HANDOVER, ...record)) as Reply[];
+    return answer as Reply;
+  }
+
+  /** @returns idle, runs with a webhook due that ended here, overdue deliveries, how many ended */
+  async reap(): Promise<[idle: number, due: Reply[], overdue: Reply[], ended: number]> {
+    return (await this.run('reap', 5000, LEASE, 30_000, HANDOVER, 200, 1000)) as [number, Reply[], Reply[], number];
+  }
+
+  /** Time passes as it does while gateways reap: no pause of Redis. */
+  async pass(ms: number): Promise<void> {
+    await this.reap();
+    for (let left = ms; left > 0; left -= 4000) {
+      await this.advance(Math.min(left, 4000));
+      await this.reap();
+    }
+  }
+
+  async record(id: string): Promise<Record<string, string>> {
+    return this.client.hgetall(`${this.prefix}run:${id}`);
+  }
+
+  /** The end of a run in a word: its state, or its error's code. */
+  async fate(id: string): Promise<string | undefined> {
+    const { state, error } = await this.record(id);
+    return error ? (JSON.parse(error) as { code: string }).code : state;
+  }
+}

@@ -1,0 +1,97 @@
+// The design's rows `take` and `renew`, case by case.
+import { once } from 'node:events';
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { LEASE, SteppedStore } from './stepped-store.ts';
+
+let server: SteppedStore;
+let store: SteppedStore;
+beforeAll(async () => {
+  server = await SteppedStore.open();
+}, 60_000);
+beforeEach(() => {
+  store = server.fresh();
+});
+afterAll(() => server.close());
+
+test('a take that is asked again hands out the same runs, and no more', async () => {
+  for (const id of ['a', 'b', 'c']) await store.accept(id);
+  expect(await store.take('w', 1, 2)).toEqual(['a', 'b']);
+  expect(await store.take('w', 1, 2)).toEqual(['a', 'b']);
+  expect(await store.take('w', 2, 2)).toEqual(['c']);
+});
+
+test('a take with a lower number hands out nothing', async () => {
+  await store.take('w', 2, 1);
+  await store.accept('a');
+  expect(await store.take('w', 1, 1)).toEqual([]);
+  expect(await store.take('w', 3, 1)).toEqual(['a']);
+});
+
+test('a repeated take leaves out what is no longer leased to it', async () => {
+  await store.accept('a');
+  await store.accept('b');
+  await store.take('w', 1, 2);
+  await store.end('a', 'w:1');
+  expect(await store.take('w', 1, 2)).toEqual(['b']);
+});
+
+test('parameters of a take are bounded together, one run may be over', async () => {
+  for (const id of ['a', 'b', 'c']) await store.accept(id, { params: `"${'x'.repeat(700_000)}"` });
+  expect(await store.take('w', 1, 3)).toEqual(['a']);
+  expect(await store.take('w', 2, 3)).toEqual(['b']);
+});
+
+test('one take hands out a bounded number of runs, however many slots are free', async () => {
+  for (let n = 0; n < 300; n++) await store.accept(`r${n}`, { limit: 1000 });
+  expect(await store.take('w', 1, 10_000)).toHaveLength(256);
+  expect(await store.take('w', 2, 10_000)).toHaveLength(44);
+});
+
+test('a queue that gave less makes the worker wait, a full worker waits no more', async () => {
+  const waiting = () => store.client.zrange(`${store.prefix}waiting:app`, '0', '-1');
+  await store.take('w', 1, 1);
+  expect(await waiting()).toEqual(['w']);
+  await store.accept('a');
+  expect(await store.take('w', 2, 1)).toEqual(['a']);
+  expect(await waiting()).toEqual([]);
+});
+
+test('a wake goes to one waiting worker, and past one that does not hear', async () => {
+  const hearing = store.client.duplicate();
+  await hearing.ssubscribe(`${store.prefix}to-worker:w2`);
+  await store.take('w1', 1, 1);
+  await store.advance(1);
+  await store.take('w2', 1, 1);
+  const woken = once(hearing, 'smessage');
+  await store.accept('a');
+  expect((await woken)[1]).toMatch(/^wake app \d+$/);
+  hearing.disconnect();
+});
+
+test('a worker whose lease ran out is forgotten with all it waits for, and waits again when it is back', async () => {
+  await store.take('w', 1, 1);
+  await store.pass(LEASE + 1);
+  expect(await store.client.keys(`${store.prefix}waiting:*`)).toEqual([]);
+  expect(await store.client.keys(`${store.prefix}took:*`)).toEqual([]);
+  await store.renew('w');
+  expect(await store.client.zrange(`${store.prefix}waiting:app`, '0', '-1')).toEqual(['w']);
+});
+
+test('workers that are gone do not stay among those that serve an app', async () => {
+  await store.renew('w1');
+  await store.advance(LEASE + 1);
+  await store.renew('w2');
+  expect(await store.client.zrange(`${store.prefix}serving:app`, '0', '-1')).toEqual(['w2']);
+});
+
+test('renew tells of each attempt whether it is held, how far readers are, and of a cancel', async () => {
+  const token = await store.running('a', { live: 'i' });
+  await store.attend([['a', 7, 'i']]);
+  expect(await store.renew('w', ['a', token], ['a', 'w:9'], ['b', 'w:1'])).toEqual([
+    [1, 7, 0],
+    [0, 7, 0],
+    [0, 0, 0],
+  ]);
+  await store.cancel('a');
+  expect(await store.renew('w', ['a', token])).toEqual([[1, 7, 1]]);
+});

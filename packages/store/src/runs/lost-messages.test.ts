@@ -1,0 +1,63 @@
+// "Pub/sub is the fast path and may lose; the store is the truth": readers of one gateway whose messages were lost.
+import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { DeliveryQueue, GatewayStore, type NewRun, newRunId, type RunReader, WorkerStore } from '../index.ts';
+import { Faults } from '../property/faults.ts';
+
+const logger = { warn: () => {}, error: () => {} };
+const faults = new Faults(new Map());
+const clients: Redis[] = [];
+let redis: TestRedis;
+let deliveries: DeliveryQueue;
+let gateway: GatewayStore;
+let worker: WorkerStore;
+
+const connect = (): Redis => {
+  const client = new Redis(redis.socket ?? String(redis.port), { maxRetriesPerRequest: null });
+  clients.push(client);
+  return client;
+};
+
+beforeAll(async () => {
+  redis = await testRedis();
+  deliveries = new DeliveryQueue(connect(), logger);
+  const subscriber = faults.subscriber(connect());
+  // Nothing attends: what is lost stays lost but for what readers learn from each other.
+  gateway = new GatewayStore({ commands: connect(), subscriber, gatewayId: 'g1', deliveries, logger });
+  worker = new WorkerStore({ commands: connect(), subscriber: connect(), workerId: 'w1', deliveries, logger });
+}, 60_000);
+
+afterAll(async () => {
+  gateway.stop();
+  worker.close();
+  await deliveries.close();
+  for (const client of clients) client.disconnect();
+  await redis.stop();
+});
+
+const call = (): NewRun => ({
+  project: 'demo',
+  runId: newRunId(),
+  app: 'hello',
+  fn: 'run',
+  params: Buffer.from('{}'),
+  promised: false,
+  paced: true,
+  keepMs: 60_000,
+  queueLimit: 10,
+  queueTimeoutMs: 60_000,
+});
+
+test('a reader whose message of the end was lost learns it when another reader of its gateway reads the end', async () => {
+  const run = call();
+  const { accepted, reader } = gateway.accept(run, 'outcome');
+  const outcome = (reader as RunReader).outcome();
+  await accepted;
+  const [taken] = (await worker.take('demo', [{ app: 'hello', slots: 1 }])).runs;
+  faults.swallowMessages(1, 'ends');
+  const { runId, token } = taken as { runId: string; token: string };
+  await worker.end('demo', { runId, token, outcome: { state: 'succeeded', items: 0, streamed: true, runTimeMs: '1' } });
+  expect((await gateway.read('demo', run.runId, 'outcome', 0).outcome()).state).toBe('succeeded');
+  expect((await outcome).state).toBe('succeeded');
+});
