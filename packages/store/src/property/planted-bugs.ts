@@ -29,7 +29,7 @@ const fault = (script: (typeof scripts)[number], how: 'lost' | 'resent' | 'repea
 /** Runs for some 60 ms. */
 const long = Array.from({ length: 30 }, () => 1);
 const wait = (ms: number): Step => ({ type: 'wait', ms });
-/** Three runs that stay until they are cancelled take three of nine slots, so this many leave something queued. */
+/** Ten runs that stay on nine slots: one of them waits in the queue. */
 const busy: Step[] = Array.from({ length: 10 }, () => call('promised', { how: 'stay' }));
 const freezeAll: Step[] = [0, 1, 2].map((which) => ({ type: 'freeze', which }));
 const thawAll: Step[] = [0, 1, 2].map((which) => ({ type: 'thaw', which }));
@@ -83,13 +83,13 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'a take that is asked again hands out nothing',
     piece: "if f[1] == 'running' and f[8] == token then runs",
     becomes: 'if false then runs',
-    bait: [fault('take', 'lost'), fault('take', 'lost'), fault('take', 'lost'), call('promised', quick), wait(10)],
+    bait: [wait(20), fault('take', 'lost'), call('promised', quick), wait(10)],
   },
   {
     name: 'a take that is asked again takes more',
     piece: 'if number == last then',
     becomes: 'if false then',
-    bait: [fault('take', 'lost'), fault('take', 'lost'), fault('take', 'lost'), call('promised', quick), wait(10)],
+    bait: [wait(20), fault('take', 'lost'), call('promised', quick), wait(10)],
   },
   {
     name: 'a queued run that is cancelled stays in the queue',

@@ -168,6 +168,9 @@ class Round {
       if (!open && !running) break;
       await sleep(20);
     }
+    // Judged before the replays, whose readers would teach those that wait.
+    for (const { runId, settled, left } of this.history.readings)
+      if (!settled && !left && !this.hopeless(runId)) this.history.violated(`a reader of ${runId} was left waiting`);
     await this.replay(finals);
     const left = await this.leftovers(until);
     await this.gatherFinals(finals);

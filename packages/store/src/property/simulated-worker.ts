@@ -68,6 +68,7 @@ export class SimulatedWorker {
   }
 
   thaw(): void {
+    if (this.frozen) this.history.silent(this.id, performance.now() - this.heardAt);
     this.frozen?.thaw();
     this.frozen = undefined;
   }

@@ -70,7 +70,10 @@ export class Acceptor {
 
   private async call(project: string, items: Acceptance[], until: number): Promise<Accepted[]> {
     await this.prepare(project);
-    if (!this.clock.known) this.clock.set(Number((await this.redis.time())[0]) * 1000);
+    if (!this.clock.known) {
+      const [seconds, micros] = await this.redis.time();
+      this.clock.set(Number(seconds) * 1000 + Number(micros) / 1000);
+    }
     const runs = items.flatMap(runArguments);
     for (let tries = 0; tries < 2; tries++) {
       const executeBy = this.clock.now() + Math.max(0, Math.round(until - performance.now()));
