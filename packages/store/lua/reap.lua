@@ -24,7 +24,11 @@ if reaped < 0 or now < reaped or now - reaped > pause then
   refresh(K.leases); refresh(K.workers); refresh(K.gateways)
   -- Readers could not come back while Redis was away.
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', K.absent, '-inf', now + term)) do redis.call('ZADD', K.absent, now + term, id) end
+  local away = reaped < 0 and 0 or math.max(0, now - reaped) * 1000
   for i = 1, #apps, 2 do
+    -- Nobody could take a run while Redis was away: that time does not count as waiting.
+    local waited = redis.call('ZRANGE', K.queue .. apps[i], 0, -1, 'WITHSCORES')
+    for n = 1, #waited, 2 do redis.call('ZADD', K.queue .. apps[i], math.min(waited[n + 1] + away, now_us), waited[n]) end
     local serving = K.serving .. apps[i]
     for _, worker in ipairs(redis.call('ZRANGE', serving, 0, -1)) do
       if redis.call('ZSCORE', K.workers, worker) then redis.call('ZADD', serving, now + term, worker) end

@@ -33,6 +33,19 @@ test('after a pause of Redis nothing ends: every lease has a fresh term', async 
   expect(await store.renew('w', ['a', token])).toEqual([[1, 0, 0]]);
 });
 
+test('a run that waited for Redis has not waited too long', async () => {
+  await store.renew('w');
+  await store.accept('a', { timeout: 8_000 });
+  await store.accept('b', { timeout: 8_000 });
+  await store.reap();
+  await store.advance(60_000);
+  await store.pass(7_000);
+  expect(await store.fate('a')).toBe('queued');
+  expect(await store.take('w', 1, 1)).toEqual(['a']);
+  await store.pass(1_500);
+  expect(await store.fate('b')).toBe('expired');
+});
+
 test('a clock that stepped back ends nothing and leaves no lease in the far future', async () => {
   await store.running('a');
   await store.reap();
