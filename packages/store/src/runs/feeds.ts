@@ -1,5 +1,5 @@
-// The runs that this gateway reads: one feed per run however many readers, live messages handed to them, positions told to workers and store.
-import { type Outcome, type RunId, ServiceError } from '@inference-proxy/contracts';
+// The runs that this gateway reads: live messages handed to their readers, the log read where those have a gap, and the store told who reads what.
+import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { names, projectPrefix } from '../keys.ts';
@@ -7,32 +7,16 @@ import { runScript, type ScriptArgument } from '../scripts.ts';
 import { TickBatch } from '../tick-batch.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
-import { batchOfEntry } from './batches.ts';
+import { type Feed, furthest, modeOf } from './feed.ts';
 import { type LiveMessage, liveMessages } from './live.ts';
-import { outcomeOf } from './outcome-codec.ts';
-import { type LiveMode, type LogPage, RunReader } from './reader.ts';
+import { type LogPage, type PageReply, pageOf } from './log-page.ts';
+import { LARGE_BYTES, Positions } from './positions.ts';
+import { type LiveMode, RunReader } from './reader.ts';
 
 /** The pages of one call hold at most this much together (or one entry). */
 const PAGE_BYTES = 1024 * 1024;
 /** A call that another of this gateway overtook (resent after a lost reply) is made anew; that often in a row is not believed. */
 const STALE_TRIES = 3;
-/** A position is told to the worker when it moved by this many items or bytes: half of the smallest window of credits. */
-const ACK_ITEMS = 128;
-const ACK_BYTES = 256 * 1024;
-
-interface Feed {
-  readonly runId: RunId;
-  readonly readers: Set<RunReader>;
-  /** False until the store has answered: a run that is not there yet is not gone. */
-  known: boolean;
-  /** The attempt whose items came last: its worker gets the positions. */
-  token: string;
-  /** Position last told, and bytes that came since. */
-  told: number;
-  bytes: number;
-  over: boolean;
-}
-
 interface PageRequest {
   readonly runId: RunId;
   readonly cursor: number;
@@ -55,7 +39,7 @@ export class Feeds {
   private number = Date.now();
   private readonly pages: TickBatch<PageRequest, LogPage | undefined>;
   private readonly departures: TickBatch<RunId, void>;
-  private readonly positions = new Map<string, Set<Feed>>();
+  private readonly positions: Positions;
   private attending: NodeJS.Timeout | undefined;
 
   constructor(private readonly options: FeedsOptions) {
@@ -67,6 +51,7 @@ export class Feeds {
       (project, ids) => this.unfollow(project, ids),
       () => 0,
     );
+    this.positions = new Positions(options.commands);
     options.subscriber.on('smessageBuffer', this.onMessage);
     // After every (re)connect the lists are told anew: what was published meanwhile is read from the log.
     options.subscriber.on('ready', this.onReady);
@@ -145,16 +130,7 @@ export class Feeds {
 
   moved(reader: RunReader): void {
     const feed = this.projects.get(reader.project)?.get(reader.runId);
-    if (!feed || feed.over) return;
-    if (reader.cursor - feed.told < ACK_ITEMS && feed.bytes < ACK_BYTES) return;
-    let waiting = this.positions.get(reader.project);
-    if (!waiting) {
-      waiting = new Set();
-      this.positions.set(reader.project, waiting);
-      const { project } = reader;
-      setImmediate(() => this.tellPositions(project));
-    }
-    waiting.add(feed);
+    if (feed) this.positions.moved(reader.project, feed, reader.cursor);
   }
 
   left(reader: RunReader): void {
@@ -201,31 +177,11 @@ export class Feeds {
   private hand(feed: Feed, message: LiveMessage): void {
     if (message.type === 'items' || message.type === 'stored') {
       feed.token = message.token;
-      feed.bytes += message.type === 'items' ? message.batch.blob.length : ACK_BYTES;
+      feed.bytes += message.type === 'items' ? message.batch.blob.length : LARGE_BYTES;
     } else {
       feed.over = true;
     }
     for (const reader of feed.readers) reader.live(message);
-  }
-
-  /** The fastest reader's position of each feed, one message per worker. Lost ones are made good by attend. */
-  private tellPositions(project: string): void {
-    const waiting = this.positions.get(project);
-    this.positions.delete(project);
-    if (!waiting) return;
-    const texts = new Map<string, string>();
-    for (const feed of waiting) {
-      const upTo = furthest(feed);
-      if (upTo <= feed.told || feed.over) continue;
-      feed.told = upTo;
-      feed.bytes = 0;
-      const worker = feed.token.slice(0, feed.token.indexOf(':'));
-      texts.set(worker, `${texts.get(worker) ?? ''}taken ${feed.runId} ${feed.token} ${upTo}\n`);
-    }
-    for (const [worker, text] of texts) {
-      const channel = projectPrefix(project) + names.toWorker + worker;
-      this.options.commands.spublish(channel, text).catch(() => undefined);
-    }
   }
 
   private async follow(project: string, requests: PageRequest[]): Promise<(LogPage | undefined)[]> {
@@ -325,46 +281,3 @@ export class Feeds {
 
 const RUNNING = Buffer.from('running');
 const QUEUED = Buffer.from('queued');
-
-const furthest = (feed: Feed): number => {
-  let upTo = 0;
-  for (const reader of feed.readers) if (reader.mode === 'i' && reader.cursor > upTo) upTo = reader.cursor;
-  return upTo;
-};
-
-const modeOf = (feed: Feed): LiveMode => {
-  for (const reader of feed.readers) if (reader.mode === 'i') return 'i';
-  return 'o';
-};
-
-type EntryReply = [id: Buffer, kind: Buffer, blob: Buffer];
-type OutcomeReply = [streamed: Buffer, ms: Buffer, ended: Buffer, status: Buffer, result: Buffer, error: Buffer];
-type PageReply =
-  | []
-  | [state: Buffer, token: Buffer, last: number, registered: number, entries: EntryReply[], outcome: OutcomeReply | []];
-
-function pageOf(reply: PageReply): LogPage | undefined {
-  if (reply.length === 0) return undefined;
-  const [state, token, last, registered, entries, ended] = reply;
-  let outcome: Outcome | undefined;
-  if (ended.length === 6) {
-    const [streamed, ms, at, status, result, error] = ended;
-    outcome = outcomeOf({
-      state: state.toString(),
-      items: last,
-      streamed: streamed.toString() === '1',
-      runTimeMs: ms.toString(),
-      endedAt: Number(at),
-      statusCode: Number(status.toString() || 0),
-      result,
-      error,
-    });
-  }
-  return {
-    token: token.toString(),
-    last,
-    registered: registered === 1,
-    batches: entries.map(([id, kind, blob]) => batchOfEntry(id.toString(), kind.toString(), blob)),
-    ...(outcome && { outcome }),
-  };
-}

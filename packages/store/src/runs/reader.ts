@@ -3,6 +3,7 @@ import { type ItemBatch, type Outcome, type RunId, ServiceError } from '@inferen
 import { Observable, type Subscriber } from 'rxjs';
 import { after, lastOf } from './batches.ts';
 import type { LiveMessage } from './live.ts';
+import type { LogPage } from './log-page.ts';
 
 /** What a reader gets: items in order, then one outcome. */
 export type RunEvent =
@@ -11,18 +12,6 @@ export type RunEvent =
 
 /** What a reader wants to be told while the run is open: `i` items and outcome, `o` outcome only. */
 export type LiveMode = 'i' | 'o';
-
-/** One page of a run's log, as `follow` answers. */
-export interface LogPage {
-  readonly token: string;
-  /** Number of the run's last item. */
-  readonly last: number;
-  readonly batches: readonly ItemBatch[];
-  /** Set when the run has ended and `batches` reaches its end. */
-  readonly outcome?: Outcome;
-  /** True when what comes after this page comes live. */
-  readonly registered: boolean;
-}
 
 /** What a reader needs of the feed it reads from. */
 export interface ReaderSource {

@@ -1,0 +1,50 @@
+// One page of a run's log, as the `follow` script answers.
+import type { ItemBatch, Outcome } from '@inference-proxy/contracts';
+import { batchOfEntry } from './batches.ts';
+import { outcomeOf } from './outcome-codec.ts';
+
+/** One page of a run's log, as `follow` answers. */
+export interface LogPage {
+  readonly token: string;
+  /** Number of the run's last item. */
+  readonly last: number;
+  readonly batches: readonly ItemBatch[];
+  /** Set when the run has ended and `batches` reaches its end. */
+  readonly outcome?: Outcome;
+  /** True when what comes after this page comes live. */
+  readonly registered: boolean;
+}
+
+type EntryReply = [id: Buffer, kind: Buffer, blob: Buffer];
+type OutcomeReply = [streamed: Buffer, ms: Buffer, ended: Buffer, status: Buffer, result: Buffer, error: Buffer];
+/** The script's answer for one run; empty when the run is gone. */
+export type PageReply =
+  | []
+  | [state: Buffer, token: Buffer, last: number, registered: number, entries: EntryReply[], outcome: OutcomeReply | []];
+
+/** The page, or `undefined` when the run is gone. */
+export function pageOf(reply: PageReply): LogPage | undefined {
+  if (reply.length === 0) return undefined;
+  const [state, token, last, registered, entries, ended] = reply;
+  let outcome: Outcome | undefined;
+  if (ended.length === 6) {
+    const [streamed, ms, at, status, result, error] = ended;
+    outcome = outcomeOf({
+      state: state.toString(),
+      items: last,
+      streamed: streamed.toString() === '1',
+      runTimeMs: ms.toString(),
+      endedAt: Number(at),
+      statusCode: Number(status.toString() || 0),
+      result,
+      error,
+    });
+  }
+  return {
+    token: token.toString(),
+    last,
+    registered: registered === 1,
+    batches: entries.map(([id, kind, blob]) => batchOfEntry(id.toString(), kind.toString(), blob)),
+    ...(outcome && { outcome }),
+  };
+}

@@ -1,0 +1,48 @@
+// Acknowledgements: how far the fastest reader of a paced run is, told to the run's worker, which grants credits by it (contract 3, pace).
+import type { Redis } from 'ioredis';
+import { names, projectPrefix } from '../keys.ts';
+import { type Feed, furthest } from './feed.ts';
+
+/** A position is told when it moved by this many items or bytes: half of the smallest window of credits, or less. */
+const ACK_ITEMS = 128;
+const ACK_BYTES = 256 * 1024;
+
+/** What an entry that was too large to publish counts for: it is told at once. */
+export const LARGE_BYTES = ACK_BYTES;
+
+/** Gathers the positions of a tick: one message per worker. Lost ones are made good by attend. */
+export class Positions {
+  private readonly waiting = new Map<string, Set<Feed>>();
+
+  constructor(private readonly redis: Redis) {}
+
+  /** A reader of this feed is now at item `cursor`. */
+  moved(project: string, feed: Feed, cursor: number): void {
+    if (feed.over || (cursor - feed.told < ACK_ITEMS && feed.bytes < ACK_BYTES)) return;
+    let feeds = this.waiting.get(project);
+    if (!feeds) {
+      feeds = new Set();
+      this.waiting.set(project, feeds);
+      setImmediate(() => this.tell(project));
+    }
+    feeds.add(feed);
+  }
+
+  private tell(project: string): void {
+    const feeds = this.waiting.get(project) ?? [];
+    this.waiting.delete(project);
+    const texts = new Map<string, string>();
+    for (const feed of feeds) {
+      const upTo = furthest(feed);
+      if (upTo <= feed.told || feed.over) continue;
+      feed.told = upTo;
+      feed.bytes = 0;
+      const worker = feed.token.slice(0, feed.token.indexOf(':'));
+      texts.set(worker, `${texts.get(worker) ?? ''}taken ${feed.runId} ${feed.token} ${upTo}\n`);
+    }
+    for (const [worker, text] of texts) {
+      const channel = projectPrefix(project) + names.toWorker + worker;
+      this.redis.spublish(channel, text).catch(() => undefined);
+    }
+  }
+}
