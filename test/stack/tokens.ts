@@ -8,10 +8,12 @@ export interface TokenClaims {
   readonly project: string;
   readonly ttlS: number;
   readonly subject?: string;
+  /** Further claims, such as `iss`. */
+  readonly more?: object;
 }
 
-export function signToken(secret: string, { project, ttlS, subject = 'developer' }: TokenClaims): string {
+export function signToken(secret: string, { project, ttlS, subject = 'developer', more }: TokenClaims): string {
   const iat = Math.floor(Date.now() / 1000);
-  const signed = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ sub: subject, project_id: project, iat, exp: iat + ttlS })}`;
+  const signed = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ sub: subject, project_id: project, iat, exp: iat + ttlS, ...more })}`;
   return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`;
 }

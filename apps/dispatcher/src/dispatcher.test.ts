@@ -11,6 +11,7 @@ import {
   type StoreTimings,
   WorkerStore,
 } from '@inference-proxy/store';
+import { rawReceiver, receiver } from '@inference-proxy/test/receiver';
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
@@ -18,7 +19,6 @@ import { Webhook } from 'standardwebhooks';
 import { DeliveryWorker } from './deliveries/queue.ts';
 import { dispatcherModule } from './dispatcher.module.ts';
 import { DispatcherSettings } from './settings.ts';
-import { rawReceiver, receiver } from './testing/receivers.ts';
 
 const project = 'demo';
 const key = Buffer.alloc(32, 3);

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
+import { errorOf, textOf } from '@inference-proxy/test/client';
 import { expect, test } from '@jest/globals';
-import { errorOf, GatewayUnderTest, PROJECT, textOf } from '../test/gateway-under-test.ts';
+import { GatewayUnderTest, PROJECT } from '../test/gateway-under-test.ts';
 
 test('a gateway that stops lets calls finish, then tells the rest', async () => {
   const gateway = await GatewayUnderTest.start({}, 200);

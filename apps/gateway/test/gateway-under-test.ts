@@ -1,9 +1,10 @@
 // The real gateway on a real port, with a real store on a real Redis, for tests of the contract at its HTTP side.
 import 'reflect-metadata';
-import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { closeRedis, connectRedis, createLogger, readSettings, redisReady, Shutdown } from '@inference-proxy/platform';
 import { DeliveryQueue, GatewayStore, WorkerStore } from '@inference-proxy/store';
+import { type Answer, open, type RequestOptions, request } from '@inference-proxy/test/client';
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { JwtService, type JwtSignOptions } from '@nestjs/jwt';
 import { listen } from '../src/gateway.ts';
@@ -13,12 +14,6 @@ import { app, PlayedWorker } from './played-worker.ts';
 export const SECRET = 'a key of at least thirty-two characters';
 export const PROJECT = 'acme';
 
-export interface Answer {
-  readonly status: number;
-  readonly headers: IncomingMessage['headers'];
-  readonly text: string;
-}
-
 export function token(claims: object = {}, options: JwtSignOptions = {}): string {
   return new JwtService({}).sign(
     { sub: 'tester', project_id: PROJECT, ...claims },
@@ -27,6 +22,10 @@ export function token(claims: object = {}, options: JwtSignOptions = {}): string
 }
 
 const BEARER = `Bearer ${token()}`;
+const withBearer = (options: RequestOptions): RequestOptions => ({
+  ...options,
+  headers: { authorization: BEARER, ...options.headers },
+});
 
 /** A gateway and a worker that the test plays. */
 export class GatewayUnderTest {
@@ -94,32 +93,12 @@ export class GatewayUnderTest {
   }
 
   /** Sends a request and gives its answer as soon as the head is there. */
-  open(path: string, options: RequestOptions & { body?: string | Buffer } = {}): Promise<IncomingMessage> {
-    const { body, headers, ...rest } = options;
-    return new Promise((resolve, reject) => {
-      const request = httpRequest(
-        {
-          port: this.port,
-          path,
-          method: 'POST',
-          agent: false,
-          headers: {
-            authorization: BEARER,
-            ...(body !== undefined && { 'content-type': 'application/json' }),
-            ...headers,
-          },
-          ...rest,
-        },
-        resolve,
-      );
-      request.on('error', reject);
-      request.end(body);
-    });
+  open(path: string, options: RequestOptions = {}): Promise<IncomingMessage> {
+    return open(this.port, path, withBearer(options));
   }
 
-  async request(path: string, options: RequestOptions & { body?: string | Buffer } = {}): Promise<Answer> {
-    const answer = await this.open(path, options);
-    return { status: answer.statusCode ?? 0, headers: answer.headers, text: await textOf(answer) };
+  request(path: string, options: RequestOptions = {}): Promise<Answer> {
+    return request(this.port, path, withBearer(options));
   }
 
   get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
@@ -146,15 +125,3 @@ export class GatewayUnderTest {
     return connect({ port: this.port, host: '127.0.0.1' });
   }
 }
-
-export async function bytesOf(answer: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of answer) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks);
-}
-
-export const textOf = async (answer: IncomingMessage): Promise<string> => (await bytesOf(answer)).toString();
-
-/** The contract's error object in an answer. */
-export const errorOf = (answer: Answer): { code: string; message: string; retryable: boolean } =>
-  (JSON.parse(answer.text) as { error: { code: string; message: string; retryable: boolean } }).error;

@@ -5,9 +5,9 @@ import { type AddressInfo, createServer as createTcpServer, type Socket } from '
 import { createServer as createTlsServer } from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { AddressPolicy, GuardedAgent, parseNetworks } from '@inference-proxy/egress';
+import { listening, type Receiver, rawAnswer, rawReceiver, receiver } from '@inference-proxy/test/receiver';
 import { afterEach, expect, test } from '@jest/globals';
 import { certificate } from '../testing/certificate.ts';
-import { listening, type Receiver, rawAnswer, rawReceiver, receiver } from '../testing/receivers.ts';
 import { attempt } from './attempt.ts';
 
 const cleanups: (() => unknown)[] = [];

@@ -3,10 +3,10 @@ import { randomBytes } from 'node:crypto';
 import type { DeliveryJob } from '@inference-proxy/contracts';
 import { SealedBox, serviceSignature } from '@inference-proxy/crypto';
 import { AddressPolicy, GuardedAgent, parseNetworks } from '@inference-proxy/egress';
+import { type Receiver, rawReceiver, receiver } from '@inference-proxy/test/receiver';
 import { afterEach, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { HostLimits } from '../fairness/host-limits.ts';
-import { type Receiver, rawReceiver, receiver } from '../testing/receivers.ts';
 import { Deliver, type DeliverOptions } from './deliver.ts';
 import type { AttemptRecord, DeliveryRecords, DeliveryTask, NextJobs, NextStep } from './records.ts';
 

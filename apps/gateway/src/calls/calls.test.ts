@@ -1,6 +1,7 @@
+import { type Answer, errorOf } from '@inference-proxy/test/client';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
-import { type Answer, errorOf, GatewayUnderTest, PROJECT } from '../../test/gateway-under-test.ts';
+import { GatewayUnderTest, PROJECT } from '../../test/gateway-under-test.ts';
 import { app, type PlayedRun } from '../../test/played-worker.ts';
 
 let gateway: GatewayUnderTest;

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
+import { type Answer, errorOf } from '@inference-proxy/test/client';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type Answer, errorOf, GatewayUnderTest, PROJECT, token } from '../../test/gateway-under-test.ts';
+import { GatewayUnderTest, PROJECT, token } from '../../test/gateway-under-test.ts';
 
 const MAX_BODY = 100_000;
 const CALL = `/v4/${PROJECT}/chat/run`;

@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
+import { bytesOf, textOf } from '@inference-proxy/test/client';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
-import { bytesOf, GatewayUnderTest, PROJECT, textOf, token } from '../../test/gateway-under-test.ts';
+import { GatewayUnderTest, PROJECT, token } from '../../test/gateway-under-test.ts';
 import { app } from '../../test/played-worker.ts';
 
 const COMMIT_MS = 150;

@@ -1,4 +1,4 @@
-// webhooks.md "Hostile cases": receivers that do what a test says with a connection, down to its bytes.
+// Contract 4: webhook receivers that do what a test says with a connection, down to its bytes.
 import { once } from 'node:events';
 import { createServer as createHttpServer, type Server as HttpServer, type IncomingHttpHeaders } from 'node:http';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';

@@ -1,0 +1,130 @@
+"""Functions that the tests watch and steer through files: a gate is a file that the test makes, a mark one that the function makes."""
+
+import asyncio
+import functools
+import os
+import time
+
+
+def _mark(path, text=""):
+    """Whole or not there: who waits for it never reads half of it."""
+    with open(path + ".new", "w") as file:
+        file.write(text)
+    os.rename(path + ".new", path)
+
+
+def gated(folder, n):
+    """Yields item k when the gate <folder>/<k> is there."""
+    for k in range(n):
+        while not os.path.exists(f"{folder}/{k}"):
+            time.sleep(0.01)
+        yield f"item {k}"
+
+
+async def gated_async(folder, n):
+    for k in range(n):
+        while not os.path.exists(f"{folder}/{k}"):
+            await asyncio.sleep(0.01)
+        yield f"item {k}"
+
+
+def items(items):
+    """Yields what it is given."""
+    yield from items
+
+
+class _Countdown:
+    def __init__(self, n):
+        self.n = n
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self.n == 0:
+            raise StopIteration
+        self.n -= 1
+        return self.n
+
+
+def iterator(n):
+    return _Countdown(n)
+
+
+def _wrapped(function):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+@_wrapped
+def decorated(n):
+    yield from range(n)
+
+
+async def coroutine(value):
+    await asyncio.sleep(0)
+    return value
+
+
+def value(value):
+    """Returns what it is given."""
+    return value
+
+
+def echo(**params):
+    return params
+
+
+def with_status(status):
+    return {"status_code": status}
+
+
+def named(run_id):
+    return run_id
+
+
+def sleeping(n, seconds):
+    for k in range(n):
+        time.sleep(seconds)
+        yield k
+
+
+def tidy(mark):
+    """Yields once, then sleeps; what it does when it is interrupted leaves a mark."""
+    try:
+        yield "begun"
+        time.sleep(600)
+    finally:
+        _mark(mark, "tidied")
+
+
+def waits(gate, started, run_id):
+    """Marks that it runs, with its run's id, and returns when the gate is there."""
+    _mark(started, run_id)
+    while not os.path.exists(gate):
+        time.sleep(0.01)
+    return "waited"
+
+
+def counted(mark, n, size):
+    """Each next() adds a byte to the mark before it yields."""
+    with open(mark, "ab", buffering=0) as file:
+        for k in range(n):
+            file.write(b".")
+            yield f"{k} ".ljust(size, "x")
+
+
+def raises(text="no"):
+    raise LookupError(text)
+
+
+def raises_late(n=2):
+    yield from range(n)
+    raise LookupError("late")
+
+
+def _hidden():
+    return "hidden"

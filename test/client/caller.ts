@@ -1,0 +1,105 @@
+// Contract 1: somebody with a token for a project, who calls its functions and looks its runs up.
+import type { IncomingMessage } from 'node:http';
+import { createGunzip } from 'node:zlib';
+import { signToken } from '../stack/tokens.ts';
+import { EventReader } from './event-reader.ts';
+import { type Answer, open, type RequestOptions, request } from './http.ts';
+import { until } from './until.ts';
+
+export interface CallOptions extends Omit<RequestOptions, 'body'> {
+  /** With its `?`. */
+  readonly query?: string;
+}
+
+/** An open stream. */
+export interface Streamed {
+  readonly answer: IncomingMessage;
+  readonly runId: string;
+  readonly events: EventReader;
+}
+
+/** As much of a look-up as tests read; the rest is there too. */
+export interface LookedUp {
+  readonly run_id: string;
+  readonly status: string;
+  readonly items: number;
+  readonly result?: unknown;
+  readonly error?: { readonly code: string };
+  readonly webhook?: { readonly state: string; readonly attempts: number };
+  readonly [field: string]: unknown;
+}
+
+export class Caller {
+  readonly #bearer: string;
+
+  /** @param more claims of its token, beyond the usual ones */
+  constructor(
+    readonly port: number,
+    jwtSecret: string,
+    readonly project = 'demo',
+    more: object = {},
+  ) {
+    this.#bearer = `Bearer ${signToken(jwtSecret, { project, ttlS: 3600, more })}`;
+  }
+
+  /** Any request, with the token unless the headers have another. */
+  request(path: string, options: RequestOptions = {}): Promise<Answer> {
+    return request(this.port, path, this.#withToken(options));
+  }
+
+  open(path: string, options: RequestOptions = {}): Promise<IncomingMessage> {
+    return open(this.port, path, this.#withToken(options));
+  }
+
+  /**
+   * Calls `app/function` and waits for the whole answer.
+   *
+   * @param params an object, or the exact bytes of the body
+   */
+  call(fn: string, params: object | string = {}, options: CallOptions = {}): Promise<Answer> {
+    return this.request(this.#path(fn, options), { ...options, body: bodyOf(params) });
+  }
+
+  /** Calls for a stream; resolves when its head has come. */
+  async stream(fn: string, params: object | string = {}, options: CallOptions = {}): Promise<Streamed> {
+    const headers = { accept: 'text/event-stream', ...options.headers };
+    const answer = await this.open(this.#path(fn, options), { ...options, headers, body: bodyOf(params) });
+    const zipped = answer.headers['content-encoding'] === 'gzip';
+    const events = new EventReader(zipped ? answer.pipe(createGunzip()) : answer);
+    return { answer, events, runId: String(answer.headers['x-request-id']) };
+  }
+
+  async lookUp(runId: string): Promise<LookedUp> {
+    const answer = await this.request(`/v4/${this.project}/runs/${runId}`, { method: 'GET' });
+    if (answer.status !== 200) throw new Error(`the look-up answered ${answer.status}: ${answer.text}`);
+    return JSON.parse(answer.text) as LookedUp;
+  }
+
+  /** The look-up, once the run has ended. */
+  ended(runId: string): Promise<LookedUp> {
+    return until(async () => {
+      const found = await this.lookUp(runId);
+      return found.status !== 'queued' && found.status !== 'running' && found;
+    });
+  }
+
+  /** Resolves when the app is ready to be called. @param state another state to wait for */
+  async ready(app: string, state = 'ready'): Promise<void> {
+    await until(async () => {
+      const { status, text } = await this.request(`/v4/${this.project}`, { method: 'GET' });
+      if (status !== 200) return false;
+      const { apps } = JSON.parse(text) as { apps: { app: string; state: string }[] };
+      return apps.some((one) => one.app === app && one.state === state);
+    });
+  }
+
+  #path(fn: string, { query = '' }: CallOptions): string {
+    return `/v4/${this.project}/${fn}${query}`;
+  }
+
+  #withToken(options: RequestOptions): RequestOptions {
+    return { ...options, headers: { authorization: this.#bearer, ...options.headers } };
+  }
+}
+
+const bodyOf = (params: object | string): string => (typeof params === 'string' ? params : JSON.stringify(params));

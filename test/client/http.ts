@@ -1,0 +1,68 @@
+// Contract 1: a caller at the gateway's port, for tests. Node's own HTTP client: one connection a call, nothing decoded, nothing followed.
+import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
+
+export interface RequestOptions {
+  /** POST unless said otherwise. */
+  readonly method?: string;
+  readonly headers?: OutgoingHttpHeaders;
+  readonly body?: string | Buffer;
+  /** Aborted: the caller leaves. */
+  readonly signal?: AbortSignal;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+  readonly text: string;
+}
+
+/** The contract's error object. */
+export interface AnsweredError {
+  readonly code: string;
+  readonly message: string;
+  readonly retryable: boolean;
+  readonly type?: string;
+  readonly details?: readonly unknown[];
+}
+
+/** Sends a request, as JSON where it has a body, and gives its answer as soon as the head is there. */
+export function open(
+  port: number,
+  path: string,
+  { method = 'POST', headers, body, signal }: RequestOptions = {},
+): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(
+      {
+        host: '127.0.0.1',
+        port,
+        path,
+        method,
+        agent: false,
+        ...(signal && { signal }),
+        headers: { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers },
+      },
+      resolve,
+    );
+    request.on('error', reject);
+    // As bytes: a text would be sent in one piece with the head, whose bytes would then be re-encoded as UTF-8.
+    request.end(typeof body === 'string' ? Buffer.from(body) : body);
+  });
+}
+
+export async function request(port: number, path: string, options?: RequestOptions): Promise<Answer> {
+  const answer = await open(port, path, options);
+  return { status: answer.statusCode ?? 0, headers: answer.headers, text: await textOf(answer) };
+}
+
+export async function bytesOf(answer: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of answer) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+export const textOf = async (answer: IncomingMessage): Promise<string> => (await bytesOf(answer)).toString();
+
+/** The contract's error object in an answer. */
+export const errorOf = (answer: Pick<Answer, 'text'>): AnsweredError =>
+  (JSON.parse(answer.text) as { error: AnsweredError }).error;

@@ -1,0 +1,143 @@
+// Contract 2: the response envelope and the errors that calls end with, from real Python to the caller.
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { Caller } from '../client/caller.ts';
+import { type Answer, errorOf } from '../client/http.ts';
+import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+
+jest.setTimeout(60_000);
+
+let stack: TestStack;
+let caller: Caller;
+beforeAll(async () => {
+  stack = await startTestStack({
+    env: { WORKER_APPS: 'demo/streams,demo/faults,demo/limited', MAX_ITEM_BYTES: '50000' },
+  });
+  caller = new Caller(stack.port, stack.jwtSecret);
+  await Promise.all(['streams', 'faults', 'limited'].map((app) => caller.ready(app)));
+});
+afterAll(() => stack.stop());
+
+const result = (answer: Answer): unknown => (JSON.parse(answer.text) as { result: unknown }).result;
+
+test('the envelope is exactly that of the contract, and the request id is the run’s', async () => {
+  const before = Date.now();
+  const answer = await caller.call('streams/value', '{"value":{"a":[1.0,null]}}');
+  expect(answer.status).toBe(200);
+  expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
+  const runId = String(answer.headers['x-request-id']);
+  expect(answer.text).toMatch(
+    /^{"run_id":"[0-9a-f-]{36}","status":"succeeded","result":{"a":\[1.0,null\]},"run_time_ms":\d+(\.\d+)?,"timestamp":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"}$/,
+  );
+  const { run_id, timestamp } = JSON.parse(answer.text) as { run_id: string; timestamp: string };
+  expect(run_id).toBe(runId);
+  expect(Date.parse(timestamp)).toBeGreaterThanOrEqual(before - 1);
+  expect(await caller.lookUp(runId)).toMatchObject({ run_id: runId, timestamp });
+});
+
+test('the result of a generator or iterator is the list of all items in order', async () => {
+  expect(result(await caller.call('streams/decorated', { n: 3 }))).toEqual([0, 1, 2]);
+  expect(result(await caller.call('streams/iterator', { n: 2 }))).toEqual([1, 0]);
+  expect(result(await caller.call('streams/decorated', { n: 0 }))).toEqual([]);
+  const items = ['', 'two\nlines', '\r\n', 'naïve 東京 🚀', 'a\0b', { a: 1 }, null, '"'];
+  expect(result(await caller.call('streams/items', { items }))).toEqual(items);
+});
+
+test('run_time_ms is the time in the function', async () => {
+  const { run_time_ms: ms } = JSON.parse((await caller.call('streams/sleeping', { n: 2, seconds: 0.2 })).text);
+  expect(ms).toBeGreaterThanOrEqual(400);
+});
+
+test.each([
+  [201, 201],
+  [404, 404],
+  [599, 599],
+  [204, 200],
+  [304, 200],
+  [199, 200],
+  [600, 200],
+  ['201', 200],
+  [true, 200],
+])('an object with status_code %j is answered with status %s', async (asked, status) => {
+  const answer = await caller.call('streams/with_status', { status: asked });
+  expect(answer.status).toBe(status);
+  expect(JSON.parse(answer.text)).toMatchObject({ status: 'succeeded', result: { status_code: asked } });
+});
+
+describe('a failure', () => {
+  const ended = (answer: Answer): Record<string, unknown> => JSON.parse(answer.text) as Record<string, unknown>;
+
+  test('has the envelope’s fields, with error in place of result', async () => {
+    const answer = await caller.call('streams/raises', { text: 'naïve' });
+    expect(answer.status).toBe(500);
+    expect(ended(answer)).toEqual({
+      run_id: answer.headers['x-request-id'],
+      status: 'failed',
+      error: { code: 'function_error', message: 'naïve', retryable: false, type: 'LookupError' },
+      run_time_ms: expect.any(Number),
+      timestamp: expect.stringMatching(/Z$/),
+    });
+    // The traceback goes to the logs, with the run's id.
+    expect(stack.logs()).toMatch(
+      new RegExp(
+        `${answer.headers['x-request-id']}[^]*LookupError: naïve|LookupError: naïve[^]*${answer.headers['x-request-id']}`,
+      ),
+    );
+  });
+
+  test.each([
+    ['a generator that raises after items', 'streams/raises_late', {}, 'failed', 500, 'function_error', false],
+    ['a result that is no JSON', 'faults/no_json', {}, 'failed', 500, 'unserializable_output', false],
+    ['an item that is no JSON', 'faults/no_json_item', {}, 'failed', 500, 'unserializable_output', false],
+    ['a number that JSON has not', 'faults/not_a_number', {}, 'failed', 500, 'unserializable_output', false],
+    ['a result over the app’s limit', 'limited/large', { n: 1001 }, 'failed', 500, 'output_too_large', false],
+    ['items over the app’s limit together', 'limited/many', { n: 11 }, 'failed', 500, 'output_too_large', false],
+    [
+      'an item over MAX_ITEM_BYTES',
+      'streams/items',
+      { items: ['x'.repeat(50_001)] },
+      'failed',
+      500,
+      'output_too_large',
+      false,
+    ],
+    ['a function over its time limit', 'limited/sleeps', {}, 'timed_out', 504, 'timed_out', true],
+    ['a process that exits', 'faults/exits', {}, 'failed', 502, 'replica_crashed', true],
+    ['a process that exits after an item', 'faults/exits_late', {}, 'failed', 502, 'replica_crashed', true],
+    ['a process that a signal ends', 'faults/signalled', {}, 'failed', 502, 'replica_crashed', true],
+  ] as const)('%s', async (_, fn, params, status, http, code, retryable) => {
+    const answer = await caller.call(fn, params);
+    expect(ended(answer)).toMatchObject({ status, error: { code, retryable, message: expect.stringMatching(/./) } });
+    expect(answer.status).toBe(http);
+    expect(ended(answer)).not.toHaveProperty('result');
+    // The next call works.
+    expect(result(await caller.call('faults/fine'))).toBe('fine');
+  });
+
+  test('what is within the limits is answered', async () => {
+    expect(result(await caller.call('limited/large', { n: 900 }))).toHaveLength(900);
+    expect(result(await caller.call('limited/many', { n: 9 }))).toHaveLength(9);
+  });
+
+  test('a plain stream may be longer than the limit of an answer', async () => {
+    const { events } = await caller.stream('limited/many', { n: 100 });
+    expect(await events.rest()).toHaveLength(100);
+  });
+
+  test('a crash under a stream is a last event, and other apps do not notice', async () => {
+    const [one, other] = await Promise.all([
+      caller.stream('faults/exits_late'),
+      caller.stream('streams/sleeping', { n: 4, seconds: 0.2 }),
+    ]);
+    const [first, last] = await one.events.rest();
+    expect(first).toBe('data: one');
+    expect(last).toMatch(/^event: error\ndata: {"run_id":"[^"]+","error":{"code":"replica_crashed"/);
+    expect(await other.events.rest()).toEqual([0, 1, 2, 3].map((k) => `data: ${k}`));
+  });
+
+  test('every error of a call carries a request id that can be looked up', async () => {
+    const answer = await caller.call('faults/exits');
+    expect(errorOf(answer).code).toBe('replica_crashed');
+    const found = await caller.lookUp(String(answer.headers['x-request-id']));
+    expect(found).toMatchObject({ status: 'failed', error: { code: 'replica_crashed' } });
+  });
+});

@@ -1,0 +1,300 @@
+// Contract 1: calling a function. Who may, what a body may be, what is refused before anything runs, look-ups, and what a project has to call.
+import { createHmac } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { Caller } from '../client/caller.ts';
+import { type Answer, errorOf } from '../client/http.ts';
+import { fileSays } from '../client/until.ts';
+import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+
+jest.setTimeout(60_000);
+
+const MAX_BODY_BYTES = 100_000;
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+let stack: TestStack;
+let caller: Caller;
+beforeAll(async () => {
+  stack = await startTestStack({
+    env: {
+      WORKER_APPS: 'demo/streams,demo/broken,other/*',
+      MAX_BODY_BYTES: String(MAX_BODY_BYTES),
+      JWT_ISSUER: 'us',
+      JWT_AUDIENCE: 'callers',
+    },
+  });
+  caller = new Caller(stack.port, stack.jwtSecret, 'demo', { iss: 'us', aud: 'callers' });
+  await Promise.all([caller.ready('streams'), caller.ready('broken', 'broken')]);
+});
+afterAll(() => stack.stop());
+
+function expectError(answer: Answer, status: number, code: string): void {
+  expect(answer.status).toBe(status);
+  expect(errorOf(answer)).toMatchObject({ code, message: expect.stringMatching(/./), retryable: expect.any(Boolean) });
+  expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
+  expect(answer.headers['x-request-id']).toMatch(UUID_V7);
+}
+
+const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+const HOUR_AHEAD = Math.floor(Date.now() / 1000) + 3600;
+const CLAIMS = { sub: 'tester', project_id: 'demo', exp: HOUR_AHEAD, iss: 'us', aud: 'callers' };
+
+/** A token put together by hand. */
+function token(claims: object = {}, header: object = {}, key = stack.jwtSecret): string {
+  const signed = `${encode({ alg: 'HS256', typ: 'JWT', ...header })}.${encode({ ...CLAIMS, ...claims })}`;
+  return `${signed}.${createHmac('sha256', key).update(signed).digest('base64url')}`;
+}
+const calledWith = (authorization: string): Promise<Answer> =>
+  caller.call('streams/value', { value: 1 }, { headers: { authorization } });
+
+describe('the token', () => {
+  test('is required', async () => {
+    const answer = await caller.request('/v4/demo/streams/value', { headers: { authorization: '' }, body: 'no JSON' });
+    expectError(answer, 401, 'unauthorized');
+    expect(answer.headers['www-authenticate']).toBe('Bearer');
+  });
+
+  test('good for the project, it is taken', async () => {
+    expect((await calledWith(`Bearer ${token()}`)).status).toBe(200);
+    expect((await calledWith(`bearer ${token({ project_id: ['x', 'demo'] })}`)).status).toBe(200);
+    expect((await calledWith(`Bearer ${token({ project_id: '*' })}`)).status).toBe(200);
+  });
+
+  test.each([
+    ['malformed', () => 'abc'],
+    ['of another scheme', () => `Basic ${token()}`],
+    ['expired', () => `Bearer ${token({ exp: 1 })}`],
+    ['without an end', () => `Bearer ${token({ exp: undefined })}`],
+    ['signed by another key', () => `Bearer ${token({}, {}, 'x'.repeat(44))}`],
+    ['of alg none', () => `Bearer ${encode({ alg: 'none' })}.${encode(CLAIMS)}.`],
+    ['that names another algorithm', () => `Bearer ${token({}, { alg: 'HS512' })}`],
+    ['of another issuer', () => `Bearer ${token({ iss: 'them' })}`],
+    ['for another audience', () => `Bearer ${token({ aud: 'others' })}`],
+  ])('%s is 401', async (_, authorization) => {
+    expectError(await calledWith(authorization()), 401, 'unauthorized');
+  });
+
+  test('good but not for this project is 403', async () => {
+    expectError(await calledWith(`Bearer ${token({ project_id: 'other' })}`), 403, 'forbidden');
+    expectError(await calledWith(`Bearer ${token({ scope: 'runs:read' })}`), 403, 'forbidden');
+  });
+});
+
+describe('the body', () => {
+  const call = (body: string | undefined, type: string): Promise<Answer> =>
+    caller.request('/v4/demo/streams/echo', { headers: { 'content-type': type }, ...(body !== undefined && { body }) });
+
+  test('is a JSON object; no body is {}', async () => {
+    const answer = await caller.request('/v4/demo/streams/echo');
+    expect(JSON.parse(answer.text)).toMatchObject({ status: 'succeeded', result: {} });
+    expect((await call('{"a":1}', 'application/json; charset=utf-8')).status).toBe(200);
+  });
+
+  test.each(['[1]', '"text"', 'null', '1', '{"a":', ' ', '{"a":NaN}'])('%j is 400', async (body) => {
+    expectError(await caller.call('streams/echo', body), 400, 'invalid_request');
+  });
+
+  test('of another type is 415', async () => {
+    expectError(await call('{}', 'text/plain'), 415, 'unsupported_media_type');
+    expectError(await call('a=1', 'application/x-www-form-urlencoded'), 415, 'unsupported_media_type');
+  });
+
+  test('over MAX_BODY_BYTES is 413, at it is not', async () => {
+    const padded = (bytes: number): string => `{"a":"${'x'.repeat(bytes - 8)}"}`;
+    expectError(await caller.call('streams/echo', padded(MAX_BODY_BYTES + 1)), 413, 'payload_too_large');
+    expect((await caller.call('streams/echo', padded(MAX_BODY_BYTES))).status).toBe(200);
+  });
+
+  test('reaches the function as it is: any key, large integers, 1.0', async () => {
+    const params =
+      '{"__proto__":{"x":1},"constructor":2,"n":12345678901234567890123,"f":1.0,"s":"naïve 東京 🚀\\u0000"}';
+    const answer = await caller.call('streams/echo', params);
+    expect(answer.text).toContain(`"result":${params},`);
+  });
+
+  test('of two values for a key the function gets the last, as Python reads JSON', async () => {
+    expect((await caller.call('streams/echo', '{"a":1,"a":2}')).text).toContain('"result":{"a":2},');
+  });
+
+  test('missing and unknown parameters are 422 with details', async () => {
+    const answer = await caller.call('streams/value', { other: 1 });
+    expectError(answer, 422, 'invalid_input');
+    expect(errorOf(answer).details).toEqual([
+      { loc: ['body', 'value'], msg: expect.any(String), type: 'missing' },
+      { loc: ['body', 'other'], msg: expect.any(String), type: 'unexpected' },
+    ]);
+  });
+});
+
+describe('what is not there', () => {
+  test.each(['streams/_hidden', 'streams/_mark', 'streams/nothing', 'nothing/run', 'runs/run', 'deliveries/run'])(
+    '%s is 404, also with async=true',
+    async (fn) => {
+      expectError(await caller.call(fn), 404, 'not_found');
+      expectError(await caller.call(fn, {}, { query: '?async=true' }), 404, 'not_found');
+    },
+  );
+
+  test('an unknown project is 404', async () => {
+    const everybody = new Caller(stack.port, stack.jwtSecret, '*', { iss: 'us', aud: 'callers' });
+    expectError(await everybody.request('/v4/nobody/streams/value'), 404, 'not_found');
+    expectError(await everybody.request('/v4/nobody', { method: 'GET' }), 404, 'not_found');
+  });
+
+  test('other methods are 405 with Allow', async () => {
+    for (const method of ['GET', 'PUT', 'DELETE', 'PATCH']) {
+      const answer = await caller.request('/v4/demo/streams/value', { method });
+      expectError(answer, 405, 'method_not_allowed');
+      expect(answer.headers.allow).toBe('POST');
+    }
+  });
+
+  test('a websocket is refused with 501', async () => {
+    const headers = { connection: 'Upgrade', upgrade: 'websocket' };
+    expectError(await caller.request('/v4/demo/streams/value', { method: 'GET', headers }), 501, 'not_implemented');
+  });
+
+  test('an app that cannot be imported is 503 with the reason', async () => {
+    const answer = await caller.call('broken/run');
+    expectError(answer, 503, 'app_failed_to_start');
+    expect(errorOf(answer)).toMatchObject({
+      retryable: true,
+      message: expect.stringContaining('nothing_of_that_name'),
+    });
+    expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+  });
+});
+
+describe('the webhook of a call is judged before anything runs', () => {
+  test.each([
+    ['an address of the private network', 'http://10.0.0.1/'],
+    ['the metadata address', 'http://169.254.169.254/latest'],
+    ['another scheme', 'ftp://example.com/'],
+    ['credentials', 'http://user:secret@example.com/'],
+    ['no URL', 'nonsense'],
+    ['nothing', ''],
+  ])('%s is 400', async (_, url) => {
+    const started = join(stack.marksDir, `forbidden-${encodeURIComponent(url)}`);
+    const query = `?webhookEndpoint=${encodeURIComponent(url)}`;
+    expectError(await caller.call('streams/waits', { gate: '/', started }, { query }), 400, 'invalid_request');
+    expectError(
+      await caller.call('streams/waits', { gate: '/', started }, { query: `${query}&async=true` }),
+      400,
+      'invalid_request',
+    );
+    // Whatever was accepted before this call has begun by its end.
+    await caller.call('streams/value', { value: 1 });
+    await expect(writeFile(started, '', { flag: 'wx' })).resolves.toBeUndefined();
+  });
+
+  test('given twice, or with an empty or doubled secret, it is 400', async () => {
+    const query = '?webhookEndpoint=http%3A%2F%2F127.0.0.1%3A9%2F';
+    const call = (query: string, secret: string | string[]): Promise<Answer> =>
+      caller.call('streams/value', { value: 1 }, { query, headers: { 'x-webhook-secret': secret } });
+    expectError(await call(`${query}&webhookEndpoint=http%3A%2F%2F127.0.0.1%3A9%2F`, 'a'), 400, 'invalid_request');
+    expectError(await call(query, '  '), 400, 'invalid_request');
+    expectError(await call(query, ['a', 'b']), 400, 'invalid_request');
+    expect((await call('', '')).status).toBe(200);
+  });
+});
+
+describe('a call that does not wait', () => {
+  test.each([
+    ['async=true', { query: '?async=true' }, undefined],
+    ['Prefer: respond-async', { headers: { prefer: 'respond-async' } }, 'respond-async'],
+  ])('%s is answered by 202 at once, and the run is looked up later', async (how, options, applied) => {
+    const [gate, started] = [join(stack.marksDir, `gate-${how}`), join(stack.marksDir, `started-${how}`)];
+    const answer = await caller.call('streams/waits', { gate, started }, options);
+    expect(answer.status).toBe(202);
+    const { run_id: runId } = JSON.parse(answer.text) as { run_id: string };
+    expect(JSON.parse(answer.text)).toEqual({ run_id: runId });
+    expect(answer.headers.location).toBe(`/v4/demo/runs/${runId}`);
+    expect(answer.headers['x-request-id']).toBe(runId);
+    expect(answer.headers['preference-applied']).toBe(applied);
+    // The function's own run_id is the one that was answered.
+    expect(await fileSays(started)).toBe(runId);
+    expect(await caller.lookUp(runId)).toMatchObject({
+      run_id: runId,
+      status: 'running',
+      app: 'streams',
+      function: 'waits',
+    });
+    await writeFile(gate, '');
+    expect(await caller.ended(runId)).toMatchObject({ status: 'succeeded', result: 'waited' });
+  });
+
+  test('the look-up of a run that was streamed has its items, of a failed one its error', async () => {
+    const { events, runId } = await caller.stream('streams/items', { items: ['a', 1.5] });
+    await events.rest();
+    const found = await caller.ended(runId);
+    expect(found).toMatchObject({ status: 'succeeded', items: 2, result: ['a', 1.5] });
+    const times = ['accepted_at', 'queued_at', 'started_at', 'first_item_at', 'ended_at'].map((name) =>
+      String(found[name]),
+    );
+    expect([...times].sort()).toEqual(times);
+    const failed = await caller.call('streams/raises', {});
+    expect(await caller.lookUp(String(failed.headers['x-request-id']))).toMatchObject({
+      status: 'failed',
+      error: errorOf(failed),
+    });
+  });
+
+  test('an unknown run is 404, as is one of another project', async () => {
+    const runId = String((await caller.call('streams/value', { value: 1 })).headers['x-request-id']);
+    const other = new Caller(stack.port, stack.jwtSecret, 'other', { iss: 'us', aud: 'callers' });
+    for (const path of [`/v4/other/runs/${runId}`, '/v4/other/runs/nothing'])
+      expectError(await other.request(path, { method: 'GET' }), 404, 'not_found');
+    expectError(await other.request(`/v4/demo/runs/${runId}`, { method: 'GET' }), 403, 'forbidden');
+  });
+});
+
+test('a parameter named run_id gets the run’s id unless the caller sent one', async () => {
+  const answer = await caller.call('streams/named');
+  const { result, run_id: runId } = JSON.parse(answer.text) as { result: string; run_id: string };
+  expect(result).toBe(runId);
+  expect(JSON.parse((await caller.call('streams/named', { run_id: 'mine' })).text).result).toBe('mine');
+});
+
+test('a project lists its apps: functions with their parameters, state, and why a broken one is broken', async () => {
+  const other = new Caller(stack.port, stack.jwtSecret, 'other', { iss: 'us', aud: 'callers' });
+  await other.ready('hello');
+  expect(JSON.parse((await other.request('/v4/other', { method: 'GET' })).text)).toEqual({
+    project: 'other',
+    apps: [
+      {
+        app: 'hello',
+        state: 'ready',
+        version: expect.any(String),
+        functions: [
+          {
+            name: 'greet',
+            doc: 'Says hello.',
+            parameters: [
+              { name: 'name', required: true, annotation: 'str' },
+              { name: 'punctuation', required: false, default: '!', annotation: 'str' },
+            ],
+            extra: false,
+          },
+        ],
+      },
+    ],
+  });
+  const { apps } = JSON.parse((await caller.request('/v4/demo', { method: 'GET' })).text) as {
+    apps: { app: string; functions: { name: string }[] }[];
+  };
+  expect(apps.map(({ app }) => app)).toEqual(['broken', 'streams']);
+  expect(apps[0]).toMatchObject({
+    state: 'broken',
+    error: { code: 'app_failed_to_start', message: expect.stringContaining('nothing_of_that_name') },
+  });
+  expect(apps[1]?.functions.map(({ name }) => name)).not.toContain('_hidden');
+});
+
+test('health needs no token', async () => {
+  for (const path of ['/healthz', '/readyz']) {
+    const answer = await caller.request(path, { method: 'GET', headers: { authorization: '' } });
+    expect(answer.status).toBe(200);
+    expect(answer.headers['x-request-id']).toMatch(UUID_V7);
+  }
+});

@@ -1,0 +1,281 @@
+// Contract 4: webhooks, from a real run's end to real receivers.
+import { createHmac } from 'node:crypto';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { Webhook } from 'standardwebhooks';
+import { Caller, type CallOptions } from '../client/caller.ts';
+import { fileSays, until } from '../client/until.ts';
+import { type Receiver, type Request, rawReceiver, receiver } from '../receiver/receivers.ts';
+import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+
+jest.setTimeout(60_000);
+
+let stack: TestStack;
+let caller: Caller;
+beforeAll(async () => {
+  stack = await startTestStack({
+    env: {
+      WORKER_APPS: 'demo/streams,demo/faults,demo/limited',
+      // Over a second between attempts: their timestamps count seconds.
+      WEBHOOK_SCHEDULE: '0,1.2,1.2,1.2',
+      WEBHOOK_JITTER: '0',
+      WEBHOOK_TIMEOUT_S: '2',
+      WEBHOOK_RECORD_S: '1',
+    },
+  });
+  caller = new Caller(stack.port, stack.jwtSecret);
+  await Promise.all(['streams', 'faults', 'limited'].map((app) => caller.ready(app)));
+});
+afterAll(() => stack.stop());
+
+const cleanups: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0)) await cleanup();
+});
+async function standing<R extends Receiver>(made: Promise<R>): Promise<R> {
+  const one = await made;
+  cleanups.push(() => one.close());
+  return one;
+}
+const taking = () => standing(receiver(() => ({ status: 204 })));
+
+const SECRET = 'a secret of the caller';
+
+/** The options of a call whose envelope goes to `url`. */
+const to = (url: string, secret: string | Buffer = SECRET): CallOptions => ({
+  query: `?webhookEndpoint=${encodeURIComponent(url)}`,
+  headers: { 'x-webhook-secret': Buffer.from(secret).toString('latin1') },
+});
+
+/** The n-th request that a receiver has got. */
+const nth = ({ requests }: { requests: Request[] }, n: number): Promise<Request> => until(() => requests[n - 1]);
+
+/** How a run's delivery stands, once it is neither pending nor unknown. */
+const settled = (runId: string) =>
+  until(async () => {
+    const { webhook } = await caller.lookUp(runId);
+    return webhook && webhook.state !== 'pending' && webhook;
+  });
+
+const header = ({ headers }: Request, name: string): string => String(headers[name]);
+
+/** Checks the service's own signature as a receiver would. */
+function expectSigned(request: Request, secret: string | Buffer): void {
+  const timestamp = header(request, 'x-service-webhook-timestamp');
+  const digest = createHmac('sha256', secret)
+    .update(`${header(request, 'x-request-id')}.${timestamp}.`)
+    .update(request.body)
+    .digest('hex');
+  expect(header(request, 'x-service-webhook-signature')).toBe(`v1,${digest}`);
+  expect(Math.abs(Date.now() / 1000 - Number(timestamp))).toBeLessThan(60);
+  expect(header(request, 'webhook-timestamp')).toBe(timestamp);
+}
+
+test('a delivery is the caller’s envelope byte for byte, signed by both schemes', async () => {
+  const sink = await taking();
+  const answer = await caller.call(
+    'streams/value',
+    '{"value":["naïve 東京 🚀",1.0,12345678901234567890]}',
+    to(sink.url),
+  );
+  const request = await nth(sink, 1);
+  expect(request.body.toString()).toBe(answer.text);
+  expect(request.headers).toMatchObject({
+    'content-type': 'application/json',
+    'user-agent': expect.stringMatching(/^inference-proxy\/\d+\.\d+\.\d+/),
+    'x-request-id': answer.headers['x-request-id'],
+    'webhook-id': expect.stringMatching(/./),
+  });
+  expectSigned(request, SECRET);
+  new Webhook(SECRET, { format: 'raw' }).verify(request.body, request.headers as Record<string, string>);
+  expect(await settled(String(answer.headers['x-request-id']))).toMatchObject({ state: 'delivered', attempts: 1 });
+});
+
+test('a whsec_ secret is decoded as Standard Webhooks says; by its own scheme it is bytes', async () => {
+  const sink = await taking();
+  const secret = `whsec_${Buffer.from('twenty-four bytes of key').toString('base64')}`;
+  await caller.call('streams/value', { value: 1 }, to(sink.url, secret));
+  const request = await nth(sink, 1);
+  expectSigned(request, secret);
+  new Webhook(secret).verify(request.body, request.headers as Record<string, string>);
+});
+
+test('the secret is the header’s bytes as received', async () => {
+  const sink = await taking();
+  const secret = Buffer.from('sécret 東京');
+  await caller.call('streams/value', { value: 1 }, to(sink.url, secret));
+  const request = await nth(sink, 1);
+  expectSigned(request, secret);
+  new Webhook(secret, { format: 'raw' }).verify(request.body, request.headers as Record<string, string>);
+});
+
+test('without a secret a delivery has no signature', async () => {
+  const sink = await taking();
+  await caller.call('streams/value', { value: 1 }, { ...to(sink.url), headers: {} });
+  const { headers } = await nth(sink, 1);
+  expect(Object.keys(headers).filter((name) => name.includes('signature'))).toEqual([]);
+  expect(headers['webhook-id']).toBeDefined();
+});
+
+test('a streamed run’s result is the list of its items, and its stream is as without a webhook', async () => {
+  const sink = await taking();
+  const items = ['a', 'two\nlines', { b: 1 }, 'data: ready\n\n'];
+  const { events, runId } = await caller.stream('streams/items', { items }, to(sink.url));
+  expect(await events.rest()).toEqual(['data: a', 'data: two\ndata: lines', 'data: {"b":1}', 'data: ready']);
+  const { body } = await nth(sink, 1);
+  expect(JSON.parse(body.toString())).toMatchObject({ run_id: runId, status: 'succeeded', result: items });
+});
+
+test.each([
+  ['function_error', 'streams/raises', 'failed'],
+  ['timed_out', 'limited/sleeps', 'timed_out'],
+  ['replica_crashed', 'faults/exits', 'failed'],
+])('a run that ends with %s is delivered, too', async (code, fn, status) => {
+  const sink = await taking();
+  const answer = await caller.call(fn, {}, to(sink.url));
+  const request = await nth(sink, 1);
+  expect(request.body.toString()).toBe(answer.text);
+  expect(JSON.parse(answer.text)).toMatchObject({ status, error: { code } });
+  expectSigned(request, SECRET);
+});
+
+test('a failure after items is delivered as a failure', async () => {
+  const sink = await taking();
+  const { events } = await caller.stream('streams/raises_late', { n: 2 }, to(sink.url));
+  expect(await events.rest()).toHaveLength(3);
+  expect(JSON.parse((await nth(sink, 1)).body.toString())).toMatchObject({
+    status: 'failed',
+    error: { code: 'function_error' },
+  });
+});
+
+test('a call that was answered by 202 is delivered, and so is one whose caller has left', async () => {
+  const sink = await taking();
+  const { query, headers } = to(sink.url);
+  const asked = await caller.call('streams/value', { value: 'later' }, { query: `${query}&async=true`, headers });
+  expect(JSON.parse((await nth(sink, 1)).body.toString())).toMatchObject({
+    run_id: JSON.parse(asked.text).run_id,
+    result: 'later',
+  });
+  const { events, runId } = await caller.stream('streams/sleeping', { n: 3, seconds: 0.3 }, { query, headers });
+  await events.next();
+  events.leave();
+  expect(JSON.parse((await nth(sink, 2)).body.toString())).toMatchObject({ run_id: runId, result: [0, 1, 2] });
+});
+
+test('after a 503 the same body goes out again, with the same webhook-id and a fresh timestamp', async () => {
+  const sink = await standing(receiver((_, count) => ({ status: count < 3 ? 503 : 200 })));
+  const answer = await caller.call('streams/value', { value: 1 }, to(sink.url));
+  await nth(sink, 3);
+  const { requests } = sink;
+  expect(new Set(requests.map(({ body }) => body.toString()))).toEqual(new Set([answer.text]));
+  for (const name of ['webhook-id', 'x-request-id'])
+    expect(new Set(requests.map((request) => header(request, name))).size).toBe(1);
+  const stamps = requests.map((request) => Number(header(request, 'webhook-timestamp')));
+  expect(new Set(stamps).size).toBe(3);
+  expect([...stamps].sort()).toEqual(stamps);
+  for (const request of requests) expectSigned(request, SECRET);
+  expect(await settled(String(answer.headers['x-request-id']))).toMatchObject({ state: 'delivered', attempts: 3 });
+  expect(requests).toHaveLength(3);
+});
+
+test('410 stops, and a receiver that never takes it is given up when the schedule has run out', async () => {
+  const gone = await standing(receiver(() => ({ status: 410 })));
+  const failing = await standing(receiver(() => ({ status: 500 })));
+  const [first, second] = await Promise.all([
+    caller.call('streams/value', { value: 1 }, to(gone.url)),
+    caller.call('streams/value', { value: 1 }, to(failing.url)),
+  ]);
+  expect(await settled(String(first.headers['x-request-id']))).toMatchObject({ state: 'failed', attempts: 1 });
+  expect(await settled(String(second.headers['x-request-id']))).toMatchObject({ state: 'failed', attempts: 4 });
+  expect([gone.requests.length, failing.requests.length]).toEqual([1, 4]);
+});
+
+test('a redirect is not followed: it is a failure', async () => {
+  const elsewhere = await taking();
+  const sink = await standing(
+    receiver((_, count) => (count === 1 ? { status: 307, headers: { location: elsewhere.url } } : { status: 204 })),
+  );
+  const answer = await caller.call('streams/value', { value: 1 }, to(sink.url));
+  expect(await settled(String(answer.headers['x-request-id']))).toMatchObject({ state: 'delivered', attempts: 2 });
+  expect(sink.requests).toHaveLength(2);
+  expect(elsewhere.requests).toEqual([]);
+});
+
+test('a receiver that hangs delays neither its caller, nor other receivers', async () => {
+  let asked = 0;
+  const hanging = await standing(rawReceiver((socket) => void socket.once('data', () => asked++)));
+  const sink = await taking();
+  const answers = await Promise.all(
+    Array.from({ length: 10 }, () => caller.call('streams/value', { value: 1 }, to(hanging.url))),
+  );
+  // All are answered and none is delivered: nobody has waited for the receiver.
+  expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
+  await until(() => asked === 10);
+  const answer = await caller.call('streams/value', { value: 1 }, to(sink.url));
+  await nth(sink, 1);
+  const { webhook } = await caller.lookUp(String(answers[9]?.headers['x-request-id']));
+  expect(webhook).toMatchObject({ state: 'pending' });
+  expect(answer.status).toBe(200);
+});
+
+test('a dispatcher that is killed between POST and acknowledgement repeats, and does not lose', async () => {
+  const sink = await standing(receiver((_, count) => (count === 1 ? undefined : { status: 204 })));
+  const answer = await caller.call('streams/value', { value: 1 }, to(sink.url));
+  const first = await nth(sink, 1);
+  await stack.kill('dispatcher');
+  const second = await nth(sink, 2);
+  expect(second.body).toEqual(first.body);
+  expect(header(second, 'webhook-id')).toBe(header(first, 'webhook-id'));
+  expectSigned(second, SECRET);
+  expect(await settled(String(answer.headers['x-request-id']))).toMatchObject({ state: 'delivered' });
+});
+
+test('the secret is in no key, value, log line or answer', async () => {
+  const secret = 'kept-to-itself-5d41402abc4b2a76';
+  const failing = await standing(receiver(() => ({ status: 500 })));
+  const gate = join(stack.marksDir, 'never');
+  const started = join(stack.marksDir, 'secret-started');
+  const { query, headers } = to(failing.url, secret);
+  // One that runs, one whose delivery is to be tried again, and a failure: all hold their sealed secret.
+  const running = await caller.call('streams/waits', { gate, started }, { query: `${query}&async=true`, headers });
+  const failed = await caller.call('streams/raises', {}, { query, headers });
+  await Promise.all([fileSays(started), nth(failing, 1)]);
+  const lookedUp = await caller.lookUp(String(failed.headers['x-request-id']));
+  const seen = [
+    running.text,
+    failed.text,
+    JSON.stringify(lookedUp),
+    failing.requests[0]?.body.toString(),
+    stack.logs(),
+  ];
+  const dump = await everythingIn(stack.redisUrl);
+  expect(dump).toContain(String(failed.headers['x-request-id']));
+  for (const text of [...seen, dump]) {
+    expect(text).not.toContain(secret);
+    expect(text).not.toContain(Buffer.from(secret).toString('base64').slice(0, -2));
+    expect(text).not.toContain(Buffer.from(secret).toString('hex'));
+  }
+});
+
+/** Every key and value of a Redis, as Latin-1 text. */
+async function everythingIn(url: string): Promise<string> {
+  const redis = new Redis(decodeURI(new URL(url).pathname));
+  const read: Record<string, (key: string) => Promise<unknown>> = {
+    string: (key) => redis.getBuffer(key),
+    hash: (key) => redis.call('HGETALL', [key]),
+    list: (key) => redis.lrange(key, 0, -1),
+    set: (key) => redis.smembers(key),
+    zset: (key) => redis.zrange(key, '0', '-1'),
+    stream: (key) => redis.xrange(key, '-', '+'),
+  };
+  const parts: string[] = [];
+  for (const key of await redis.keys('*')) {
+    const type = await redis.type(key);
+    const value = await read[type]?.(key);
+    parts.push(key, Buffer.isBuffer(value) ? value.toString('latin1') : JSON.stringify(value ?? null));
+  }
+  redis.disconnect();
+  return parts.join('\n');
+}

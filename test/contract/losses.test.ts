@@ -1,0 +1,102 @@
+// Contract 2 and 5, when a part dies by SIGKILL: what callers are told, and that the service comes back by itself.
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { Caller } from '../client/caller.ts';
+import { errorOf } from '../client/http.ts';
+import { fileSays, until } from '../client/until.ts';
+import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+
+// A gateway is believed to be alive for 15 s, and this machine may be busy.
+jest.setTimeout(120_000);
+
+let stack: TestStack;
+let caller: Caller;
+beforeAll(async () => {
+  stack = await startTestStack({
+    env: { WORKER_APPS: 'demo/streams,demo/changing', LEASE_MS: '3000', LEASE_RENEW_MS: '500' },
+  });
+  caller = new Caller(stack.port, stack.jwtSecret);
+  await Promise.all([caller.ready('streams'), caller.ready('changing')]);
+});
+afterAll(() => stack.stop());
+
+const mark = (name: string): string => join(stack.marksDir, name);
+
+/** Resolves with the first answer of 200. */
+const works = (): Promise<true> =>
+  until(async () => {
+    const answer = await caller.call('streams/value', { value: 'works' }).catch(() => undefined);
+    return answer?.status === 200;
+  });
+
+test('a worker that is killed: its stream ends with worker_lost, its call with 502, and new calls work', async () => {
+  const waiting = caller.call('streams/waits', { gate: mark('never'), started: mark('waiting') });
+  const { events, runId } = await caller.stream('streams/tidy', { mark: mark('tidied') });
+  expect(await events.next()).toBe('data: begun');
+  const waitingId = await fileSays(mark('waiting'));
+  await stack.kill('worker');
+  // Until it is missed the stream is only quiet.
+  const [last, ...more] = (await events.rest()).filter((event) => event !== ': keep-alive');
+  expect(more).toEqual([]);
+  expect(last).toMatch(/^event: error\ndata: /);
+  expect(JSON.parse((last ?? '').replace(/^event: error\ndata: /, ''))).toEqual({
+    run_id: runId,
+    error: { code: 'worker_lost', message: expect.stringMatching(/./), retryable: true },
+  });
+  const answer = await waiting;
+  expect(answer.status).toBe(502);
+  expect(errorOf(answer)).toMatchObject({ code: 'worker_lost', retryable: true });
+  for (const id of [runId, waitingId])
+    expect(await caller.lookUp(id)).toMatchObject({ status: 'failed', error: { code: 'worker_lost' } });
+  await works();
+});
+
+test('a gateway that is killed: its plain runs are cancelled, promised ones go on', async () => {
+  const { query, gate } = { query: '?async=true', gate: mark('gate') };
+  const { events, runId } = await caller.stream('streams/tidy', { mark: mark('tidied-2') });
+  expect(await events.next()).toBe('data: begun');
+  const promised = await caller.call('streams/waits', { gate, started: mark('promised') }, { query });
+  const promisedId = await fileSays(mark('promised'));
+  expect(JSON.parse(promised.text)).toEqual({ run_id: promisedId });
+  await stack.kill('gateway');
+  await expect(events.rest()).rejects.toThrow();
+  await works();
+  expect(await fileSays(mark('tidied-2'))).toBe('tidied');
+  expect(await caller.ended(runId)).toMatchObject({ status: 'cancelled', items: 1 });
+  expect(await caller.lookUp(promisedId)).toMatchObject({ status: 'running' });
+  await writeFile(gate, '');
+  expect(await caller.ended(promisedId)).toMatchObject({ status: 'succeeded', result: 'waited' });
+});
+
+test('a Redis that is killed: runs under way go on, none is lost, and the service returns by itself', async () => {
+  const gate = mark('gate-2');
+  const before = String((await caller.call('streams/value', { value: 'kept' })).headers['x-request-id']);
+  await caller.call('streams/waits', { gate, started: mark('through') }, { query: '?async=true' });
+  const throughId = await fileSays(mark('through'));
+  // The append-only file is synced once a second (appendfsync everysec); nothing tells of it.
+  await setTimeout(1500);
+  await stack.kill('redis');
+  await works();
+  await writeFile(gate, '');
+  expect(await caller.ended(throughId)).toMatchObject({ status: 'succeeded', result: 'waited' });
+  expect(await caller.lookUp(before)).toMatchObject({ status: 'succeeded', result: 'kept' });
+  const { events } = await caller.stream('streams/decorated', { n: 3 });
+  expect(await events.rest()).toEqual(['data: 0', 'data: 1', 'data: 2']);
+});
+
+test('code changed under the apps folder is picked up; code that cannot be imported is not', async () => {
+  const main = join(stack.appsDir, 'demo', 'changing', 'main.py');
+  const version = async (): Promise<unknown> => JSON.parse((await caller.call('changing/version')).text).result;
+  expect(await version()).toBe(1);
+  await writeFile(main, 'def version():\n    return 2\n\n\ndef added():\n    return "added"\n');
+  await until(async () => (await version()) === 2);
+  expect(JSON.parse((await caller.call('changing/added')).text)).toMatchObject({ result: 'added' });
+  await writeFile(main, 'import nothing_of_that_name\n');
+  await until(() => stack.logs().includes('nothing_of_that_name'));
+  expect(await version()).toBe(2);
+  await writeFile(main, 'def version():\n    return 3\n');
+  await until(async () => (await version()) === 3);
+  expect((await caller.call('changing/added')).status).toBe(404);
+});

@@ -1,0 +1,233 @@
+// Contract 3: the stream, from a real Python generator to a real socket.
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { createParser } from 'eventsource-parser';
+import { Caller } from '../client/caller.ts';
+import { textOf } from '../client/http.ts';
+import { fileSays, settledSize } from '../client/until.ts';
+import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+
+jest.setTimeout(60_000);
+
+let stack: TestStack;
+let caller: Caller;
+beforeAll(async () => {
+  stack = await startTestStack({ env: { WORKER_APPS: 'demo/streams,demo/limited', STREAM_COMMIT_MS: '3000' } });
+  caller = new Caller(stack.port, stack.jwtSecret);
+  await Promise.all([caller.ready('streams'), caller.ready('limited')]);
+});
+afterAll(() => stack.stop());
+
+let folders = 0;
+/** A folder of gates of its own. */
+async function gates(): Promise<{ folder: string; openGate(k: number): Promise<void> }> {
+  const folder = join(stack.marksDir, `gates-${++folders}`);
+  await mkdir(folder);
+  return { folder, openGate: (k) => writeFile(join(folder, String(k)), '') };
+}
+
+/** The events of a call that is answered with a stream. */
+async function eventsOf(fn: string, params: object | string = {}): Promise<string[]> {
+  const { answer, events } = await caller.stream(`streams/${fn}`, params);
+  expect(answer.statusCode).toBe(200);
+  return events.rest();
+}
+
+describe('each item is one event, sent when it is yielded', () => {
+  test.each([
+    ['a generator', 'gated', {}],
+    ['an async generator', 'gated_async', {}],
+    ['a generator, compressed', 'gated', { 'accept-encoding': 'gzip' }],
+  ])('%s', async (_, fn, headers) => {
+    const { folder, openGate } = await gates();
+    await openGate(0);
+    const { answer, events } = await caller.stream(`streams/${fn}`, { folder, n: 4 }, { headers });
+    expect(answer.headers['content-encoding']).toBe('accept-encoding' in headers ? 'gzip' : undefined);
+    // Item k is read before the generator may yield the next: it cannot have waited for it.
+    for (let k = 0; k < 4; k++) {
+      expect(await events.next()).toBe(`data: item ${k}`);
+      await openGate(k + 1);
+    }
+    expect(await events.next()).toBeUndefined();
+  });
+
+  test.each([
+    ['an iterator', 'iterator', { n: 2 }, ['data: 1', 'data: 0']],
+    ['a decorated generator', 'decorated', { n: 2 }, ['data: 0', 'data: 1']],
+    ['a generator without items', 'decorated', { n: 0 }, []],
+  ])('%s', async (_, fn, params, expected) => {
+    expect(await eventsOf(fn, params)).toEqual(expected);
+  });
+
+  test('five thousand, in order, each once', async () => {
+    expect(await eventsOf('decorated', { n: 5000 })).toEqual(Array.from({ length: 5000 }, (_, k) => `data: ${k}`));
+  });
+
+  test('a plain value gives one event with that value', async () => {
+    expect(await eventsOf('value', { value: { a: [1, null] } })).toEqual(['data: {"a":[1,null]}']);
+    expect(await eventsOf('value', { value: 'a text' })).toEqual(['data: a text']);
+    expect(await eventsOf('coroutine', { value: 1 })).toEqual(['data: 1']);
+    expect(await eventsOf('value', { value: null })).toEqual(['data: null']);
+  });
+});
+
+test('the stream has exactly the headers of the contract', async () => {
+  const { answer, events } = await caller.stream('streams/decorated', { n: 1 });
+  await events.rest();
+  const { date, 'x-envoy-upstream-service-time': ms, 'x-request-id': id, server, connection, ...rest } = answer.headers;
+  expect(rest).toEqual({
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-cache',
+    vary: 'Accept-Encoding',
+    'x-accel-buffering': 'no',
+    'transfer-encoding': 'chunked',
+  });
+  expect(Number.isNaN(Date.parse(String(date)))).toBe(false);
+  expect(String(ms)).toMatch(/^\d+$/);
+  expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/);
+  expect(server).toBeTruthy();
+  expect(['close', 'keep-alive']).toContain(connection);
+});
+
+describe('a string goes as it is, one data line for each of its lines, anything else as compact JSON', () => {
+  const HARD: [string, string[]][] = [
+    ['', ['data: ']],
+    ['two\nlines', ['data: two\ndata: lines']],
+    ['CR LF\r\nand CR\ralone', ['data: CR LF\ndata: and CR\ndata: alone']],
+    ['ends with\n', ['data: ends with\ndata: ']],
+    ['\n', ['data: \ndata: ']],
+    [' leading space', ['data:  leading space']],
+    ['naïve 東京 🚀 \u2028', ['data: naïve 東京 🚀 \u2028']],
+    ['a\0b', ['data: a\0b']],
+    ['data: not an event', ['data: data: not an event']],
+    [':\n\n', ['data: :\ndata: \ndata: ']],
+  ];
+  test.each(HARD)('%j', async (item, expected) => {
+    expect(await eventsOf('items', { items: [item] })).toEqual(expected);
+    expect(await eventsOf('value', { value: item })).toEqual(expected);
+  });
+
+  test('all of them in one stream keep their order', async () => {
+    const items = HARD.map(([item]) => item);
+    expect(await eventsOf('items', { items })).toEqual(HARD.flatMap(([, expected]) => expected));
+  });
+
+  test('large integers, 1.0 and keys of any name are not changed', async () => {
+    const items = '[12345678901234567890123,1.0,{"__proto__":{"constructor":1}},[],true]';
+    expect(await eventsOf('items', `{"items":${items}}`)).toEqual([
+      'data: 12345678901234567890123',
+      'data: 1.0',
+      'data: {"__proto__":{"constructor":1}}',
+      'data: []',
+      'data: true',
+    ]);
+  });
+
+  test('an independent reader of event streams reads what was yielded', async () => {
+    const items = ['a', 'two\nlines', '', 'naïve 東京 🚀', ' x'];
+    const read: string[] = [];
+    const parser = createParser({ onEvent: ({ data }) => read.push(data) });
+    const { answer } = await caller.stream('streams/items', { items });
+    parser.feed(await textOf(answer));
+    expect(read).toEqual(items);
+  });
+});
+
+test('a yielded string that already is whole events goes through as it is', async () => {
+  const ready = 'event: delta\ndata: {"a": 1}\n\n: comment\ndata: 2\n\n';
+  expect(await eventsOf('items', { items: [ready, 'plain'] })).toEqual([
+    'event: delta\ndata: {"a": 1}',
+    ': comment\ndata: 2',
+    'data: plain',
+  ]);
+  const answer = await caller.call('streams/items', { items: [ready] });
+  expect(JSON.parse(answer.text).result).toEqual([ready]);
+});
+
+describe('failure', () => {
+  test('before the first item it has its real status and a JSON body', async () => {
+    const { answer } = await caller.stream('streams/raises', { text: 'early' });
+    expect(answer.statusCode).toBe(500);
+    expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(JSON.parse(await textOf(answer))).toMatchObject({
+      status: 'failed',
+      error: { code: 'function_error', type: 'LookupError', message: 'early' },
+    });
+  });
+
+  test('after the first byte it is a last event, then the stream ends', async () => {
+    const { answer, events, runId } = await caller.stream('streams/raises_late', { n: 2 });
+    expect(answer.statusCode).toBe(200);
+    expect(await events.next()).toBe('data: 0');
+    expect(await events.next()).toBe('data: 1');
+    const [last, ...more] = await events.rest();
+    expect(more).toEqual([]);
+    const [name, data] = (last ?? '').split('\ndata: ');
+    expect(name).toBe('event: error');
+    expect(JSON.parse(data ?? '')).toEqual({
+      run_id: runId,
+      error: { code: 'function_error', type: 'LookupError', message: 'late', retryable: false },
+    });
+  });
+
+  test('a stream that goes over its time limit ends with timed_out', async () => {
+    const { events } = await caller.stream('limited/sleeps_late');
+    expect(await events.next()).toBe('data: one');
+    expect((await events.rest()).join()).toMatch(/^event: error\ndata: .*"code":"timed_out"/);
+  });
+
+  test('the status line is held back no longer than STREAM_COMMIT_MS', async () => {
+    const { folder, openGate } = await gates();
+    // Answered although no item has come: the gate is still closed.
+    const { answer, events } = await caller.stream('streams/gated', { folder, n: 1 });
+    expect(answer.statusCode).toBe(200);
+    await openGate(0);
+    expect(await events.rest()).toEqual(['data: item 0']);
+  });
+});
+
+test('twenty callers of a sleeping generator stream side by side', async () => {
+  const begun = performance.now();
+  const all = await Promise.all(
+    Array.from({ length: 20 }, async () => {
+      const { events } = await caller.stream('streams/sleeping', { n: 5, seconds: 0.4 });
+      return events.rest();
+    }),
+  );
+  for (const events of all) expect(events).toEqual([0, 1, 2, 3, 4].map((k) => `data: ${k}`));
+  // 40 s of sleep, one after the other.
+  expect(performance.now() - begun).toBeLessThan(20_000);
+});
+
+test('a caller that leaves cancels its run, and the generator’s finally runs', async () => {
+  const mark = join(stack.marksDir, 'tidy');
+  const { events, runId } = await caller.stream('streams/tidy', { mark });
+  expect(await events.next()).toBe('data: begun');
+  events.leave();
+  expect(await fileSays(mark)).toBe('tidied');
+  expect(await caller.ended(runId)).toMatchObject({ status: 'cancelled', items: 1, error: { code: 'cancelled' } });
+});
+
+test('a caller that leaves before the first item cancels its run too', async () => {
+  const started = join(stack.marksDir, 'started');
+  const leaving = new AbortController();
+  const answered = caller.call('streams/waits', { gate: '/never', started }, { signal: leaving.signal });
+  const runId = await fileSays(started);
+  leaving.abort();
+  await expect(answered).rejects.toThrow();
+  expect(await caller.ended(runId)).toMatchObject({ status: 'cancelled' });
+});
+
+test('a reader that does not read stops next(), and gets everything in the end', async () => {
+  const [mark, n, size] = [join(stack.marksDir, 'counted'), 4000, 10_000];
+  const { events } = await caller.stream('streams/counted', { mark, n, size });
+  expect(await events.next()).toBe(`data: ${'0 '.padEnd(size, 'x')}`);
+  expect(await settledSize(mark)).toBeLessThan(n);
+  let read = 1;
+  for (let event = await events.next(); event !== undefined; event = await events.next()) {
+    if (!event.startsWith(`data: ${read} `) || event.length !== size + 6) throw new Error(`item ${read} is ${event}`);
+    read += 1;
+  }
+  expect(read).toBe(n);
+});
