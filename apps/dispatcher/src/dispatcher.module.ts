@@ -90,7 +90,8 @@ export function dispatcherModule({ settings, logger, shutdown }: Boot<Dispatcher
             hostWaitMs: HOST_WAIT_MS,
             recordMs: settings.WEBHOOK_RECORD_S * 1000,
             version,
-            log: logger,
+            // Its lines hold no headers: there is nothing to look for and hide.
+            log: logger.child({}, { redact: [] }),
           }),
       },
       {

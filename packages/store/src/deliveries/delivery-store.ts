@@ -1,6 +1,6 @@
 // Contract 4: one run's delivery, its attempts and its bytes. The record here, not BullMQ's, decides whether a repeat is already delivered.
 import { randomBytes } from 'node:crypto';
-import { type DeliveryJob, envelope, type Outcome, type RunId } from '@inference-proxy/contracts';
+import { type DeliveryJob, envelope, type Outcome, type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
 import { readItems } from '../runs/items.ts';
@@ -72,9 +72,15 @@ interface Recording {
   readonly next: NextStep | { readonly state: 'parked'; readonly at: number };
 }
 
+interface Kept {
+  readonly runId: RunId;
+  readonly bytes: Buffer;
+}
+
 export class DeliveryStore {
   private readonly beginnings: TickBatch<Beginning, Begun>;
   private readonly recordings: TickBatch<Recording, 'recorded' | 'superseded'>;
+  private readonly envelopes: TickBatch<Kept, void>;
 
   constructor(
     private readonly redis: Redis,
@@ -87,6 +93,10 @@ export class DeliveryStore {
     this.recordings = new TickBatch(
       (project, items) => this.sendRecordings(project, items),
       ({ text }) => text.length,
+    );
+    this.envelopes = new TickBatch(
+      (project, items) => this.keepEnvelopes(project, items),
+      ({ bytes }) => bytes.length,
     );
   }
 
@@ -103,8 +113,7 @@ export class DeliveryStore {
     const items =
       outcome.streamed && !outcome.error ? await readItems(this.redis, project, runId, this.timings.commandMs) : [];
     const bytes = envelope(runId, outcome, items);
-    const key = projectPrefix(project) + names.run + runId;
-    await withinLimit(this.redis.hset(key, 'envelope', bytes), this.timings.commandMs);
+    await this.envelopes.add(project, { runId, bytes });
     return bytes;
   }
 
@@ -137,6 +146,15 @@ export class DeliveryStore {
     }
     const replies = (await this.call('delivery-record', project, args)) as number[];
     return replies.map((reply) => (reply === 1 ? 'recorded' : 'superseded'));
+  }
+
+  private async keepEnvelopes(project: string, items: Kept[]): Promise<undefined[]> {
+    const pipeline = this.redis.pipeline();
+    for (const { runId, bytes } of items) pipeline.hset(projectPrefix(project) + names.run + runId, 'envelope', bytes);
+    const answers = (await withinLimit(pipeline.exec(), this.timings.commandMs)) ?? [];
+    const [error] = answers.find(([failure]) => failure !== null) ?? [];
+    if (error) throw new ServiceError('unavailable', 'The run store did not keep an envelope.', { cause: error });
+    return items.map(() => undefined);
   }
 
   private call(name: 'delivery-begin' | 'delivery-record', project: string, args: ScriptArgument[]): Promise<unknown> {
