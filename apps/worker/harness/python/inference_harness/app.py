@@ -1,6 +1,7 @@
 # Contract 1: the app's module, its public functions, and the arguments they take.
 import ast
 import contextvars
+import importlib.machinery
 import importlib.util
 import inspect
 import json
@@ -9,6 +10,7 @@ import re
 import sys
 
 from .failures import Refused
+from .source import FromSource, always_compile
 
 PUBLIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,126}\Z")
 _decode = json.JSONDecoder().decode
@@ -86,6 +88,7 @@ class App:
 
     def load(self):
         """Imports the entry file. Raises what it raises."""
+        always_compile(self._folder)
         sys.path.insert(0, self._folder)
         entry = os.path.join(self._folder, self._entry)
         if os.path.dirname(entry) != self._folder:
@@ -96,6 +99,8 @@ class App:
         spec = importlib.util.spec_from_file_location(name, entry)
         if spec is None:
             raise ImportError(f"{self._entry} is not a Python file")
+        if type(spec.loader) is importlib.machinery.SourceFileLoader:
+            spec.loader = FromSource(name, entry)
         self._module = importlib.util.module_from_spec(spec)
         sys.modules[name] = self._module
         spec.loader.exec_module(self._module)
