@@ -1,0 +1,120 @@
+// docs/architecture.md, "Imports run downward": held to every package.json and every import.
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from '@jest/globals';
+import { root } from './markdown.ts';
+
+/** Which of our packages each workspace may use. */
+const ARROWS: Record<string, readonly string[]> = {
+  'packages/contracts': [],
+  'packages/crypto': ['contracts'],
+  'packages/egress': ['contracts'],
+  'packages/store': ['contracts'],
+  'packages/platform': ['contracts'],
+  'apps/gateway': ['contracts', 'crypto', 'egress', 'store', 'platform'],
+  'apps/worker': ['contracts', 'store', 'platform'],
+  'apps/dispatcher': ['contracts', 'crypto', 'egress', 'store', 'platform'],
+  test: ['contracts', 'platform'],
+};
+const OURS = '@inference-proxy/';
+
+interface Imports {
+  readonly file: string;
+  readonly from: string;
+}
+
+const filesOf = (...patterns: string[]): string[] =>
+  globSync(patterns, { cwd: root, exclude: (name) => /(^|\/)(dist|node_modules)(\/|$)/.test(String(name)) }).filter(
+    (file) => !/\/(dist|node_modules)\//.test(file),
+  );
+const textOf = (file: string): string => readFileSync(join(root, file), 'utf8');
+
+/** Test code: the tests themselves, what stands beside them in folders of that name, and the workspace `test`. */
+const isTest = (file: string): boolean =>
+  /\.test\.ts$|\/(testing|property|lua-tests|test)\/|^test\/|conformance\.ts$/.test(file);
+
+const imports: Imports[] = filesOf('apps/*/{src,test}/**/*.ts', 'packages/*/src/**/*.ts', 'test/**/*.ts').flatMap(
+  (file) =>
+    [
+      ...textOf(file).matchAll(
+        /^(?:import|export)\b[^;'`]*?\bfrom '([^'$]+)';$|^import '([^']+)';$|\bimport\('([^']+)'\)/gm,
+      ),
+    ].map(([, one, two, three]) => ({
+      file,
+      from: one ?? two ?? three ?? '',
+    })),
+);
+const sources = imports.filter(({ file }) => !isTest(file));
+const workspaceOf = (file: string): string => Object.keys(ARROWS).find((name) => file.startsWith(`${name}/`)) ?? '';
+
+test('there is an arrow for every workspace, and imports were found in each', () => {
+  const workspaces = filesOf('apps/*/package.json', 'packages/*/package.json', 'test/package.json');
+  expect(workspaces.map((file) => file.replace('/package.json', '')).sort()).toEqual(Object.keys(ARROWS).sort());
+  expect(new Set(imports.map(({ file }) => workspaceOf(file)))).toEqual(new Set(Object.keys(ARROWS)));
+});
+
+test.each(Object.entries(ARROWS))('%s depends on nothing of ours but %j', (workspace, allowed) => {
+  const { dependencies = {}, devDependencies = {} } = JSON.parse(textOf(`${workspace}/package.json`)) as Record<
+    string,
+    Record<string, string>
+  >;
+  const ours = (names: string[]): string[] =>
+    names.filter((name) => name.startsWith(OURS)).map((name) => name.slice(OURS.length));
+  expect(ours(Object.keys(dependencies)).filter((name) => !allowed.includes(name))).toEqual([]);
+  // For tests, the real parts of `test` too.
+  expect(ours(Object.keys(devDependencies)).filter((name) => ![...allowed, 'test'].includes(name))).toEqual([]);
+
+  const own = imports.filter(({ file }) => workspaceOf(file) === workspace && !/^(node:|\.)/.test(file));
+  const used = own.filter(({ from }) => from.startsWith(OURS));
+  const wrong = used.filter(({ file, from }) => {
+    const [name = ''] = from.slice(OURS.length).split('/');
+    return !allowed.includes(name) && !(name === 'test' && isTest(file));
+  });
+  expect(wrong).toEqual([]);
+  // What is imported is declared.
+  const packageOf = (from: string): string =>
+    from
+      .split('/')
+      .slice(0, from.startsWith('@') ? 2 : 1)
+      .join('/');
+  // jest is the root's; `test` stands on `platform`, whose tests use it all the same: declared, that would be a circle.
+  const UNDECLARED = new Set(['@jest/globals', '@inference-proxy/test']);
+  const undeclared = own.filter(({ file, from }) => {
+    if (/^(node:|\.)/.test(from) || UNDECLARED.has(packageOf(from))) return false;
+    return !(packageOf(from) in dependencies) && !(isTest(file) && packageOf(from) in devDependencies);
+  });
+  expect(undeclared).toEqual([]);
+});
+
+test('no file reaches into another workspace by a relative path', () => {
+  const wrong = imports.filter(
+    ({ file, from }) => from.startsWith('.') && workspaceOf(join(file, '..', from)) !== workspaceOf(file),
+  );
+  expect(wrong).toEqual([]);
+});
+
+/** The source files that import such a package. */
+const users = (pattern: RegExp): string[] => sources.filter(({ from }) => pattern.test(from)).map(({ file }) => file);
+
+test('Nest is only in apps and packages/platform', () => {
+  expect(users(/^@nestjs\//).filter((file) => !/^(apps|packages\/platform)\//.test(file))).toEqual([]);
+});
+
+test('BullMQ is only in packages/store and apps/dispatcher', () => {
+  expect(users(/^bullmq$/).filter((file) => !/^(packages\/store|apps\/dispatcher)\//.test(file))).toEqual([]);
+});
+
+test('RxJS is only where a run’s entries become a reply', () => {
+  expect(
+    users(/^rxjs/).filter(
+      (file) => file !== 'packages/store/src/runs/reader.ts' && !file.startsWith('apps/gateway/src/streaming/'),
+    ),
+  ).toEqual([]);
+});
+
+test('the environment is read only where settings are', () => {
+  const readers = filesOf('apps/*/src/**/*.ts', 'packages/*/src/**/*.ts').filter(
+    (file) => !isTest(file) && textOf(file).includes('process.env'),
+  );
+  expect(readers.filter((file) => !/\/settings\.ts$/.test(file))).toEqual([]);
+});

@@ -1,0 +1,80 @@
+// What the pages say of codes, settings and files is what the code says.
+import { execFileSync } from 'node:child_process';
+import { existsSync, globSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { errorKinds } from '@inference-proxy/contracts';
+import { expect, test } from '@jest/globals';
+import { page, root, tableRows, ticked } from './markdown.ts';
+
+test('docs/errors.md lists every error code with its status, and no other', () => {
+  const told = tableRows(page('docs/errors.md'), /^Errors/).map(([code = '', status, retryable]) => [
+    ...ticked(code),
+    status,
+    retryable,
+  ]);
+  const known = Object.entries(errorKinds).map(([code, kind]) => [
+    code,
+    `${kind.status}${'retryAfterS' in kind ? ' + `Retry-After`' : ''}`,
+    kind.retryable ? 'yes' : 'no',
+  ]);
+  expect(told).toEqual(known);
+});
+
+const SERVICES = ['gateway', 'worker', 'dispatcher'] as const;
+
+/** A service's settings as its `--help` tells them: name, default, meaning. */
+function helpOf(service: string): string[][] {
+  const help = execFileSync(process.execPath, [join(root, 'apps', service, 'dist', 'main.js'), '--help'], {
+    encoding: 'utf8',
+  });
+  return [...help.matchAll(/^ {2}([A-Z_]+) +(.*) \((default (.*)|required|not set)\)$/gm)].map(
+    ([, name = '', meaning = '', kind = '', fallback]) => [
+      `\`${name}\``,
+      fallback === undefined ? kind : fallback === '' ? 'empty' : `\`${fallback}\``,
+      meaning,
+    ],
+  );
+}
+
+test.each(SERVICES)(
+  'docs/settings.md lists every setting of the %s with its default and meaning, and no other',
+  (service) => {
+    const settings = page('docs/settings.md');
+    const told = [...tableRows(settings, /^Every service/), ...tableRows(settings, new RegExp(`^${service}`, 'i'))];
+    expect(told).toEqual(helpOf(service));
+  },
+);
+
+/** A default as README writes it: sizes in words, none by its reason. */
+const asReadme = (fallback: string): string =>
+  fallback
+    .replaceAll('`', '')
+    .replace(/^(\d+)([KMG]iB)$/, '$1 $2')
+    .replace(/^\*\/\*$/, 'all')
+    .replace(/^not set$/, 'not checked')
+    .replace(/^empty$/, 'none (development: loopback)')
+    .replace(/^required$/, 'development makes one');
+
+test('the settings that README names exist, with these defaults', () => {
+  const known = new Map(SERVICES.flatMap(helpOf).map(([name = '', fallback = '']) => [name, asReadme(fallback)]));
+  known.set('`REDIS_URL`', 'development starts its own');
+  for (const [names = '', defaults = ''] of tableRows(page('README.md'), /^Settings/)) {
+    const fallbacks = defaults.replaceAll('`', '').split(', ');
+    for (const [at, name] of ticked(names).entries())
+      expect([name, fallbacks[at] ?? fallbacks[0]]).toEqual([name, known.get(`\`${name}\``)]);
+  }
+});
+
+const PAGES = ['README.md', 'CONTRIBUTING.md', ...globSync('docs/**/*.md', { cwd: root })];
+
+test.each(PAGES)('the files that %s names exist', (name) => {
+  const text = page(name).replace(/^```[\s\S]*?^```$/gm, '');
+  const linked = [...text.matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, path = '']) => join(dirname(name), path));
+  const written = ticked(text).filter((word) =>
+    /^(\.\/)?(apps|docs|examples|packages|scripts|test)\/[^\s<>{}…]*$/.test(word),
+  );
+  const missing = [...linked, ...written].filter((path) =>
+    path.includes('*') ? globSync(path, { cwd: root }).length === 0 : !existsSync(join(root, path)),
+  );
+  expect(missing).toEqual([]);
+});
