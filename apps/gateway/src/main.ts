@@ -20,7 +20,8 @@ await bootService({
 
     const deliveries = new DeliveryQueue(redis.deliveries, logger);
     const gatewayId = randomUUID().replaceAll('-', '');
-    const store = new GatewayStore({ ...redis, gatewayId, deliveries, logger });
+    const timings = { leaseMs: settings.LEASE_MS, attendMs: settings.ATTEND_MS, reapMs: settings.REAP_MS };
+    const store = new GatewayStore({ ...redis, gatewayId, deliveries, logger, timings });
     store.start();
     shutdown.add('flush', 'store', async () => {
       store.stop();

@@ -48,5 +48,8 @@ export class GatewaySettings extends settingsOf(
       .pipe(parsedBy(parseNetworks))
       .describe('CIDR list of private networks that webhooks may go to'),
     WEBHOOK_REQUIRE_HTTPS: flag().prefault('false').describe('refuse webhooks to plain http'),
+    LEASE_MS: milliseconds().prefault('15000').describe('how long a gateway is believed to be alive without word'),
+    ATTEND_MS: milliseconds().prefault('5000').describe('how often a gateway says which runs it reads'),
+    REAP_MS: milliseconds().prefault('1000').describe('how often a gateway looks for runs that nobody ends any more'),
   }),
 ) {}
