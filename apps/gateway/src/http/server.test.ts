@@ -222,6 +222,8 @@ describe('every other request', () => {
     ['no HTTP at all', 'hello\r\n\r\n'],
     ['a method that is none', `FLY ${CALL} HTTP/1.1\r\nhost: x\r\n\r\n`],
     ['headers without end', `GET / HTTP/1.1\r\nhost: x\r\nx: ${'x'.repeat(100_000)}\r\n\r\n`],
+    ['no host', `POST ${CALL} HTTP/1.1\r\nconnection: close\r\n\r\n`],
+    ['two hosts', `POST ${CALL} HTTP/1.1\r\nhost: x\r\nhost: y\r\nconnection: close\r\n\r\n`],
     ['two lengths', `POST ${CALL} HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n`],
   ])('%s is 400', async (_, bytes) => {
     const text = await spoken((socket) => {

@@ -1,7 +1,7 @@
 // The HTTP server: Fastify under Nest, with the parts that would answer by themselves made to answer in contract 2's shape.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { errorObject, type RunId } from '@inference-proxy/contracts';
+import { errorObject, type RunId, ServiceError } from '@inference-proxy/contracts';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { OpenCalls } from '../calls/departure.ts';
@@ -30,7 +30,14 @@ export function httpServer({ filter, openCalls, newRequestId }: ServerParts): Fa
     requestTimeout: REQUEST_MS,
     keepAliveTimeout: IDLE_MS,
     routerOptions: { maxParamLength: LONGEST_SEGMENT },
-    http: { headersTimeout: HEADERS_MS, keepAlive: true, keepAliveInitialDelay: PROBE_AFTER_MS, noDelay: true },
+    http: {
+      headersTimeout: HEADERS_MS,
+      keepAlive: true,
+      keepAliveInitialDelay: PROBE_AFTER_MS,
+      noDelay: true,
+      // Node's own 400 has no body and no request id.
+      requireHostHeader: false,
+    },
     // Fastify's own 503 has another shape; `OpenCalls` refuses.
     return503OnClosing: false,
     skipMiddie: true,
@@ -47,11 +54,18 @@ export function httpServer({ filter, openCalls, newRequestId }: ServerParts): Fa
       fastify.addHttpMethod(method, { hasBody: false, overrideExisting: true });
     }
   }
+  fastify.addHook('onRequest', (request, _reply, done) => done(hostError(request.raw)));
   // `Expect: 100-continue` is answered when the body is wanted (calls/bodies.ts), not before the guard.
   const pass = (request: IncomingMessage, response: ServerResponse): boolean =>
     fastify.server.emit('request', request, response);
   fastify.server.on('checkContinue', pass).on('checkExpectation', pass);
   return adapter;
+}
+
+/** RFC 9112, section 3.2: one `Host`, also where nobody looks at it. */
+function hostError({ httpVersion, headersDistinct }: IncomingMessage): ServiceError | undefined {
+  const hosts = headersDistinct.host?.length ?? (httpVersion === '1.1' ? 0 : 1);
+  return hosts === 1 ? undefined : new ServiceError('invalid_request', 'Expected one `Host` header.');
 }
 
 /** What is no HTTP has no request and no response. Inside another call's answer nothing can be said. */
