@@ -185,6 +185,22 @@ test('an app whose import fails is broken, and says why', async () => {
   await own.close();
 });
 
+test('an app that breaks the channel while it is imported has failed to start, and is not started at once again', async () => {
+  const junk = 'import os\nfor fd in range(100, 130):\n    try: os.write(fd, b"junk\\n")\n    except OSError: pass\n';
+  const own = make(100, { folder: await appOf(junk) });
+  const told = lines.length;
+  own.start();
+  const count = (text: string): number => lines.slice(told).filter((line) => line === text).length;
+  while (count('a process did not start') === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+  expect(count('a process ended by itself')).toBe(0);
+  await own.close();
+});
+
+test('a very long line is logged in pieces, in time that grows with its length and not its square', async () => {
+  const run = call('prints_one_line', { megabytes: 40 });
+  expect(await run.ended).toMatchObject({ state: 'succeeded' });
+});
+
 test('a caller that sends a flood of unknown parameters gets a short answer and harms nobody', async () => {
   const params = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`ü${i}`.repeat(50), i]));
   const { error } = await call('nothing', params).ended;

@@ -59,9 +59,10 @@ class LineWriter(io.TextIOBase):
         run = current_run.get() or self._outside
         lines = (run.partial.pop(self._stream, "") + text).split("\n")
         rest = lines.pop()
-        while len(rest) > LINE_LIMIT:
-            lines.append(rest[:LINE_LIMIT])
-            rest = rest[LINE_LIMIT:]
+        if len(rest) > LINE_LIMIT:  # cut once: what is printed may be a hundred megabytes without a newline
+            whole = (len(rest) - 1) // LINE_LIMIT * LINE_LIMIT
+            lines.append(rest[:whole])
+            rest = rest[whole:]
         if rest:
             run.partial[self._stream] = rest
         for line in lines:

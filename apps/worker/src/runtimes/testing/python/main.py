@@ -198,6 +198,10 @@ def prints():
     print("no newline", end="")
 
 
+def prints_one_line(megabytes):
+    print("x" * (megabytes * 1_000_000))
+
+
 def forked_child_comes_back():
     if os.fork() == 0:
         return "child"
