@@ -160,11 +160,13 @@ export class Pool implements Runtime {
         replace();
       },
       log: (line) => this.#line(line),
-      exited: ({ code, signal, stderr }) => {
+      exited: ({ code, signal, killed, stderr }) => {
         this.#replicas.delete(replica);
-        if (!this.#stopped && !replaced) {
-          if (wasReady) this.#crashes = replica.proved ? 1 : this.#crashes + 1;
-          this.#log('error', { pid: replica.pid, code, signal, stderr }, 'a process ended by itself');
+        // Of a start that failed, `failed` has told.
+        if (!this.#stopped && !replaced && wasReady) {
+          this.#crashes = replica.proved ? 1 : this.#crashes + 1;
+          const how = killed ? 'a process was ended: it broke its channel to the worker' : 'a process ended by itself';
+          this.#log('error', { pid: replica.pid, code, signal, stderr }, how);
         }
         replace();
         this.#endIfEmpty();

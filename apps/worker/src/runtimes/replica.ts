@@ -44,7 +44,7 @@ export interface ReplicaListener {
   /** A line of no run that is known. */
   log(line: LogLine): void;
   /** The process is gone, and all its runs are ended. */
-  exited(how: { code: number | null; signal: NodeJS.Signals | null; stderr: readonly string[] }): void;
+  exited(how: { code: number | null; signal: NodeJS.Signals | null; killed: boolean; stderr: readonly string[] }): void;
 }
 
 const notStartedBecause = (message: string): ErrorFields => ({ code: 'app_failed_to_start', message });
@@ -256,15 +256,15 @@ export class Replica {
 
   #exited({ code, signal, killed }: { code: number | null; signal: NodeJS.Signals | null; killed: boolean }): void {
     clearTimeout(this.#endTimer);
-    const crash = crashError(code, signal);
+    const crash = killed && signal === 'SIGKILL' ? endedByWorker : crashError(code, signal);
     const unready = this.state === 'spawning' || this.state === 'loading';
     this.#move('exit');
-    if (unready && !killed) this.#listener.failed(notStartedBecause(`while starting, ${crash.message}`));
-    const ours = killed && signal === 'SIGKILL';
-    for (const run of this.#runs.values()) run.crashed(ours ? endedByWorker : crash);
+    // Also when we killed it: an app that closes or writes to descriptors that are not its own never becomes ready.
+    if (unready) this.#listener.failed(notStartedBecause(`while starting, ${crash.message}`));
+    for (const run of this.#runs.values()) run.crashed(crash);
     this.#runs.clear();
     this.#pausing.clear();
-    this.#listener.exited({ code, signal, stderr: this.#stderr });
+    this.#listener.exited({ code, signal, killed, stderr: this.#stderr });
   }
 
   #move(event: ReplicaEvent): void {
