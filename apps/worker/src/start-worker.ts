@@ -35,6 +35,11 @@ export async function startWorker(boot: Boot<WorkerSettings>): Promise<{ apps: n
 
   await connections.ready();
   connections.commands.on('ready', () => announcer.again());
+  // A store that was emptied behind an unbroken connection (FLUSHALL, a failover to an empty one) is noticed by the next renewal.
+  store.onForgotten = (project) => {
+    announcer.again();
+    serving.wake(project);
+  };
   const started = deployments.start({
     changed(project, app) {
       announcer.changed(project, app, () => deployments.find(project, app)?.describe());

@@ -378,6 +378,15 @@ test('a store that comes back empty is told of the apps again, and the run it fo
   expect(outcome?.result?.toString()).toBe('{"sum":7}');
 }, 30_000);
 
+test('a store that is emptied behind its unbroken connections is told of the apps again, and calls are answered', async () => {
+  await clients[0]?.flushall();
+  const { outcome } = await until(async () => {
+    const apps = await gateway.apps('demo');
+    return apps.has('hello') ? run('hello', 'add', { a: 1, b: 1 }) : undefined;
+  });
+  expect(outcome?.result?.toString()).toBe('{"sum":2}');
+}, 30_000);
+
 test('a worker that stops lets its runs end and interrupts those that do not', async () => {
   const [first] = workers as [Shutdown];
   const short = await call('hello', 'wait', { path: path('waiting') });

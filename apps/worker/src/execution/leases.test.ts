@@ -37,7 +37,6 @@ function leasesOf(...ids: string[]) {
     },
     held,
     () => ['chat'],
-    () => told.push('overdue'),
     { warn: () => undefined, error: () => undefined },
   );
   return { leases, held, told, calls, store };
@@ -62,17 +61,5 @@ test('a renewal that failed is repeated soon', async () => {
   leases.start();
   await jest.advanceTimersByTimeAsync(600);
   expect(calls).toHaveLength(2);
-  await leases.stop();
-});
-
-test('a worker that was away for over a lease looks for runs again: reap may have struck it off', async () => {
-  const { leases, told, store } = leasesOf();
-  leases.start();
-  await jest.advanceTimersByTimeAsync(0);
-  for (let times = 0; times < 40; times++) store.answers.push(new Error('away'));
-  await jest.advanceTimersByTimeAsync(24_000);
-  expect(told).toEqual([]);
-  await jest.advanceTimersByTimeAsync(5_000);
-  expect(told).toEqual(['overdue']);
   await leases.stop();
 });

@@ -9,18 +9,15 @@ export class Leases<Run extends HeldRun> {
   private timer: NodeJS.Timeout | undefined;
   private renewing: Promise<void> | undefined;
   private stopped = false;
-  private renewedAt = performance.now();
 
   /**
    * @param apps those of the project that this worker serves
-   * @param overdue called when a renewal came so late that reap may have struck this worker off the waiting sets
    */
   constructor(
     private readonly project: string,
     private readonly store: Pick<WorkerStore, 'renew' | 'timings'>,
     private readonly held: HeldRuns<Run>,
     private readonly apps: () => readonly string[],
-    private readonly overdue: () => void,
     private readonly logger: StoreLogger,
   ) {}
 
@@ -54,7 +51,7 @@ export class Leases<Run extends HeldRun> {
 
   /** Returns the milliseconds to the next one. */
   private async renew(): Promise<number> {
-    const { renewMs, leaseMs } = this.store.timings;
+    const { renewMs } = this.store.timings;
     const runs = this.held.of(this.project);
     try {
       const answers = await this.store.renew(this.project, runs, this.apps());
@@ -67,9 +64,6 @@ export class Leases<Run extends HeldRun> {
           if (answer.cancel) run.cancelled();
         }
       }
-      const now = performance.now();
-      if (now - this.renewedAt > leaseMs) this.overdue();
-      this.renewedAt = now;
       return renewMs;
     } catch (err) {
       this.logger.warn({ err, project: this.project, runs: runs.length }, 'leases not renewed, trying again');

@@ -64,6 +64,11 @@ export class Serving {
     this.projects.get(project)?.intake.look();
   }
 
+  /** Looks for queued runs although nothing said that there are any. */
+  wake(project: string): void {
+    this.projects.get(project)?.intake.wake(undefined);
+  }
+
   /** How many runs are under way. */
   get runs(): number {
     return this.held.size;
@@ -112,7 +117,7 @@ export class Serving {
       (err) => this.logger.error({ err, project }, 'no runs taken, trying again'),
     );
     const names = (): string[] => this.apps.appsOf(project).map((app) => app.place.app);
-    const leases = new Leases(project, this.store, this.held, names, () => intake.wake(undefined), this.logger);
+    const leases = new Leases(project, this.store, this.held, names, this.logger);
     const served: ServedProject = { intake, leases, retryTimer: undefined };
     this.projects.set(project, served);
     leases.start();

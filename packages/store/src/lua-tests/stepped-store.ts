@@ -164,7 +164,8 @@ export class SteppedStore {
   }
 
   async renew(worker: string, ...held: [id: string, token: string][]): Promise<Reply[]> {
-    return (await this.run('renew', worker, LEASE, 1, 'app', ...held.flat())) as Reply[];
+    const [, answers] = (await this.run('renew', worker, LEASE, 1, 'app', ...held.flat())) as [number, Reply[]];
+    return answers;
   }
 
   /** @returns gone, settled, busy or begun */

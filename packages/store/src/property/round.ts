@@ -26,7 +26,7 @@ const timings = {
 };
 /** Everything has come to rest by then, also on a busy machine. */
 const LIMIT_MS = 6_000;
-const PROJECT = 'p';
+let rounds = 0;
 const silent = { warn: () => {}, error: () => {} };
 
 export interface Ground {
@@ -53,6 +53,8 @@ export async function playRound(
 }
 
 class Round {
+  /** Its own, so that a command of an earlier round that is still on its way meets nothing of this one. */
+  private readonly project = `p${++rounds}`;
   private readonly history = new History();
   private readonly faults: Faults;
   private readonly clients: Redis[] = [];
@@ -201,16 +203,16 @@ class Round {
   private async gatherFinals(finals: Map<RunId, Final>): Promise<void> {
     const gateway = this.gateways[0] as SimulatedGateway;
     for (const { runId } of this.history.runs.values()) {
-      if (!(await this.admin.exists(`ip:{${PROJECT}}:run:${runId}`))) continue;
-      const record = await gateway.store.look(PROJECT, runId);
-      const batches = await gateway.store.items(PROJECT, runId);
-      const token = await this.admin.hget(`ip:{${PROJECT}}:run:${runId}`, 'token');
+      if (!(await this.admin.exists(`ip:{${this.project}}:run:${runId}`))) continue;
+      const record = await gateway.store.look(this.project, runId);
+      const batches = await gateway.store.items(this.project, runId);
+      const token = await this.admin.hget(`ip:{${this.project}}:run:${runId}`, 'token');
       const jobs = record?.webhook ? (await this.admin.keys(`{ip}:deliveries:${runId}-1-*`)).length : -1;
       finals.set(runId, {
         outcome: record?.outcome,
         texts: batches.flatMap((batch) => batch.blob.toString().split('\n')),
         token: token ?? undefined,
-        delivery: { jobs, due: (await this.admin.zscore(`ip:{${PROJECT}}:due`, runId)) !== null },
+        delivery: { jobs, due: (await this.admin.zscore(`ip:{${this.project}}:due`, runId)) !== null },
       });
     }
   }
@@ -233,8 +235,8 @@ class Round {
     const alive = new Set(this.workers.map(({ id }) => id));
     const left = async (): Promise<string[]> => {
       const found: string[] = [];
-      for (const key of await this.admin.keys(`ip:{${PROJECT}}:*`)) {
-        const name = key.slice(`ip:{${PROJECT}}:`.length);
+      for (const key of await this.admin.keys(`ip:{${this.project}}:*`)) {
+        const name = key.slice(`ip:{${this.project}}:`.length);
         if (/^(leases|absent|queue:.*|following:.*)$/.test(name)) found.push(name);
         if (name.startsWith('waiting:'))
           for (const id of await this.admin.zrange(key, '0', '-1'))
@@ -272,13 +274,13 @@ class Round {
   private newGateway(): SimulatedGateway {
     const another = (): SimulatedGateway => this.gateway(0);
     const id = `g${this.all.length}`;
-    const gateway = new SimulatedGateway(id, PROJECT, this.history, another, this.parts());
+    const gateway = new SimulatedGateway(id, this.project, this.history, another, this.parts());
     this.all.push(gateway);
     return gateway;
   }
 
   private async newWorker(): Promise<SimulatedWorker> {
-    const worker = new SimulatedWorker(`w${this.all.length}`, PROJECT, this.history, this.parts());
+    const worker = new SimulatedWorker(`w${this.all.length}`, this.project, this.history, this.parts());
     this.all.push(worker);
     await worker.serve();
     return worker;

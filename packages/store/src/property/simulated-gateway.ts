@@ -134,6 +134,8 @@ export class SimulatedGateway {
           : at.outcome(reader, reading, behaviour));
       } catch (error) {
         if (!unavailable(error)) this.history.violated(`reading ${known.runId}: ${String(error)}`);
+        // This reader is over, and where it was the last one its run with it, though the caller comes back.
+        known.mayBeCancelled = true;
         await sleep(5);
       }
       if (!at.dead) reader.close();

@@ -78,6 +78,8 @@ export class WorkerStore {
   onCancel: (run: { project: string; runId: RunId; token: string }) => void = () => {};
   /** A reader took items up to this number. */
   onTaken: (run: { project: string; runId: RunId; token: string; upTo: number }) => void = () => {};
+  /** The store did not know this worker in that project: its lease had run out, or the store was emptied, its apps with it. */
+  onForgotten: (project: string) => void = () => {};
 
   readonly timings: StoreTimings;
   private readonly served = new Set<string>();
@@ -171,10 +173,11 @@ export class WorkerStore {
   ): Promise<RenewAnswer[]> {
     const args: ScriptArgument[] = [this.options.workerId, this.timings.leaseMs, apps.length, ...apps];
     for (const run of runs) args.push(run.runId, run.token);
-    const answers = (await withinLimit(
+    const [unknown, answers] = (await withinLimit(
       runScript(this.options.commands, 'renew', project, args),
       this.timings.commandMs,
-    )) as [number, number, number][];
+    )) as [number, [number, number, number][]];
+    if (unknown) this.onForgotten(project);
     return answers.map(([held, taken, cancel]) =>
       held ? { state: 'held', taken, cancel: cancel === 1 } : { state: 'lost' },
     );
