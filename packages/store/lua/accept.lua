@@ -33,7 +33,7 @@ local function accept(id, app, fn, params, hook, secret, promised, paced, keep, 
   end
   local queue = K.queue .. app
   if redis.call('ZCARD', queue) >= tonumber(limit) then return 'overloaded' end
-  local fields = {'state', 'queued', 'app', app, 'fn', fn, 'accepted', now, 'queued', now, 'keep', keep, 'params', params}
+  local fields = {'state', 'queued', 'app', app, 'fn', fn, 'accepted', now_text, 'queued', now_text, 'keep', keep, 'params', params}
   local function put(name, value) fields[#fields + 1] = name; fields[#fields + 1] = value end
   if promised == '1' then put('promised', '1') end
   if paced == '1' then put('paced', '1') end

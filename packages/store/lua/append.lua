@@ -21,7 +21,7 @@ for i = 1, #ARGV, 6 do
     last = last + count
     -- The id names the last item and how many: the entry that holds a cursor is found by range.
     redis.call('XADD', K.items .. id, string.format('%d-%d', last, count), kind, blob)
-    if first == 1 then redis.call('HSET', key, 'items', last, 'first', now) else redis.call('HSET', key, 'items', last) end
+    if first == 1 then redis.call('HSET', key, 'items', last, 'first', now_text) else redis.call('HSET', key, 'items', last) end
     if f[4] then
       if #blob > LIVE_BYTES then
         tell(f[4], true, string.format('n %s %s %d\n', id, token, last))

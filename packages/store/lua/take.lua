@@ -48,7 +48,7 @@ for i = 5, #ARGV, 2 do
         if #runs == MOST or #runs > 0 and size > room then full = true; break end
         room = room - size
         f[4] = tonumber(f[4] or 0) + 1
-        redis.call('HSET', K.run .. id, 'state', 'running', 'attempt', f[4], 'token', token, 'started', now)
+        redis.call('HSET', K.run .. id, 'state', 'running', 'attempt', f[4], 'token', token, 'started', now_text)
         gone[#gone + 1] = id
         ids[#ids + 1] = id
         runs[#runs + 1] = described(id, f)
@@ -70,8 +70,8 @@ for i = 5, #ARGV, 2 do
   end
 end
 if #ids > 0 then
-  local leases = {}
-  for _, id in ipairs(ids) do leases[#leases + 1] = now + lease; leases[#leases + 1] = id end
+  local leases, term = {}, string.format('%d', now + lease)
+  for _, id in ipairs(ids) do leases[#leases + 1] = term; leases[#leases + 1] = id end
   redis.call('ZADD', K.leases, unpack(leases))
 end
 remember[4] = table.concat(ids, ' ')

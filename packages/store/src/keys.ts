@@ -57,7 +57,8 @@ export const names = {
   announced: 'announced',
 } as const;
 
-/** The Lua table `K` with the project's prefix (KEYS[1]) put before each name. */
-export const luaKeys = `local P = KEYS[1]\nlocal K = {${Object.entries(names)
-  .map(([name, text]) => `${name}=P..'${text}'`)
-  .join(',')}}\n`;
+/** The Lua table `K` with the project's prefix (KEYS[1]) put before each name that `script` uses: it is made anew at every call. */
+export function luaKeys(script: string): string {
+  const used = Object.entries(names).filter(([name]) => new RegExp(`\\bK\\.${name}\\b`).test(script));
+  return `local P = KEYS[1]\nlocal K = {${used.map(([name, text]) => `${name}=P..'${text}'`).join(',')}}\n`;
+}

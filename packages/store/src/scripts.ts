@@ -26,11 +26,13 @@ const folder = new URL('../lua/', import.meta.url);
 /** The script as Redis gets it: its first line (flags) kept first, then the key table, then its shared parts in place. */
 export function scriptText(name: ScriptName): string {
   const [flags, ...lines] = readFileSync(new URL(`${name}.lua`, folder), 'utf8').split('\n');
-  const body = lines.map((line) => {
-    const part = /^--@include (\S+)$/.exec(line);
-    return part ? readFileSync(new URL(`shared/${part[1]}.lua`, folder), 'utf8') : line;
-  });
-  return `${flags}\n${luaKeys}${body.join('\n')}`;
+  const body = lines
+    .map((line) => {
+      const part = /^--@include (\S+)$/.exec(line);
+      return part ? readFileSync(new URL(`shared/${part[1]}.lua`, folder), 'utf8') : line;
+    })
+    .join('\n');
+  return `${flags}\n${luaKeys(body)}${body}`;
 }
 
 const loaded = new Map<ScriptName, { text: string; sha: string }>();

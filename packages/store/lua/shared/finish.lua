@@ -7,7 +7,7 @@ local function finish(id, run, outcome, handover_ms)
   if run.state == 'queued' then redis.call('ZREM', K.queue .. run.app, id) else redis.call('ZREM', K.leases, id) end
   if run.absent and run.absent ~= '0' then redis.call('ZREM', K.absent, id) end
   redis.call('HDEL', key, 'params', 'followers', 'taken')
-  local fields = {'state', outcome.state, 'items', outcome.items, 'ended', now, 'ms', outcome.ms}
+  local fields = {'state', outcome.state, 'items', outcome.items, 'ended', now_text, 'ms', outcome.ms}
   local function keep(name, value) if value ~= '' then fields[#fields + 1] = name; fields[#fields + 1] = value end end
   keep('streamed', outcome.streamed == '1' and '1' or '')
   keep('status', outcome.status)
