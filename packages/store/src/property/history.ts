@@ -1,6 +1,9 @@
 // What was asked, told and seen in one round; the model judges it afterwards. It knows the contract and nothing of the store's insides.
-import type { Outcome, RunId } from '@inference-proxy/contracts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Outcome, type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Plan } from './schedule.ts';
+
+const MOST_TRIES = 200;
 
 /** One reading of a run by one caller, over however many readers it took. */
 export interface Reading {
@@ -31,6 +34,18 @@ export interface KnownRun {
   readonly starts: string[];
   /** Outcomes seen anywhere. */
   readonly outcomes: { where: string; outcome: Outcome }[];
+}
+
+/** The store's answer, asked for again while it is `unavailable`: the test itself looks on, whatever goes on. */
+export async function patiently<T>(ask: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof ServiceError && error.code === 'unavailable') || tries === MOST_TRIES) throw error;
+      await sleep(20);
+    }
+  }
 }
 
 export class History {

@@ -7,7 +7,7 @@ import { DeliveryQueue } from '../deliveries/queue.ts';
 import type { ScriptName } from '../scripts.ts';
 import { defaultTimings } from '../timings.ts';
 import { Faults } from './faults.ts';
-import { History, type KnownRun } from './history.ts';
+import { History, type KnownRun, patiently } from './history.ts';
 import { type Final, judge } from './model.ts';
 import type { Step } from './schedule.ts';
 import { SimulatedGateway } from './simulated-gateway.ts';
@@ -204,8 +204,8 @@ class Round {
     const gateway = this.gateways[0] as SimulatedGateway;
     for (const { runId } of this.history.runs.values()) {
       if (!(await this.admin.exists(`ip:{${this.project}}:run:${runId}`))) continue;
-      const record = await gateway.store.look(this.project, runId);
-      const batches = await gateway.store.items(this.project, runId);
+      const record = await patiently(() => gateway.store.look(this.project, runId));
+      const batches = await patiently(() => gateway.store.items(this.project, runId));
       const token = await this.admin.hget(`ip:{${this.project}}:run:${runId}`, 'token');
       const jobs = record?.webhook ? (await this.admin.keys(`{ip}:deliveries:${runId}-1-*`)).length : -1;
       finals.set(runId, {

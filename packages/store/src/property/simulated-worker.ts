@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import type { StoreTimings } from '../timings.ts';
 import { type End, type TakenRun, WorkerStore } from '../workers/worker-store.ts';
-import type { History } from './history.ts';
+import { type History, patiently } from './history.ts';
 import type { Plan } from './schedule.ts';
 
 const APP = 'app';
@@ -54,7 +54,7 @@ export class SimulatedWorker {
 
   async serve(): Promise<void> {
     await this.renew();
-    await this.store.announce(this.project, description);
+    await patiently(() => this.store.announce(this.project, description));
     await this.store.serve(this.project);
   }
 
