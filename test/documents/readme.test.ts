@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { until } from '../client/until.ts';
 import { receiver } from '../receiver/receivers.ts';
+import { RECEIVER_SECRET } from '../stack/services.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { codeBlocks, page, root } from './markdown.ts';
 
@@ -74,7 +75,8 @@ test('the call with a webhook is delivered, with the headers of the table, and t
     verify(
       createHmac,
       timingSafeEqual,
-      'my-development-secret',
+      // The receiver that `npm start` runs has this one: the command has to name it.
+      RECEIVER_SECRET,
       headers['x-request-id'],
       headers['x-service-webhook-timestamp'],
       sent,
