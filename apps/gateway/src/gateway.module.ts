@@ -6,7 +6,7 @@ import { GatewayStore } from '@inference-proxy/store';
 import { type DynamicModule, Module } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
 import { JwtModule, JwtService } from '@nestjs/jwt';
-import { CallGuard, ProjectGuard, ReadRunsGuard } from './auth/guard.ts';
+import { CallGuard, ProjectGuard, ReadRunsGuard, WriteRunsGuard } from './auth/guard.ts';
 import { Tokens } from './auth/tokens.ts';
 import { Acceptance } from './calls/accept.ts';
 import { Calls } from './calls/answer.ts';
@@ -58,6 +58,7 @@ export function gatewayModule({ settings, logger, store, openCalls, filter }: Ga
       ProjectGuard,
       CallGuard,
       ReadRunsGuard,
+      WriteRunsGuard,
       // calls
       { provide: OpenCalls, useValue: openCalls },
       {

@@ -37,3 +37,8 @@ export class CallGuard extends ProjectGuard {
 export class ReadRunsGuard extends ProjectGuard {
   protected override readonly scope = 'runs:read';
 }
+
+@Injectable()
+export class WriteRunsGuard extends ProjectGuard {
+  protected override readonly scope = 'runs:write';
+}
