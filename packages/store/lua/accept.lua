@@ -47,6 +47,9 @@ local function accept(id, app, fn, params, hook, secret, promised, paced, keep, 
   if live ~= '-' then
     put('followers', gateway .. ':' .. live)
     followed[#followed + 1] = id
+  elseif absent ~= '' and absent ~= '0' then
+    -- Nobody reads it yet: its time without a reader runs.
+    redis.call('ZADD', K.absent, now + absent, id)
   end
   redis.call('HSET', key, unpack(fields))
   redis.call('ZADD', queue, now_us + index, id)

@@ -1,13 +1,29 @@
 // Contract 1 and 5: a call becomes a run, or is refused with nothing left behind.
-import { type AppDescription, isFunctionName, isProjectName, ServiceError } from '@inference-proxy/contracts';
+import {
+  type AppDescription,
+  isFunctionName,
+  isProjectName,
+  type RunId,
+  ServiceError,
+} from '@inference-proxy/contracts';
 import type { SealedBox } from '@inference-proxy/crypto';
 import type { GatewayStore, NewRun, RunReader } from '@inference-proxy/store';
 import type { CallRequest } from './call-request.ts';
+import { idempotencyOf } from './idempotency.ts';
 
 /** How long runs are kept after their end, ms. */
 export interface Retention {
   readonly promisedMs: number;
   readonly otherMs: number;
+}
+
+/** The run that answers a call. */
+export interface AnsweringRun {
+  readonly runId: RunId;
+  /** It was there before: another call under the same `Idempotency-Key` made it. */
+  readonly replayed: boolean;
+  /** Follows it from its first item; none where the caller does not wait. */
+  readonly reader?: RunReader;
 }
 
 export class Acceptance {
@@ -41,24 +57,33 @@ export class Acceptance {
   }
 
   /**
-   * Accepts the run.
+   * Accepts the run, or joins the one that is there under the call's key.
    *
-   * @returns a reader that follows it from its first item, or none where the caller does not wait
-   * @throws ServiceError `overloaded`, `cancelled`, `unavailable` (with the run's id: it may exist)
+   * @throws ServiceError `overloaded`, `cancelled`, `idempotency_conflict`, `unavailable` (with the run's id: it may exist)
    */
-  async run(call: CallRequest, app: AppDescription, params: Buffer): Promise<RunReader | undefined> {
-    const live = call.async ? 'none' : call.stream ? 'items' : 'outcome';
+  async run(call: CallRequest, app: AppDescription, params: Buffer): Promise<AnsweringRun> {
+    const { project, runId } = call;
+    const live = call.waitMs === 0 ? 'none' : call.stream ? 'items' : 'outcome';
     const { accepted, reader } = this.store.accept(this.#newRun(call, app, params), live);
-    const { state } = await accepted;
-    if (state === 'accepted') return reader;
-    if (state === 'overloaded') throw new ServiceError('overloaded', 'The queue of this app is full; call again.');
-    const { runId } = call;
-    if (state === 'cancelled') throw new ServiceError('cancelled', 'The run was cancelled before it began.', { runId });
-    throw new Error(`an accept without an idempotency key was answered by ${state}`);
+    const answer = await accepted;
+    switch (answer.state) {
+      case 'accepted':
+        return { runId, replayed: false, ...(reader && { reader }) };
+      case 'joined': {
+        const joined = live === 'none' ? undefined : this.store.read(project, answer.runId, live, 0);
+        return { runId: answer.runId, replayed: true, ...(joined && { reader: joined }) };
+      }
+      case 'conflict':
+        throw new ServiceError('idempotency_conflict', 'This Idempotency-Key was used with another request.');
+      case 'overloaded':
+        throw new ServiceError('overloaded', 'The queue of this app is full; call again.');
+      case 'cancelled':
+        throw new ServiceError('cancelled', 'The run was cancelled before it began.', { runId });
+    }
   }
 
   #newRun(call: CallRequest, app: AppDescription, params: Buffer): NewRun {
-    const promised = call.async !== false || call.webhook !== undefined;
+    const { promised, absentMs, idempotencyKey } = call;
     return {
       project: call.project,
       runId: call.runId,
@@ -68,8 +93,9 @@ export class Acceptance {
       promised,
       paced: call.stream && !promised,
       keepMs: promised ? this.retention.promisedMs : this.retention.otherMs,
-      ...(!promised && { absentMs: 0 }),
+      ...(absentMs !== undefined && { absentMs }),
       ...(call.webhook && { webhook: this.#sealed(call.runId, call.webhook) }),
+      ...(idempotencyKey !== undefined && { idempotency: idempotencyOf(call, idempotencyKey, params) }),
       queueLimit: app.queueLimit,
       queueTimeoutMs: app.queueTimeoutMs,
     };

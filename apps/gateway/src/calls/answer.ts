@@ -7,7 +7,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { asServiceError, send } from '../http/answer.ts';
 import { EventStream, type StreamEnd } from '../streaming/event-stream.ts';
 import type { KeepAlive } from '../streaming/keep-alive.ts';
-import type { Acceptance } from './accept.ts';
+import type { Acceptance, AnsweringRun } from './accept.ts';
 import type { Bodies } from './bodies.ts';
 import { type CallPath, type CallRequest, callRequest, type WebhookRules } from './call-request.ts';
 import type { OpenCall, OpenCalls } from './departure.ts';
@@ -28,6 +28,8 @@ export interface CallsParts {
 /** What the log line of a call says of its end. */
 interface Answered {
   readonly status: number | 'gone';
+  /** Of the run that answers, where an earlier call made it. */
+  readonly replayedRun?: string;
   readonly code?: string;
   readonly items?: number;
 }
@@ -53,7 +55,7 @@ export class Calls {
     const open = this.parts.openCalls.begin(raw);
     try {
       const call = callRequest(runId, path, raw.req, this.parts.webhookRules);
-      const answered = await this.#answer(call, raw, open, startedAt);
+      const answered = await this.#answer(call, request, raw, open, startedAt);
       this.#log(line, answered, startedAt);
     } catch (thrown) {
       const { status, code } = asServiceError(thrown);
@@ -64,58 +66,101 @@ export class Calls {
     }
   }
 
-  async #answer(call: CallRequest, raw: ServerResponse, open: OpenCall, startedAt: number): Promise<Answered> {
+  async #answer(
+    call: CallRequest,
+    request: FastifyRequest,
+    raw: ServerResponse,
+    open: OpenCall,
+    startedAt: number,
+  ): Promise<Answered> {
     const { acceptance, bodies } = this.parts;
     const app = await acceptance.app(call);
-    const reader = await bodies.hold(raw, (params) => acceptance.run(call, app, params));
-    if (reader === undefined) return this.#answerAsync(call, raw);
+    const run = await bodies.hold(raw, (params) => acceptance.run(call, app, params));
+    if (run.replayed) {
+      // Whatever answers from here on, the error filter too, answers for that run.
+      request.id = run.runId;
+      raw.setHeader('idempotency-replayed', 'true');
+    }
+    const { reader } = run;
+    if (reader === undefined) return this.#answerLater(call, raw, run);
     try {
-      if (!call.stream) return await this.#answerOnce(call, raw, reader, open);
+      if (!call.stream) return await this.#answerOnce(call, raw, run, reader, open);
       const { keepAlives, commitMs } = this.parts;
-      const options = { startedAt, commitMs, gzip: call.gzip, preformatted: app.preformatted };
+      const { gzip, waitMs } = call;
+      const options = {
+        startedAt,
+        commitMs,
+        gzip,
+        preformatted: app.preformatted,
+        ...(waitMs !== undefined && { waitMs }),
+      };
       const stream = new EventStream(raw, reader, keepAlives, options);
-      return await this.#answerStream(call, raw, reader, await stream.run(open));
+      return await this.#answerStream(call, raw, run, reader, await stream.run(open));
     } finally {
-      // With the last reader goes the run, where nobody was promised it.
+      // With the last reader goes the run, where it was not to go on without.
       reader.close();
     }
   }
 
-  #answerAsync(call: CallRequest, raw: ServerResponse): Answered {
-    const { runId, project } = call;
+  /** 202: the run goes on without this caller. */
+  async #answerLater(call: CallRequest, raw: ServerResponse, run: AnsweringRun): Promise<Answered> {
+    const { project, preferenceApplied, absentMs } = call;
+    const { runId, replayed } = run;
+    // It has waited as long as it meant to, which is not leaving: `cancel` is over. How the run that it joined was called is not known here.
+    if (run.reader && (absentMs === 0 || replayed)) await this.parts.store.goOn(project, runId);
     send(raw, runId, 202, Buffer.from(JSON.stringify({ run_id: runId })), {
       location: `/v4/${project}/runs/${runId}`,
-      ...(call.async === 'preference' && { 'preference-applied': 'respond-async' }),
+      ...(preferenceApplied !== undefined && { 'preference-applied': preferenceApplied }),
     });
-    return { status: 202 };
+    return { status: 202, ...replayedOf(run) };
   }
 
-  async #answerOnce(call: CallRequest, raw: ServerResponse, reader: RunReader, open: OpenCall): Promise<Answered> {
-    const outcome = await outcomeUnlessInterrupted(reader, open);
-    return outcome === 'gone' ? GONE : this.#sendEnvelope(call, raw, outcome);
+  async #answerOnce(
+    call: CallRequest,
+    raw: ServerResponse,
+    run: AnsweringRun,
+    reader: RunReader,
+    open: OpenCall,
+  ): Promise<Answered> {
+    const outcome = await outcomeInTime(reader, open, call.waitMs);
+    if (outcome === 'gone') return { ...GONE, ...replayedOf(run) };
+    return outcome === 'waited' ? this.#answerLater(call, raw, run) : this.#sendEnvelope(call, raw, run, outcome);
   }
 
-  async #answerStream(call: CallRequest, raw: ServerResponse, reader: RunReader, end: StreamEnd): Promise<Answered> {
-    const items = reader.cursor;
+  async #answerStream(
+    call: CallRequest,
+    raw: ServerResponse,
+    run: AnsweringRun,
+    reader: RunReader,
+    end: StreamEnd,
+  ): Promise<Answered> {
+    const told = { items: reader.cursor, ...replayedOf(run) };
     switch (end.how) {
       case 'complete':
-        return { status: 200, items };
+        return { status: 200, ...told };
       case 'gone':
-        return { ...GONE, items };
+        return { ...GONE, ...told };
       case 'failed':
-        return { status: 200, items, code: end.error?.code ?? end.outcome?.error?.code ?? 'internal' };
+        return { status: 200, ...told, code: end.error?.code ?? end.outcome?.error?.code ?? 'internal' };
+      case 'waited':
+        return this.#answerLater(call, raw, run);
       case 'early':
-        if ('error' in end) throw withRun(end.error, call.runId);
-        return this.#sendEnvelope(call, raw, end.outcome);
+        if ('error' in end) throw withRun(end.error, run.runId);
+        return this.#sendEnvelope(call, raw, run, end.outcome);
     }
   }
 
-  async #sendEnvelope(call: CallRequest, raw: ServerResponse, outcome: Outcome): Promise<Answered> {
-    const { runId, project } = call;
+  async #sendEnvelope(
+    { project }: CallRequest,
+    raw: ServerResponse,
+    run: AnsweringRun,
+    outcome: Outcome,
+  ): Promise<Answered> {
+    const { runId } = run;
     const { status, body, headers } = await envelopeAnswer(this.parts.store, project, runId, outcome);
     send(raw, runId, status, body, headers);
     const { error, items, streamed } = outcome;
-    return { status, ...(error && { code: error.code }), ...(streamed && { items }) };
+    return { status, ...replayedOf(run), ...(error && { code: error.code }), ...(streamed && { items }) };
   }
 
   #log(line: object, answered: Answered, startedAt: number): void {
@@ -124,12 +169,21 @@ export class Calls {
   }
 }
 
+const replayedOf = ({ replayed, runId }: AnsweringRun): Pick<Answered, 'replayedRun'> =>
+  replayed ? { replayedRun: runId } : {};
+
 /** The outcome, or why there will be none for this caller. @throws ServiceError of the reader, or `unavailable` when this gateway stops */
-function outcomeUnlessInterrupted(reader: RunReader, open: OpenCall): Promise<Outcome | 'gone'> {
-  return new Promise((resolve, reject) => {
-    open.onInterrupt((why) => (why === 'gone' ? resolve(why) : reject(withRun(why, reader.runId))));
-    if (open.interruption === undefined) reader.outcome().then(resolve, reject);
-  });
+function outcomeInTime(
+  reader: RunReader,
+  open: OpenCall,
+  waitMs: number | undefined,
+): Promise<Outcome | 'gone' | 'waited'> {
+  const end = Promise.withResolvers<Outcome | 'gone' | 'waited'>();
+  open.onInterrupt((why) => (why === 'gone' ? end.resolve(why) : end.reject(withRun(why, reader.runId))));
+  if (open.interruption === undefined) reader.outcome().then(end.resolve, end.reject);
+  if (waitMs === undefined) return end.promise;
+  const timer = setTimeout(() => end.resolve('waited'), waitMs);
+  return end.promise.finally(() => clearTimeout(timer));
 }
 
 /** The same error with the run's id in its body: the run may go on, or have gone on. */

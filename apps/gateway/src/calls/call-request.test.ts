@@ -2,12 +2,14 @@ import { ServiceError } from '@inference-proxy/contracts';
 import { AddressPolicy } from '@inference-proxy/egress';
 import { describe, expect, test } from '@jest/globals';
 import { accepts, callRequest, type RequestHead } from './call-request.ts';
+import { idempotencyOf } from './idempotency.ts';
 
 const rules = { policy: new AddressPolicy(), requireHttps: false };
 const path = { project: 'acme', app: 'chat', function: 'run' };
 
 function read(query: string, headers: Record<string, string> = {}, rawHeaders?: string[]) {
   const head: RequestHead = {
+    method: 'POST',
     url: `/v4/acme/chat/run${query}`,
     headers,
     rawHeaders: rawHeaders ?? Object.entries(headers).flat(),
@@ -92,23 +94,107 @@ describe('a body must be JSON', () => {
   });
 });
 
-describe('an answer at once', () => {
+describe('how long a caller waits', () => {
   test.each([
-    ['?async=true', {}, 'query'],
-    ['?x=1&async=true', {}, 'query'],
-    ['?async=false', {}, false],
-    ['?notasync=true', {}, false],
-    ['', { prefer: 'respond-async' }, 'preference'],
-    ['', { prefer: 'Respond-Async; x=1, wait=10' }, 'preference'],
-    ['', { prefer: 'handling=lenient, respond-async' }, 'preference'],
-    ['', { prefer: 'no-respond-async' }, false],
-    ['', { prefer: 'respond-asynchronously' }, false],
-  ])('%j %j: %p', (query, headers, expected) => {
-    expect(read(query, { ...headers }).async).toBe(expected);
+    ['', {}, undefined, undefined],
+    ['?async=true', {}, 0, undefined],
+    ['?x=1&async=true', {}, 0, undefined],
+    ['?async=false', {}, undefined, undefined],
+    ['?notasync=true', {}, undefined, undefined],
+    ['', { prefer: 'respond-async' }, 0, 'respond-async'],
+    ['?async=false', { prefer: 'respond-async' }, 0, 'respond-async'],
+    ['', { prefer: 'wait=10' }, 10_000, 'wait=10'],
+    ['', { prefer: 'wait=0' }, 0, 'wait=0'],
+    ['', { prefer: 'wait=999999999' }, 2 ** 31 - 1, 'wait=999999999'],
+    ['', { prefer: 'Respond-Async; x=1, wait=10' }, 10_000, 'respond-async, wait=10'],
+    ['?async=true', { prefer: 'wait=10' }, 0, undefined],
+    ['?async=true', { prefer: 'respond-async, wait=10' }, 0, 'respond-async'],
+    ['', { prefer: 'wait=soon' }, undefined, undefined],
+    ['', { prefer: 'handling=lenient' }, undefined, undefined],
+  ])('%j %j: %p ms, applied %j', (query, headers, waitMs, preferenceApplied) => {
+    const call = read(query, { ...headers });
+    expect(call.waitMs).toBe(waitMs);
+    expect(call.preferenceApplied).toBe(preferenceApplied);
+    expect(call.promised).toBe(waitMs !== undefined);
   });
 
   test.each(['?async', '?async=', '?async=1', '?async=True', '?async=true&async=true'])('%j means nothing', (query) => {
     expect(refusal(query)).toBe('invalid_request');
+  });
+});
+
+describe('when the last reader has gone', () => {
+  const hook = `webhookEndpoint=${encodeURIComponent('https://example.com/')}`;
+  const keyed = { 'idempotency-key': 'k' };
+  test.each([
+    ['', {}, 0, false],
+    ['?onDisconnect=cancel', {}, 0, false],
+    ['?onDisconnect=0', {}, 0, false],
+    ['?onDisconnect=continue', {}, undefined, true],
+    ['?onDisconnect=30', {}, 30_000, true],
+    ['?onDisconnect=0.25', {}, 250, true],
+    ['?async=true', {}, undefined, true],
+    ['?async=true&onDisconnect=cancel', {}, undefined, true],
+    ['?async=true&onDisconnect=30', {}, 30_000, true],
+    ['', { prefer: 'wait=5' }, undefined, true],
+    ['?onDisconnect=cancel', { prefer: 'wait=5' }, 0, true],
+    [`?${hook}`, {}, undefined, true],
+    [`?${hook}&onDisconnect=cancel`, {}, 0, true],
+    ['', keyed, undefined, true],
+    ['?onDisconnect=cancel', keyed, 0, true],
+    ['?XonDisconnect=30', {}, 0, false],
+  ])('%j %j: cancelled after %p ms, promised %p', (query, headers, absentMs, promised) => {
+    expect(read(query, { ...headers })).toMatchObject({ promised, ...(absentMs !== undefined && { absentMs }) });
+    expect('absentMs' in read(query, { ...headers })).toBe(absentMs !== undefined);
+  });
+
+  test.each(['', '=', '=Cancel', '=-1', '=1e3', '=9999999999', '=1.2345', '=5s', '=5&onDisconnect=5'])(
+    '?onDisconnect%s means nothing',
+    (rest) => {
+      expect(refusal(`?onDisconnect${rest}`)).toBe('invalid_request');
+    },
+  );
+});
+
+describe('an idempotency key', () => {
+  test.each(['k', '"quoted, with a comma"', 'a key', 'é', 'x'.repeat(255)])('%j is taken as it is', (key) => {
+    expect(read('', { 'idempotency-key': key }).idempotencyKey).toBe(key);
+  });
+
+  test.each(['', '  ', '\t', 'x'.repeat(256)])('%j is refused', (key) => {
+    expect(refusal('', { 'idempotency-key': key })).toBe('invalid_request');
+  });
+
+  test('given twice is refused, though Node joins the two', () => {
+    const raw = ['Idempotency-Key', 'a', 'IDEMPOTENCY-KEY', 'a'];
+    expect(refusal('', { 'idempotency-key': 'a, a' }, raw)).toBe('invalid_request');
+  });
+
+  const hashes = (query: string, body: string, more: object = {}) =>
+    idempotencyOf({ ...read(query, { 'idempotency-key': 'k' }), ...more }, 'k', Buffer.from(body));
+  const hook = (url: string): string => `?webhookEndpoint=${encodeURIComponent(url)}`;
+
+  test('belongs to project, app and function', () => {
+    const { key } = hashes('', '{}');
+    expect(hashes('?async=true', '{"a":1}').key).toBe(key);
+    for (const other of [{ project: 'b' }, { app: 'b' }, { fn: 'b' }, { app: 'acme', project: 'chat' }])
+      expect(hashes('', '{}', other).key).not.toBe(key);
+    expect(key).not.toContain('k\0');
+  });
+
+  test('stands for one method, path, body and webhook', () => {
+    const { fingerprint } = hashes('', '{}');
+    for (const query of ['?async=true', '?onDisconnect=5', '?ids=true'])
+      expect(hashes(query, '{}').fingerprint).toBe(fingerprint);
+    const others = [
+      hashes('', '{ }'),
+      hashes('', '{"a":1}'),
+      hashes('', '{}', { method: 'PUT' }),
+      hashes('', '{}', { path: '/v4/acme/chat/run/more' }),
+      hashes(hook('https://example.com/a'), '{}'),
+      hashes(hook('https://example.com/b'), '{}'),
+    ].map((other) => other.fingerprint);
+    expect(new Set([fingerprint, ...others]).size).toBe(7);
   });
 });
 

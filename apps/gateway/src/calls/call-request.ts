@@ -3,6 +3,12 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import { type AddressPolicy, judgeWebhookUrl, webhookEndpointOf } from '@inference-proxy/egress';
 import { hasBody } from '../http/has-body.ts';
+import { idempotencyKeyOf } from './idempotency.ts';
+import { onDisconnectOf } from './on-disconnect.ts';
+import { preferences } from './preferences.ts';
+
+/** What a timer can hold; over three weeks. */
+const LONGEST_WAIT_MS = 2 ** 31 - 1;
 
 export interface Webhook {
   readonly url: string;
@@ -15,16 +21,27 @@ export interface CallRequest {
   readonly project: string;
   readonly app: string;
   readonly fn: string;
+  readonly method: string;
+  /** As it was asked for, without its query. */
+  readonly path: string;
   /** The caller wants a stream. */
   readonly stream: boolean;
   readonly gzip: boolean;
-  /** Answer 202 at once: asked for by the query, or by a preference (RFC 7240) that the answer then names. */
-  readonly async: false | 'query' | 'preference';
+  /** How long the caller waits, ms: then, or with 0 at once, it is answered 202 and the run goes on. Absent: to the end. */
+  readonly waitMs?: number;
+  /** The preferences (RFC 7240 §3) that such an answer has followed. */
+  readonly preferenceApplied?: string;
   readonly webhook?: Webhook;
+  readonly idempotencyKey?: string;
+  /** Somebody may come back for the run (contract, "Words"). */
+  readonly promised: boolean;
+  /** Cancelled when it had no reader for that long, ms; absent: it goes on. */
+  readonly absentMs?: number;
 }
 
 /** What of an HTTP request a call is read from. */
 export interface RequestHead {
+  readonly method?: string | undefined;
   readonly url?: string | undefined;
   readonly headers: IncomingHttpHeaders;
   /** Names and values as received: Node joins or drops repeated headers. */
@@ -44,20 +61,32 @@ export interface WebhookRules {
 
 /** @throws ServiceError `invalid_request`, `unsupported_media_type` */
 export function callRequest(runId: RunId, path: CallPath, head: RequestHead, rules: WebhookRules): CallRequest {
-  const { headers, url = '' } = head;
+  const { headers, method = '', url = '' } = head;
   checkContentType(headers);
   const mark = url.indexOf('?');
   const query = mark === -1 ? '' : url.slice(mark + 1);
   const webhook = query === '' ? undefined : webhookOf(query, head, rules);
+  const waiting = waitingOf(query, headers.prefer);
+  const idempotencyKey = headers['idempotency-key'] === undefined ? undefined : idempotencyKeyOf(head.rawHeaders);
+  const onDisconnect = onDisconnectOf(query);
+  const lastsBeyondCaller = onDisconnect !== undefined && onDisconnect !== 0;
+  const promised = waiting !== undefined || webhook !== undefined || idempotencyKey !== undefined || lastsBeyondCaller;
+  const absentMs = onDisconnect ?? (promised ? 'continue' : 0);
   return {
     runId,
     project: path.project,
     app: path.app,
     fn: path.function,
+    method,
+    path: mark === -1 ? url : url.slice(0, mark),
     stream: accepts(headers.accept, ['text/event-stream']),
     gzip: accepts(headers['accept-encoding'], ['gzip', 'x-gzip', '*']),
-    async: asksAsync(query) ? 'query' : prefersAsync(headers.prefer) ? 'preference' : false,
+    promised,
+    // A caller that is answered at once has not left: there is nobody for `cancel` to wait for.
+    ...(absentMs !== 'continue' && !(absentMs === 0 && waiting?.waitMs === 0) && { absentMs }),
+    ...waiting,
     ...(webhook && { webhook }),
+    ...(idempotencyKey !== undefined && { idempotencyKey }),
   };
 }
 
@@ -103,9 +132,21 @@ function asksAsync(query: string): boolean {
   return value === 'true';
 }
 
-/** RFC 7240 §4.1. */
-const prefersAsync = (prefer: string | string[] | undefined): boolean =>
-  prefer !== undefined && /(?:^|,)\s*respond-async\s*(?:=\s*(?:""\s*)?)?(?:[;,]|$)/i.test(String(prefer));
+/** `async=true` asks for an answer at once and leaves nothing to prefer; `respond-async` does, unless it comes with a `wait`. */
+function waitingOf(
+  query: string,
+  prefer: string | string[] | undefined,
+): (Required<Pick<CallRequest, 'waitMs'>> & Pick<CallRequest, 'preferenceApplied'>) | undefined {
+  const async = asksAsync(query);
+  if (prefer === undefined) return async ? { waitMs: 0 } : undefined;
+  const { respondAsync, waitS } = preferences(String(prefer));
+  if (async) return { waitMs: 0, ...(respondAsync && { preferenceApplied: 'respond-async' }) };
+  if (waitS === undefined) return respondAsync ? { waitMs: 0, preferenceApplied: 'respond-async' } : undefined;
+  return {
+    waitMs: Math.min(waitS * 1000, LONGEST_WAIT_MS),
+    preferenceApplied: `${respondAsync ? 'respond-async, ' : ''}wait=${waitS}`,
+  };
+}
 
 function webhookOf(query: string, head: RequestHead, rules: WebhookRules): Webhook | undefined {
   const endpoint = webhookEndpointOf(query);

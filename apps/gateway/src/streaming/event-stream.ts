@@ -16,6 +16,8 @@ export interface StreamOptions {
   readonly preformatted: boolean;
   /** How long the status line is held back, ms. */
   readonly commitMs: number;
+  /** Where nothing has come by then and the status line is still held back, the caller is answered without a stream, ms. */
+  readonly waitMs?: number;
 }
 
 /**
@@ -25,9 +27,10 @@ export interface StreamOptions {
  * - `failed`: the status line was out, so the failure is its last event
  * - `early`: nothing is written yet; the caller of `run` answers with the real status
  * - `gone`: nobody reads any more
+ * - `waited`: nothing came within `waitMs`, and nothing is written; the caller of `run` answers
  */
 export type StreamEnd =
-  | { readonly how: 'complete' | 'gone' }
+  | { readonly how: 'complete' | 'gone' | 'waited' }
   | { readonly how: 'failed'; readonly error: ServiceError | undefined; readonly outcome?: Outcome }
   | { readonly how: 'early'; readonly outcome: Outcome }
   | { readonly how: 'early'; readonly error: ServiceError };
@@ -55,7 +58,9 @@ export class EventStream implements Quiet {
 
   /** Writes the run's events until its end, or until the call is interrupted. */
   run(call: OpenCall): Promise<StreamEnd> {
-    this.#commitTimer = setTimeout(this.#commitEmpty, this.options.commitMs);
+    const { commitMs, waitMs = Number.POSITIVE_INFINITY } = this.options;
+    this.#commitTimer =
+      waitMs < commitMs ? setTimeout(this.#leaveEmpty, waitMs) : setTimeout(this.#commitEmpty, commitMs);
     call.onInterrupt(this.#interrupted);
     if (call.interruption === undefined) this.#pull();
     return this.#end.promise;
@@ -142,6 +147,11 @@ export class EventStream implements Quiet {
   readonly #commitEmpty = (): void => {
     this.#commit();
     this.raw.flushHeaders();
+  };
+
+  readonly #leaveEmpty = (): void => {
+    this.#subscription.unsubscribe();
+    this.#settle({ how: 'waited' });
   };
 
   #commit(): void {

@@ -13,7 +13,7 @@ import { Feeds } from './feeds.ts';
 import { readItems } from './items.ts';
 import type { RunReader } from './reader.ts';
 import { Reaper } from './reaper.ts';
-import { type RunRecord, readRecord } from './record.ts';
+import { keepGoing, type RunRecord, readRecord } from './record.ts';
 
 /** What a caller of `accept` follows: items and the outcome, the outcome alone, or nothing. */
 export type Live = 'items' | 'outcome' | 'none';
@@ -117,6 +117,11 @@ export class GatewayStore {
   /** Cancels a run and says what it was. @throws ServiceError `unavailable` */
   async cancel(project: string, runId: RunId): Promise<'queued' | 'running' | 'ended' | 'unknown'> {
     return withinLimit(this.callCancel(project, runId), this.timings.commandMs);
+  }
+
+  /** A run that would be cancelled at once without a reader goes on from now on, as one that was answered 202. @throws ServiceError `unavailable` */
+  goOn(project: string, runId: RunId): Promise<void> {
+    return withinLimit(keepGoing(this.options.commands, project, runId), this.timings.commandMs);
   }
 
   /** The project's apps by name. @throws ServiceError `unavailable` */

@@ -96,3 +96,9 @@ export async function readRecord(redis: Redis, project: string, runId: RunId): P
     }),
   };
 }
+
+/** `onDisconnect=cancel` becomes `continue`. What is written once is read and removed: two steps are as good as one. */
+export async function keepGoing(redis: Redis, project: string, runId: RunId): Promise<void> {
+  const key = projectPrefix(project) + names.run + runId;
+  if ((await redis.hget(key, 'absent')) === '0') await redis.hdel(key, 'absent');
+}
