@@ -17,6 +17,7 @@ import type { ErrorFilter } from './http/error.filter.ts';
 import { HealthController } from './http/health.controller.ts';
 import { ProjectController } from './registry/project.controller.ts';
 import { ProjectApps } from './registry/project.ts';
+import { CancelController } from './runs/cancel.controller.ts';
 import { LookUp } from './runs/look-up.ts';
 import { RunsController } from './runs/runs.controller.ts';
 import type { GatewaySettings } from './settings.ts';
@@ -45,7 +46,7 @@ export function gatewayModule({ settings, logger, store, openCalls, filter }: Ga
   return {
     module: GatewayModule,
     imports: [JwtModule.register({})],
-    controllers: [CallsController, RunsController, ProjectController, HealthController],
+    controllers: [CallsController, RunsController, CancelController, ProjectController, HealthController],
     providers: [
       { provide: GatewayStore, useValue: store },
       { provide: APP_FILTER, useValue: filter },

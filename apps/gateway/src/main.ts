@@ -20,7 +20,12 @@ await bootService({
 
     const deliveries = new DeliveryQueue(redis.deliveries, logger);
     const gatewayId = randomUUID().replaceAll('-', '');
-    const timings = { leaseMs: settings.LEASE_MS, attendMs: settings.ATTEND_MS, reapMs: settings.REAP_MS };
+    const timings = {
+      leaseMs: settings.LEASE_MS,
+      attendMs: settings.ATTEND_MS,
+      reapMs: settings.REAP_MS,
+      workerGraceMs: settings.WORKER_GRACE_S * 1000,
+    };
     const store = new GatewayStore({ ...redis, gatewayId, deliveries, logger, timings });
     store.start();
     shutdown.add('flush', 'store', async () => {

@@ -6,8 +6,12 @@ import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { sendError } from './answer.ts';
 
-const CALL_PATH = /^\/v4\/[^/?]+\/[^/?]+\/[^/?]+(\?|$)/;
-const RUN_PATH = /^\/v4\/[^/?]+\/runs\/[^/?]+(\?|$)/;
+/** Which methods a path has; the first that fits counts. */
+const METHODS: readonly (readonly [RegExp, string])[] = [
+  [/^\/v4\/[^/?]+\/runs\/[^/?]+\/cancel(\?|$)/, 'POST'],
+  [/^\/v4\/[^/?]+\/runs(\/[^/?]+(\/(stream|logs))?)?(\?|$)/, 'GET, HEAD'],
+  [/^\/v4\/[^/?]+\/[^/?]+\/[^/?]+(\?|$)/, 'POST'],
+];
 
 /** A request that no route took: another method on a path that exists, a websocket, or nothing of ours. */
 export function unrouted(request: Pick<IncomingMessage, 'method' | 'url' | 'headers'>): {
@@ -23,7 +27,7 @@ export function unrouted(request: Pick<IncomingMessage, 'method' | 'url' | 'head
       ),
     };
   }
-  const allow = RUN_PATH.test(url) ? 'GET, HEAD' : CALL_PATH.test(url) ? 'POST' : undefined;
+  const allow = METHODS.find(([path]) => path.test(url))?.[1];
   if (allow === undefined || allow.split(', ').includes(method ?? '')) {
     return { error: new ServiceError('not_found', `There is nothing at ${method} ${url.split('?', 1)[0]}.`) };
   }
