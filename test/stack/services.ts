@@ -23,7 +23,15 @@ export interface Wiring {
 }
 
 /** Settings that are not everybody's; whoever may know one is given it by name. */
-const PRIVATE = ['JWT_SECRET', 'SECRETS_KEY', 'REDIS_URL', 'PORT', 'HOST', 'WEBHOOK_ALLOWED_NETWORKS'];
+const PRIVATE = [
+  'JWT_SECRET',
+  'SECRETS_KEY',
+  'REDIS_URL',
+  'PORT',
+  'HOST',
+  'OPERATIONS_PORT',
+  'WEBHOOK_ALLOWED_NETWORKS',
+];
 
 function inherited(output: Output): NodeJS.ProcessEnv {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !PRIVATE.includes(name)));
@@ -34,7 +42,8 @@ function inherited(output: Output): NodeJS.ProcessEnv {
 /** The Node processes of the stack. */
 export function serviceSpecs({ root, settings, secrets, redisUrl, receiverPort, output }: Wiring): ServiceSpec[] {
   const base = inherited(output);
-  const common = { NODE_ENV: 'development', ...base, REDIS_URL: redisUrl };
+  // Three on one machine: each takes a free port and says which in its line `ready`.
+  const common = { NODE_ENV: 'development', ...base, REDIS_URL: redisUrl, OPERATIONS_PORT: '0' };
   const webhooks = {
     SECRETS_KEY: secrets.secretsKey,
     WEBHOOK_ALLOWED_NETWORKS: settings.WEBHOOK_ALLOWED_NETWORKS.join(','),

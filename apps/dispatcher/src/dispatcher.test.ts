@@ -1,7 +1,7 @@
 // Contract 4 on real parts: a run that ends in Redis, the dispatcher's module, receivers.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SealedBox } from '@inference-proxy/crypto';
-import { createLogger, nestContext, readSettings, Shutdown } from '@inference-proxy/platform';
+import { createLogger, nestContext, OperationsPort, readSettings, Shutdown } from '@inference-proxy/platform';
 import {
   DeliveryQueue,
   DeliveryStore,
@@ -75,7 +75,7 @@ async function dispatcher(env: Record<string, string> = {}): Promise<Shutdown> {
     }),
   );
   const shutdown = new Shutdown({ logger: quiet });
-  const boot = { settings, logger: quiet, shutdown };
+  const boot = { settings, logger: quiet, shutdown, operations: new OperationsPort(), tracing: undefined };
   const context = await nestContext(dispatcherModule(boot), boot);
   context.get(DeliveryWorker).start();
   cleanups.push(() => shutdown.stop('the test is over'));

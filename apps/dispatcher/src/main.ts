@@ -1,6 +1,6 @@
 // The dispatcher: signs and delivers webhooks (contract 4).
 import 'reflect-metadata';
-import { bootService, nestContext, redisReady } from '@inference-proxy/platform';
+import { bootService, nestContext, redisAnswers, redisReady } from '@inference-proxy/platform';
 import { Redis } from 'ioredis';
 import { DeliveryWorker } from './deliveries/queue.ts';
 import { dispatcherModule } from './dispatcher.module.ts';
@@ -12,7 +12,9 @@ await bootService({
   settings: DispatcherSettings,
   async start(boot) {
     const context = await nestContext(dispatcherModule(boot), boot);
-    await redisReady(context.get(Redis));
+    const redis = context.get(Redis);
+    await redisReady(redis);
+    boot.operations.readyWhen(async () => ((await redisAnswers(redis)) ? undefined : 'the run store does not answer'));
     context.get(DeliveryWorker).start();
     return undefined;
   },

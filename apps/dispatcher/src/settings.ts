@@ -1,7 +1,16 @@
 // Contract 6: the dispatcher's settings.
 import { parseSecretKeys } from '@inference-proxy/crypto';
 import { parseNetworks } from '@inference-proxy/egress';
-import { commonSettings, flag, seconds, secret, settingsOf, text, wholeNumber } from '@inference-proxy/platform';
+import {
+  commonSettings,
+  flag,
+  operationsPort,
+  seconds,
+  secret,
+  settingsOf,
+  text,
+  wholeNumber,
+} from '@inference-proxy/platform';
 import { z } from 'zod';
 import { defaultSchedule } from './deliveries/schedule.ts';
 
@@ -32,6 +41,7 @@ function parseFraction(value: string): number {
 export class DispatcherSettings extends settingsOf(
   z.object({
     ...commonSettings,
+    OPERATIONS_PORT: operationsPort('9466'),
     SECRETS_KEY: read(secret('base64 of 32 bytes, or several separated by commas, newest first'), parseSecretKeys)
       .meta({ secret: true })
       .describe(

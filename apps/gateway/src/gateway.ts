@@ -20,7 +20,7 @@ const GRACE_MS = 10_000;
  * @returns the port
  */
 export async function listen(
-  { settings, logger, shutdown }: Boot<GatewaySettings>,
+  { settings, logger, shutdown, operations }: Boot<GatewaySettings>,
   store: GatewayStore,
   graceMs = GRACE_MS,
 ): Promise<number> {
@@ -32,6 +32,7 @@ export async function listen(
     { logger: new NestLogger(logger), bodyParser: false, abortOnError: false },
   );
   await app.listen(settings.PORT, settings.HOST);
+  operations.readyWhen(async () => ((await store.ready()) ? undefined : 'the run store does not answer'));
   const server = app.getHttpServer();
   shutdown.add('unready', 'calls', () => openCalls.refuse());
   shutdown.add('intake', 'listener', () => server.close());

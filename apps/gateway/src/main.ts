@@ -10,7 +10,8 @@ await bootService({
   name: 'gateway',
   about: 'takes calls over HTTP, streams their items and answers their outcome',
   settings: GatewaySettings,
-  async start({ settings, logger, shutdown }) {
+  async start(boot) {
+    const { settings, logger, shutdown } = boot;
     const connections = ['commands', 'subscriber', 'deliveries'] as const;
     const redis = Object.fromEntries(
       connections.map((name) => [name, connectRedis(settings.REDIS_URL, `gateway.${name}`, logger)]),
@@ -32,6 +33,6 @@ await bootService({
       store.stop();
       await deliveries.close();
     });
-    return { port: await listen({ settings, logger, shutdown }, store) };
+    return { port: await listen(boot, store) };
   },
 });

@@ -6,6 +6,7 @@ import {
   commonSettings,
   flag,
   milliseconds,
+  operationsPort,
   port,
   seconds,
   secret,
@@ -28,6 +29,7 @@ const parsedBy = <T>(parse: (value: string) => T) =>
 export class GatewaySettings extends settingsOf(
   z.object({
     ...commonSettings,
+    OPERATIONS_PORT: operationsPort('9464'),
     HOST: text('an address to listen on').prefault('127.0.0.1').describe('address to listen on; 0.0.0.0 in containers'),
     PORT: port().prefault('8080').describe('port to listen on; 0 lets the system choose'),
     // RFC 7518 §3.2: a key of HS256 has at least 256 bits.

@@ -2,7 +2,15 @@
 import 'reflect-metadata';
 import type { IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { closeRedis, connectRedis, createLogger, readSettings, redisReady, Shutdown } from '@inference-proxy/platform';
+import {
+  closeRedis,
+  connectRedis,
+  createLogger,
+  OperationsPort,
+  readSettings,
+  redisReady,
+  Shutdown,
+} from '@inference-proxy/platform';
 import { DeliveryQueue, GatewayStore, WorkerStore } from '@inference-proxy/store';
 import { type Answer, open, type RequestOptions, request } from '@inference-proxy/test/client';
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
@@ -83,7 +91,8 @@ export class GatewayUnderTest {
         ...env,
       }),
     );
-    const port = await listen({ settings, logger, shutdown }, store, graceMs);
+    const operations = new OperationsPort(() => shutdown.stopping);
+    const port = await listen({ settings, logger, shutdown, operations, tracing: undefined }, store, graceMs);
     return new GatewayUnderTest(port, worker, store, lines, shutdown, redis);
   }
 

@@ -1,5 +1,5 @@
 // Contract 6: the worker's settings. It has neither the key that seals secrets nor the one that verifies tokens.
-import { bytes, commonSettings, milliseconds, seconds, settingsOf, text } from '@inference-proxy/platform';
+import { bytes, commonSettings, milliseconds, operationsPort, seconds, settingsOf, text } from '@inference-proxy/platform';
 import { z } from 'zod';
 import { appFilter } from './deployments/app-folders.ts';
 
@@ -16,6 +16,7 @@ const workerApps = () =>
 export class WorkerSettings extends settingsOf(
   z.object({
     ...commonSettings,
+    OPERATIONS_PORT: operationsPort('9465'),
     DEPLOYMENTS_DIR: text('a folder').default('examples').describe('<dir>/<project_id>/<app_name>/ holds an app'),
     WORKER_APPS: workerApps().prefault('*/*').describe('which of them this worker serves, as acme/*,demo/chat'),
     DEPLOYMENTS_RESCAN_MS: milliseconds()

@@ -1,11 +1,12 @@
 // The worker's life: connected, apps started, runs taken; and the same backwards.
 import 'reflect-metadata';
-import { type Boot, nestContext } from '@inference-proxy/platform';
+import { type Boot, nestContext, redisAnswers } from '@inference-proxy/platform';
 import { DeliveryQueue, WorkerStore } from '@inference-proxy/store';
 import { Announcer } from './deployments/announce.ts';
 import { Deployments } from './deployments/deployments.ts';
 import { Connections } from './execution/connections.ts';
 import { Serving } from './execution/serving.ts';
+import { readyCheck } from './ready.ts';
 import type { WorkerSettings } from './settings.ts';
 import { workerModule } from './worker.module.ts';
 
@@ -14,7 +15,7 @@ const FIRST_STARTS_MS = 10_000;
 
 /** Resolves when the folder was looked at and first starts were attempted; what it started is stopped by the boot's shutdown. */
 export async function startWorker(boot: Boot<WorkerSettings>): Promise<{ apps: number }> {
-  const { settings, shutdown } = boot;
+  const { settings, shutdown, operations } = boot;
   const context = await nestContext(workerModule(boot), boot);
   const connections = context.get(Connections);
   const store = context.get(WorkerStore);
@@ -34,6 +35,14 @@ export async function startWorker(boot: Boot<WorkerSettings>): Promise<{ apps: n
   shutdown.add('redis', 'connections', () => connections.close());
 
   await connections.ready();
+  let looked = false;
+  operations.readyWhen(
+    readyCheck(
+      deployments,
+      () => redisAnswers(connections.commands),
+      () => looked,
+    ),
+  );
   connections.commands.on('ready', () => announcer.again());
   // A store that was emptied behind an unbroken connection (FLUSHALL, a failover to an empty one) is noticed by the next renewal.
   store.onForgotten = (project) => {
@@ -48,6 +57,7 @@ export async function startWorker(boot: Boot<WorkerSettings>): Promise<{ apps: n
     freed: (project) => serving.freed(project),
   });
   await Promise.race([started, after(FIRST_STARTS_MS)]);
+  looked = true;
   await announcer.told();
   return { apps: deployments.size };
 }

@@ -11,9 +11,9 @@ jest.setTimeout(30_000);
 
 const SERVICE = `
 import { Module } from '@nestjs/common';
-import { bootService, commonSettings, nestContext, port, settingsOf } from ${JSON.stringify(join(import.meta.dirname, 'index.ts'))};
+import { bootService, commonSettings, nestContext, operationsPort, port, settingsOf } from ${JSON.stringify(join(import.meta.dirname, 'index.ts'))};
 import { z } from 'zod';
-class Settings extends settingsOf(z.object({ ...commonSettings, PORT: port().describe('where it listens') })) {}
+class Settings extends settingsOf(z.object({ ...commonSettings, OPERATIONS_PORT: operationsPort('0'), PORT: port().describe('where it listens') })) {}
 class Root {}
 Module({})(Root);
 await bootService({
@@ -68,7 +68,10 @@ test('wrong settings are listed together and end the start', async () => {
 
 test('its parent is told when it is ready, and SIGTERM ends it after its phases', async () => {
   const { child, ended } = service(good);
-  expect(await once(child, 'message')).toEqual([{ ready: true, port: 8080 }, undefined]);
+  expect(await once(child, 'message')).toEqual([
+    { ready: true, port: 8080, operationsPort: expect.any(Number) },
+    undefined,
+  ]);
   child.kill('SIGTERM');
   const { code, output } = await ended;
   expect(code).toBe(0);

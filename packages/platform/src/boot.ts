@@ -3,17 +3,23 @@ import type { DynamicModule, INestApplicationContext, Type } from '@nestjs/commo
 import { NestFactory } from '@nestjs/core';
 import type { z } from 'zod';
 import { createLogger, type Logger, NestLogger } from './logging.ts';
-import type { commonSettings } from './setting-kinds.ts';
+import { OperationsPort } from './operations-port.ts';
+import type { commonSettings, operationsPort } from './setting-kinds.ts';
 import { helpText, readSettings, type SettingsClass, SettingsError, type SettingsSchema } from './settings.ts';
 import { Shutdown } from './shutdown.ts';
+import type { Tracing } from './tracing.ts';
 
-type Common = z.output<z.ZodObject<typeof commonSettings>>;
+type Common = z.output<z.ZodObject<typeof commonSettings & { OPERATIONS_PORT: ReturnType<typeof operationsPort> }>>;
 
 /** What a service starts with. */
 export interface Boot<Settings> {
   readonly settings: Settings;
   readonly logger: Logger;
   readonly shutdown: Shutdown;
+  /** Listens already; its metrics, its readiness and what is mounted there are the service's to add. */
+  readonly operations: OperationsPort;
+  /** Absent where tracing is off. */
+  readonly tracing: Tracing | undefined;
 }
 
 export interface Service<Schema extends SettingsSchema> {
@@ -49,7 +55,8 @@ export async function bootService<Schema extends SettingsSchema>(service: Servic
     if (process.connected) process.disconnect();
     return;
   }
-  const { NODE_ENV, LOG_LEVEL } = settings as Common;
+  const common = settings as Common;
+  const { NODE_ENV, LOG_LEVEL, OPERATIONS_HOST, OPERATIONS_PORT } = common;
   const logger = createLogger({ name: service.name, level: LOG_LEVEL, pretty: NODE_ENV === 'development' });
   const shutdown = new Shutdown({ logger });
   shutdown.listen();
@@ -60,15 +67,28 @@ export async function bootService<Schema extends SettingsSchema>(service: Servic
   };
   process.on('uncaughtException', broken).on('unhandledRejection', broken);
   try {
-    const told = await service.start({ settings, logger, shutdown });
+    const operations = new OperationsPort(() => shutdown.stopping);
+    // Last, along with Redis: until then a probe hears that the service is alive and no longer ready.
+    shutdown.add('redis', 'operations port', () => operations.close());
+    const operationsPort = await operations.listen(OPERATIONS_HOST, OPERATIONS_PORT);
+    const tracing = await openTracing(service.name, common, logger);
+    if (tracing) shutdown.add('flush', 'spans', () => tracing.stop());
+    const told = { ...(await service.start({ settings, logger, shutdown, operations, tracing })), operationsPort };
     if (shutdown.stopping) return;
-    logger.info({ ...told }, 'ready');
+    logger.info(told, 'ready');
     // The callback form: a parent that has just gone is told of by 'disconnect', not by an exception here.
     process.send?.({ ready: true, ...told }, undefined, undefined, () => {});
   } catch (err) {
     if (!shutdown.stopping) logger.fatal({ err }, 'could not start');
     await shutdown.stopAndExit('could not start', 1);
   }
+}
+
+async function openTracing(service: string, settings: Common, logger: Logger): Promise<Tracing | undefined> {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_TRACES_SAMPLER_ARG: ratio } = settings;
+  if (endpoint === undefined) return undefined;
+  const { otlpTracing } = await import('./otlp-tracing.ts');
+  return otlpTracing({ endpoint, ratio, service, logger });
 }
 
 /** A Nest application context (no HTTP) for a service's one module, closed with the `flush` phase. */

@@ -104,3 +104,16 @@ export async function closeRedis(client: Redis, limitMs = 500): Promise<void> {
   await client.quit().catch(() => client.disconnect());
   clearTimeout(timer);
 }
+
+/** Whether Redis answers within `limitMs`. */
+export async function redisAnswers(client: Redis, limitMs = 2000): Promise<boolean> {
+  const late = Promise.withResolvers<false>();
+  const timer = setTimeout(() => late.resolve(false), limitMs);
+  const answered = client.ping().then(
+    () => true,
+    () => false,
+  );
+  const answers = await Promise.race([answered, late.promise]);
+  clearTimeout(timer);
+  return answers;
+}

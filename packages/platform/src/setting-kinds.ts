@@ -81,7 +81,24 @@ export const redisUrl = () =>
     REDIS_URL.test(value) && URL.canParse(value) ? value : undefined,
   ).meta({ secret: true });
 
-/** What every service has. */
+/** Where spans go; a secret, since it may hold a password. */
+const collector = () =>
+  kind('http://host:port or https://host:port', (value) =>
+    /^https?:\/\/[^/]/.test(value) && URL.canParse(value) ? value : undefined,
+  ).meta({ secret: true });
+
+/** A part of a whole. */
+export const fraction = () =>
+  kind('a fraction from 0 to 1, such as 0.1', (text) => {
+    const value = /^\d(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+    return value <= 1 ? value : undefined;
+  });
+
+/** Where a service's operations port is, which is another for each. */
+export const operationsPort = (usual: string) =>
+  port().prefault(usual).describe('port of /healthz, /readyz and /metrics; 0 lets the system choose');
+
+/** What every service has, besides `OPERATIONS_PORT`. */
 export const commonSettings = {
   NODE_ENV: z
     .enum(['development', 'production', 'test'], { error: 'expected development, production or test' })
@@ -94,4 +111,15 @@ export const commonSettings = {
     .default('info')
     .describe('the least severe log lines that are written'),
   REDIS_URL: redisUrl().describe('the only stateful dependency: redis://, rediss:// or redis+unix:///path'),
+  OPERATIONS_HOST: text('an address to listen on')
+    .prefault('127.0.0.1')
+    .describe('address of the operations port; 0.0.0.0 in containers, for a network of your own'),
+  OTEL_EXPORTER_OTLP_ENDPOINT: collector()
+    .optional()
+    .describe(
+      'collector of OpenTelemetry spans (OTLP over HTTP), such as http://127.0.0.1:4318; without it there are none',
+    ),
+  OTEL_TRACES_SAMPLER_ARG: fraction()
+    .prefault('1')
+    .describe('of the calls whose caller has not decided, the fraction that is traced'),
 };

@@ -1,0 +1,41 @@
+import type { AppState } from '@inference-proxy/contracts';
+import { expect, test } from '@jest/globals';
+import type { AppVersions } from './deployments/versions.ts';
+import { readyCheck } from './ready.ts';
+
+const apps = (...states: AppState[]) => ({
+  projects: () => ['demo'],
+  appsOf: () => states.map((state) => ({ describe: () => ({ state }) }) as unknown as AppVersions),
+});
+
+test.each([
+  [[], undefined],
+  [['ready'], undefined],
+  [['starting', 'ready'], undefined],
+  [['starting', 'broken'], undefined],
+  [['broken'], undefined],
+  [['starting'], 'its apps are starting'],
+  [['starting', 'starting'], 'its apps are starting'],
+] as [AppState[], string | undefined][])('with apps %j a worker is not ready because: %s', async (states, why) => {
+  const check = readyCheck(
+    apps(...states),
+    async () => true,
+    () => true,
+  );
+  expect(await check()).toBe(why);
+});
+
+test('nor before it has looked for apps, nor while the store is away', async () => {
+  let reachable = false;
+  let looked = false;
+  const check = readyCheck(
+    apps('ready'),
+    async () => reachable,
+    () => looked,
+  );
+  expect(await check()).toBe('the run store does not answer');
+  reachable = true;
+  expect(await check()).toBe('its apps are being looked for');
+  looked = true;
+  expect(await check()).toBeUndefined();
+});

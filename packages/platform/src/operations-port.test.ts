@@ -1,0 +1,101 @@
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { afterEach, expect, test } from '@jest/globals';
+import { Gauge } from './metrics.ts';
+import { OperationsPort } from './operations-port.ts';
+
+const closing: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+async function listening(stopping?: () => boolean) {
+  const operations = new OperationsPort(stopping);
+  closing.push(() => operations.close());
+  const port = await operations.listen('127.0.0.1', 0);
+  const get = async (path: string, init?: RequestInit) => {
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`, init);
+    return { status: answer.status, headers: answer.headers, text: await answer.text() };
+  };
+  return { operations, port, get };
+}
+
+test('a service is alive from the first moment on, and not ready before it says when it is', async () => {
+  const { operations, get } = await listening();
+  expect(await get('/healthz')).toMatchObject({ status: 200, text: '{"status":"alive"}' });
+  expect(await get('/readyz')).toMatchObject({ status: 503, text: '{"status":"not ready","why":"it is starting"}' });
+  let why: string | undefined = 'the run store does not answer';
+  operations.readyWhen(() => why);
+  expect(await get('/readyz?verbose')).toMatchObject({ status: 503, text: expect.stringContaining(why) });
+  why = undefined;
+  expect(await get('/readyz')).toMatchObject({ status: 200, text: '{"status":"ready"}' });
+});
+
+test('readiness turns with the word to stop, whatever the check says; it is still alive then', async () => {
+  let stopping = false;
+  const { operations, get } = await listening(() => stopping);
+  operations.readyWhen(() => undefined);
+  expect(await get('/readyz')).toMatchObject({ status: 200 });
+  stopping = true;
+  expect(await get('/readyz')).toMatchObject({ status: 503, text: expect.stringContaining('stopping') });
+  expect(await get('/healthz')).toMatchObject({ status: 200 });
+});
+
+test('/metrics has the process’ own figures, event-loop lag among them, and what the service registers', async () => {
+  const { operations, get } = await listening();
+  new Gauge({ name: 'example_open', help: 'Open examples.', registers: [operations.registry] }).set(3);
+  const { status, headers, text } = await get('/metrics');
+  expect(status).toBe(200);
+  expect(headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+  expect(text).toContain('# HELP example_open Open examples.\n# TYPE example_open gauge\nexample_open 3\n');
+  for (const name of ['process_cpu_seconds_total', 'process_resident_memory_bytes', 'nodejs_eventloop_lag_p99_seconds'])
+    expect(text).toMatch(new RegExp(`^${name} `, 'm'));
+});
+
+test('a handler is mounted beside them, at any time, for its path and all below', async () => {
+  const { operations, get } = await listening();
+  operations.mount('/queues', (request, response) => void response.end(`at ${request.url}`));
+  expect(await get('/queues')).toMatchObject({ status: 200, text: 'at /queues' });
+  expect(await get('/queues/deliveries?page=2')).toMatchObject({ text: 'at /queues/deliveries?page=2' });
+  expect(await get('/queuesque')).toMatchObject({ status: 404 });
+});
+
+test('anything else is 404, and writing is 405', async () => {
+  const { get } = await listening();
+  expect(await get('/')).toMatchObject({ status: 404 });
+  expect(await get('/constructor')).toMatchObject({ status: 404 });
+  const posted = await get('/healthz', { method: 'POST' });
+  expect(posted.status).toBe(405);
+  expect(posted.headers.get('allow')).toBe('GET, HEAD');
+  expect(await get('/healthz', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
+});
+
+test('what fails in a page costs that connection and nothing else', async () => {
+  const { operations, get } = await listening();
+  new Gauge({
+    name: 'example_broken',
+    help: 'Cannot be read.',
+    registers: [operations.registry],
+    collect: () => Promise.reject(new Error('no')),
+  });
+  await expect(get('/metrics')).rejects.toThrow();
+  expect(await get('/healthz')).toMatchObject({ status: 200 });
+});
+
+test('closing ends idle connections too, and closing twice is fine', async () => {
+  const { operations, port } = await listening();
+  const socket = connect(port, '127.0.0.1');
+  const ended = new Promise((resolve) => socket.once('close', resolve));
+  await new Promise((resolve) => socket.once('connect', resolve));
+  await operations.close();
+  await ended;
+  await operations.close();
+});
+
+test('a taken port is told by the system’s error', async () => {
+  const other = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => other.once('listening', resolve));
+  closing.push(() => new Promise((resolve) => other.close(resolve)));
+  const operations = new OperationsPort();
+  await expect(operations.listen('127.0.0.1', (other.address() as AddressInfo).port)).rejects.toThrow('EADDRINUSE');
+});

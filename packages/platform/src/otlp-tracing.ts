@@ -1,0 +1,106 @@
+// Spans by OpenTelemetry's own tracer and its OTLP/HTTP exporter. Imported only where tracing is on: it is 90 ms of a service's start.
+import { hostname } from 'node:os';
+import { DiagLogLevel, diag, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
+import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import {
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  RandomIdGenerator,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
+import type { Logger } from './logging.ts';
+import { formatTraceparent, parseTraceparent } from './traceparent.ts';
+import type { OpenSpan, SpanStart, Tracing } from './tracing.ts';
+
+export interface OtlpOptions {
+  /** `OTEL_EXPORTER_OTLP_ENDPOINT`: the collector, without the path of the signal. */
+  readonly endpoint: string;
+  /** Of the calls whose caller has not decided, the fraction that is traced. */
+  readonly ratio: number;
+  /** `gateway`, `worker` or `dispatcher`. */
+  readonly service: string;
+  readonly logger: Logger;
+}
+
+const KINDS = { server: SpanKind.SERVER, consumer: SpanKind.CONSUMER, client: SpanKind.CLIENT } as const;
+const EXPORT_MS = 1000;
+/** Past this many spans that wait to be sent, further ones are dropped: a collector that is away costs memory within this bound. */
+const MOST_WAITING = 8192;
+const BATCH = 512;
+
+/** Ids as OpenTelemetry makes them, unless the next span was given one. */
+class Ids extends RandomIdGenerator {
+  next: string | undefined;
+  readonly #random = this.generateSpanId;
+
+  constructor() {
+    super();
+    this.generateSpanId = () => {
+      const given = this.next ?? this.#random();
+      this.next = undefined;
+      return given;
+    };
+  }
+}
+
+/** Never throws and never waits: a collector that is away is told of in the log, and calls go on. */
+export function otlpTracing({ endpoint, ratio, service, logger }: OtlpOptions): Tracing {
+  const tell = (text: string): void => logger.warn({ reason: text.slice(0, 500) }, 'spans were not sent');
+  diag.setLogger(
+    { error: tell, warn: tell, info: () => {}, debug: () => {}, verbose: () => {} },
+    { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
+  );
+  const ids = new Ids();
+  const provider = new TracerProvider({
+    resource: resourceFromAttributes({
+      'service.name': service,
+      'service.namespace': 'inference-proxy',
+      'service.instance.id': `${hostname()}-${process.pid}`,
+    }),
+    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) }),
+    idGenerator: ids,
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter: new OTLPTraceExporter({ url: `${endpoint.replace(/\/+$/, '')}/v1/traces` }),
+        scheduledDelayMillis: EXPORT_MS,
+        maxQueueSize: MOST_WAITING,
+        maxExportBatchSize: BATCH,
+      }),
+    ],
+  });
+  const tracer = provider.getTracer('inference-proxy');
+  return {
+    start({ name, kind, parent, spanId, at, attributes }: SpanStart): OpenSpan {
+      const from = parseTraceparent(parent);
+      const context = from
+        ? trace.setSpanContext(ROOT_CONTEXT, {
+            traceId: from.traceId,
+            spanId: from.spanId,
+            traceFlags: from.sampled ? TraceFlags.SAMPLED : TraceFlags.NONE,
+            isRemote: true,
+          })
+        : ROOT_CONTEXT;
+      ids.next = spanId;
+      const span = tracer.startSpan(
+        name,
+        { kind: KINDS[kind], attributes, ...(at !== undefined && { startTime: at }) },
+        context,
+      );
+      const { traceId, spanId: id, traceFlags } = span.spanContext();
+      return {
+        traceparent: formatTraceparent({ traceId, spanId: id, sampled: (traceFlags & TraceFlags.SAMPLED) !== 0 }),
+        end(more, failed) {
+          for (const [key, value] of Object.entries(more)) if (value !== undefined) span.setAttribute(key, value);
+          if (failed !== undefined) {
+            span.setAttribute('error.type', failed);
+            span.setStatus({ code: SpanStatusCode.ERROR });
+          }
+          span.end();
+        },
+      };
+    },
+    stop: () => provider.shutdown().catch((err: unknown) => logger.warn({ err }, 'spans were not sent')),
+  };
+}

@@ -1,0 +1,37 @@
+import { expect, test } from '@jest/globals';
+import { parseTraceparent, validTraceparent } from './traceparent.ts';
+
+const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
+const span = '00f067aa0ba902b7';
+
+test('a traceparent is its trace, its span and whether it is sampled', () => {
+  expect(parseTraceparent(`00-${trace}-${span}-01`)).toEqual({ traceId: trace, spanId: span, sampled: true });
+  expect(parseTraceparent(`00-${trace}-${span}-00`)?.sampled).toBe(false);
+  // Of the flags only the lowest has a meaning.
+  expect(parseTraceparent(`00-${trace}-${span}-fe`)?.sampled).toBe(false);
+});
+
+test('a version to come is read as far as it is known, and passed on as ours', () => {
+  expect(validTraceparent(`01-${trace}-${span}-01-what-comes`)).toBe(`00-${trace}-${span}-01`);
+  expect(validTraceparent(`cc-${trace}-${span}-03`)).toBe(`00-${trace}-${span}-01`);
+});
+
+test.each([
+  undefined,
+  '',
+  'nonsense',
+  `ff-${trace}-${span}-01`,
+  `00-${'0'.repeat(32)}-${span}-01`,
+  `00-${trace}-${'0'.repeat(16)}-01`,
+  `00-${trace.toUpperCase()}-${span}-01`,
+  `00-${trace}-${span}-1`,
+  `00-${trace}-${span}`,
+  `00-${trace}-${span}-01-more`,
+  `00-${trace}-${span}-01.`,
+  `01-${trace}-${span}-01more`,
+  ` 00-${trace}-${span}-01`,
+  `00-${trace}-${span}-01, 00-${trace}-${span}-01`,
+  `00-${trace}-${span}-01\n`,
+])('%j is ignored', (header) => {
+  expect(validTraceparent(header)).toBeUndefined();
+});
