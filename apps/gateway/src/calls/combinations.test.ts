@@ -1,0 +1,221 @@
+// docs/runs.md, "How a call is answered": every combination that a caller can ask for is in exactly one row, and does what its row says.
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { GatewayUnderTest, PROJECT } from '../../test/gateway-under-test.ts';
+import type { PlayedRun } from '../../test/played-worker.ts';
+
+jest.setTimeout(60_000);
+
+const IN_TIME_S = 50;
+const TOO_SHORT_S = 1;
+const ABSENT_S = 40;
+const ASYNC = '`?async=true`';
+const RESPOND = '`Prefer: respond-async`';
+const BOTH = 'both';
+const ASYNC_WAIT = '`?async=true` with `Prefer: wait=N`';
+const WAIT = '`Prefer: wait=N`';
+const RESPOND_WAIT = '`Prefer: respond-async, wait=N`';
+
+const DIMENSIONS = {
+  asked: ['nothing', ASYNC, RESPOND, BOTH, ASYNC_WAIT, WAIT, RESPOND_WAIT],
+  accept: ['JSON', 'stream'],
+  promise: ['no', 'webhook', 'key', 'webhook and key'],
+  onDisconnect: ['none', '`cancel`', '`continue`', '`S`'],
+} as const;
+
+interface Combination {
+  readonly asked: string;
+  readonly accept: string;
+  readonly promise: string;
+  readonly onDisconnect: string;
+}
+
+const combinations: Combination[] = DIMENSIONS.asked.flatMap((asked) =>
+  DIMENSIONS.accept.flatMap((accept) =>
+    DIMENSIONS.promise.flatMap((promise) =>
+      DIMENSIONS.onDisconnect.map((onDisconnect) => ({ asked, accept, promise, onDisconnect })),
+    ),
+  ),
+);
+
+interface Row extends Combination {
+  readonly answer: string;
+  readonly leaving: string;
+  readonly kept: string;
+}
+
+const page = readFileSync(new URL('../../../../docs/runs.md', import.meta.url), 'utf8');
+const section = page.split(/^## /m).find((one) => one.startsWith('How a call is answered')) ?? '';
+const rows: Row[] = section
+  .split('\n')
+  .filter((line) => line.startsWith('|'))
+  .slice(2)
+  .map((line) => {
+    const [asked = '', accept = '', promise = '', onDisconnect = '', answer = '', leaving = '', kept = ''] = line
+      .slice(1, -1)
+      .split('|')
+      .map((cell) => cell.trim());
+    return { asked, accept, promise, onDisconnect, answer, leaving, kept };
+  });
+
+/** Whether a cell names the value: commas part values, but not inside backticks. */
+const names = (cell: string, value: string): boolean =>
+  cell === 'any' || (cell.match(/(?:`[^`]*`|[^,`])+/g) ?? []).some((one) => one.trim() === value);
+
+const rowsOf = ({ asked, accept, promise, onDisconnect }: Combination): Row[] =>
+  rows.filter(
+    (row) =>
+      names(row.asked, asked) &&
+      names(row.accept, accept) &&
+      names(row.promise, promise === 'no' ? 'no' : 'yes') &&
+      names(row.onDisconnect, onDisconnect),
+  );
+
+let gateway: GatewayUnderTest;
+let redis: Redis;
+const expected = new Map<string, (run: PlayedRun) => void>();
+const RUNS = `ip:{${PROJECT}}:run:`;
+const ABSENT = `ip:{${PROJECT}}:absent`;
+
+beforeAll(async () => {
+  gateway = await GatewayUnderTest.start();
+  redis = new Redis(gateway.redis.socket ?? gateway.redis.url);
+  void handOutRuns();
+});
+afterAll(async () => {
+  await redis.quit();
+  await gateway.stop();
+});
+
+/** Hands each run to whom it belongs by its parameter, until the test ends. */
+async function handOutRuns(): Promise<void> {
+  for (;;) {
+    const run = await gateway.worker.next();
+    const { text } = JSON.parse(run.params) as { text: string };
+    expected.get(text)?.(run);
+  }
+}
+
+let calls = 0;
+
+/** The request of a combination, and its run when a worker has taken it. */
+function requestOf({ asked, accept, promise, onDisconnect }: Combination, waitS: number) {
+  const text = `call ${++calls}`;
+  const query = new URLSearchParams();
+  const prefer: string[] = [];
+  if ([ASYNC, BOTH, ASYNC_WAIT].includes(asked)) query.set('async', 'true');
+  if ([RESPOND, BOTH, RESPOND_WAIT].includes(asked)) prefer.push('respond-async');
+  if ([WAIT, RESPOND_WAIT, ASYNC_WAIT].includes(asked)) prefer.push(`wait=${waitS}`);
+  if (promise.includes('webhook')) query.set('webhookEndpoint', 'https://example.com/hook');
+  if (onDisconnect !== 'none') query.set('onDisconnect', onDisconnect.replaceAll('`', '').replace('S', `${ABSENT_S}`));
+  const taken = new Promise<PlayedRun>((resolve) => expected.set(text, resolve));
+  const path = `/v4/${PROJECT}/chat/run?${query}`;
+  const headers = {
+    accept: accept === 'stream' ? 'text/event-stream' : 'application/json',
+    ...(prefer.length > 0 && { prefer: prefer.join(', ') }),
+    ...(promise.includes('key') && { 'idempotency-key': text }),
+  };
+  const applied = asked === ASYNC_WAIT ? undefined : prefer.join(', ') || undefined;
+  return { taken, path, options: { body: JSON.stringify({ text }), headers }, applied };
+}
+
+async function end(run: PlayedRun, accept: string): Promise<void> {
+  if (accept === 'JSON') return run.returns('"done"');
+  await run.items(['done']);
+  return run.stops();
+}
+
+/** What the store has noted of a run that nobody reads any more. */
+async function withoutReader(runId: string): Promise<string> {
+  for (;;) {
+    const [state, followers, cancelled] = await redis.hmget(RUNS + runId, 'state', 'followers', 'cancel');
+    if (followers !== null) continue;
+    if (state === 'cancelled' || cancelled !== null) return 'cancelled';
+    const at = await redis.zscore(ABSENT, runId);
+    if (at === null) return 'goes on';
+    expect(Number(at) - Date.now()).toBeLessThanOrEqual(ABSENT_S * 1000);
+    return 'cancelled after `S` s without a reader';
+  }
+}
+
+test('every combination is in exactly one row, and every row has one', () => {
+  for (const combination of combinations) expect([combination, rowsOf(combination).length]).toEqual([combination, 1]);
+  expect(rows.filter((row) => !combinations.some((one) => rowsOf(one).includes(row)))).toEqual([]);
+});
+
+const eachTwoDozen = Array.from({ length: Math.ceil(combinations.length / 24) }, (_, part) =>
+  combinations.slice(part * 24, part * 24 + 24),
+);
+
+test.each(DIMENSIONS.asked)('asked for %s, the run ends in time: the answer is the row’s', async (asked) => {
+  const own = combinations.filter((one) => one.asked === asked);
+  await Promise.all(
+    own.map(async (combination) => {
+      const [row] = rowsOf(combination);
+      const { taken, path, options, applied } = requestOf(combination, IN_TIME_S);
+      const answering = gateway.request(path, options);
+      const run = await taken;
+      const { promised, paced, runId } = run.taken;
+      expect([row?.kept, promised]).toEqual([promised ? '`RUN_RETENTION_S`' : '`SYNC_RUN_RETENTION_S`', promised]);
+      // A promised run is never paced by readers.
+      expect(paced).toBe(combination.accept === 'stream' && !promised);
+      await end(run, combination.accept);
+      const answer = await answering;
+      expect(answer.headers['x-request-id']).toBe(runId);
+      if (row?.answer === '202 at once') {
+        expect(answer).toMatchObject({ status: 202, text: JSON.stringify({ run_id: runId }) });
+        expect(answer.headers.location).toBe(`/v4/${PROJECT}/runs/${runId}`);
+        expect(answer.headers['preference-applied']).toBe(applied);
+      } else if (row?.answer.startsWith('the envelope')) {
+        expect(answer.status).toBe(200);
+        expect(JSON.parse(answer.text)).toMatchObject({ run_id: runId, status: 'succeeded', result: 'done' });
+      } else {
+        expect(answer.headers['content-type']).toBe('text/event-stream; charset=utf-8');
+        expect(answer.text).toBe('data: done\n\n');
+      }
+    }),
+  );
+});
+
+test.each([WAIT, RESPOND_WAIT])('asked for %s, and N s are over: 202, and the run goes on', async (asked) => {
+  const own = combinations.filter((one) => one.asked === asked);
+  await Promise.all(
+    own.map(async (combination) => {
+      const { taken, path, options, applied } = requestOf(combination, TOO_SHORT_S);
+      const answering = gateway.request(path, options);
+      const run = await taken;
+      const { runId } = run.taken;
+      const answer = await answering;
+      expect(answer).toMatchObject({ status: 202, text: JSON.stringify({ run_id: runId }) });
+      expect(answer.headers.location).toBe(`/v4/${PROJECT}/runs/${runId}`);
+      expect(answer.headers['preference-applied']).toBe(applied);
+      const limited = combination.onDisconnect === '`S`';
+      expect(await withoutReader(runId)).toBe(limited ? 'cancelled after `S` s without a reader' : 'goes on');
+      await end(run, combination.accept);
+      expect(JSON.parse((await gateway.get(String(answer.headers.location))).text)).toMatchObject({
+        status: 'succeeded',
+      });
+    }),
+  );
+});
+
+test.each(eachTwoDozen.map((part, index) => [index + 1, part] as const))(
+  'a caller that leaves does to its run what the row says (part %i)',
+  async (_, part) => {
+    await Promise.all(
+      part.map(async (combination) => {
+        const [row] = rowsOf(combination);
+        const { taken, path, options } = requestOf(combination, IN_TIME_S);
+        const caller = new AbortController();
+        const answering = gateway.open(path, { ...options, signal: caller.signal });
+        const run = await taken;
+        if (row?.answer === '202 at once') (await answering).resume();
+        answering.catch(() => {});
+        caller.abort();
+        expect([combination, await withoutReader(run.taken.runId)]).toEqual([combination, row?.leaving]);
+        await end(run, combination.accept);
+      }),
+    );
+  },
+);
