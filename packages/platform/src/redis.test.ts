@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createLogger } from './logging.ts';
-import { closeRedis, connectRedis, redisReady } from './redis.ts';
+import { closeRedis, connectRedis, redisAnswers, redisReady } from './redis.ts';
 
 let server: TestRedis;
 const written: string[] = [];
@@ -60,4 +60,15 @@ test('closing does not wait for a Redis that hangs', async () => {
   expect(client.status).toBe('end');
   await expect(redisReady(client)).rejects.toThrow('closed');
   server.resume();
+});
+
+test('whether Redis answers is known within a limit', async () => {
+  const client = connectRedis(server.url, 'probe', logger);
+  await redisReady(client);
+  expect(await redisAnswers(client)).toBe(true);
+  server.pause();
+  expect(await redisAnswers(client, 30)).toBe(false);
+  server.resume();
+  await closeRedis(client);
+  expect(await redisAnswers(client)).toBe(false);
 });

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AppDescription, Outcome } from '@inference-proxy/contracts';
-import { connectRedis, createLogger, readSettings, Shutdown } from '@inference-proxy/platform';
+import { connectRedis, createLogger, OperationsPort, readSettings, Shutdown } from '@inference-proxy/platform';
 import { DeliveryQueue, GatewayStore, type NewRun, newRunId, type RunReader } from '@inference-proxy/store';
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
@@ -99,7 +99,7 @@ async function worker(deadlines = {}): Promise<Shutdown> {
   );
   const shutdown = new Shutdown({ logger, deadlines, exit: () => undefined });
   workers.push(shutdown);
-  await startWorker({ settings, logger, shutdown });
+  await startWorker({ settings, logger, shutdown, operations: new OperationsPort(), tracing: undefined });
   return shutdown;
 }
 
