@@ -6,6 +6,7 @@ import { GatewayStore } from '@inference-proxy/store';
 import { type DynamicModule, Module } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
 import { JwtModule, JwtService } from '@nestjs/jwt';
+import { configuredKeys } from './auth/configured-keys.ts';
 import { CallGuard, ProjectGuard, ReadRunsGuard, WriteRunsGuard } from './auth/guard.ts';
 import { Tokens } from './auth/tokens.ts';
 import { Acceptance } from './calls/accept.ts';
@@ -19,6 +20,8 @@ import { ProjectController } from './registry/project.controller.ts';
 import { ProjectApps } from './registry/project.ts';
 import { CancelController } from './runs/cancel.controller.ts';
 import { LookUp } from './runs/look-up.ts';
+import { ResumeController } from './runs/resume.controller.ts';
+import { Resume } from './runs/resume.ts';
 import { RunsController } from './runs/runs.controller.ts';
 import type { GatewaySettings } from './settings.ts';
 import { KeepAlive } from './streaming/keep-alive.ts';
@@ -42,11 +45,19 @@ export function gatewayModule({ settings, logger, store, openCalls, filter }: Ga
     policy: new AddressPolicy(settings.WEBHOOK_ALLOWED_NETWORKS),
     requireHttps: settings.WEBHOOK_REQUIRE_HTTPS,
   };
-  const { JWT_SECRET: secret, JWT_ISSUER: issuer, JWT_AUDIENCE: audience } = settings;
+  const tokenRules = { issuer: settings.JWT_ISSUER, audience: settings.JWT_AUDIENCE };
+  const keepAlives = new KeepAlive();
   return {
     module: GatewayModule,
     imports: [JwtModule.register({})],
-    controllers: [CallsController, RunsController, CancelController, ProjectController, HealthController],
+    controllers: [
+      CallsController,
+      ResumeController,
+      RunsController,
+      CancelController,
+      ProjectController,
+      HealthController,
+    ],
     providers: [
       { provide: GatewayStore, useValue: store },
       { provide: APP_FILTER, useValue: filter },
@@ -54,7 +65,7 @@ export function gatewayModule({ settings, logger, store, openCalls, filter }: Ga
       {
         provide: Tokens,
         inject: [JwtService],
-        useFactory: (jwt: JwtService) => new Tokens(jwt, { secret, issuer, audience }),
+        useFactory: (jwt: JwtService) => new Tokens(jwt, configuredKeys(settings, logger), tokenRules),
       },
       ProjectGuard,
       CallGuard,
@@ -70,13 +81,17 @@ export function gatewayModule({ settings, logger, store, openCalls, filter }: Ga
             acceptance: new Acceptance(store, box, retention),
             bodies: new Bodies(settings.MAX_BODY_BYTES),
             openCalls,
-            keepAlives: new KeepAlive(),
+            keepAlives,
             webhookRules,
             logger,
             commitMs: settings.STREAM_COMMIT_MS,
           }),
       },
       // runs, registry
+      {
+        provide: Resume,
+        useFactory: () => new Resume({ store, openCalls, keepAlives, logger, commitMs: settings.STREAM_COMMIT_MS }),
+      },
       { provide: LookUp, useFactory: () => new LookUp(store) },
       { provide: ProjectApps, useFactory: () => new ProjectApps(store) },
     ],

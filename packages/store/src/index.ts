@@ -7,6 +7,7 @@ export {
 } from './deliveries/delivery-store.ts';
 export { DeliveryQueue, deliveryQueueName, deliveryQueueOptions } from './deliveries/queue.ts';
 export type { Accepted, NewRun } from './runs/accept.ts';
+export type { RunExtent } from './runs/extent.ts';
 export { GatewayStore, type GatewayStoreOptions, type Live } from './runs/gateway-store.ts';
 export { newRunId } from './runs/ids.ts';
 export type { RunEvent, RunReader } from './runs/reader.ts';

@@ -86,11 +86,12 @@ export class Calls {
     try {
       if (!call.stream) return await this.#answerOnce(call, raw, run, reader, open);
       const { keepAlives, commitMs } = this.parts;
-      const { gzip, waitMs } = call;
+      const { gzip, form, waitMs } = call;
       const options = {
         startedAt,
         commitMs,
         gzip,
+        form,
         preformatted: app.preformatted,
         ...(waitMs !== undefined && { waitMs }),
       };

@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import { type AddressPolicy, judgeWebhookUrl, webhookEndpointOf } from '@inference-proxy/egress';
 import { hasBody } from '../http/has-body.ts';
+import { type StreamForm, streamFormOf } from '../streaming/stream-form.ts';
 import { idempotencyKeyOf } from './idempotency.ts';
 import { onDisconnectOf } from './on-disconnect.ts';
 import { preferences } from './preferences.ts';
@@ -27,6 +28,7 @@ export interface CallRequest {
   /** The caller wants a stream. */
   readonly stream: boolean;
   readonly gzip: boolean;
+  readonly form: StreamForm;
   /** How long the caller waits, ms: then, or with 0 at once, it is answered 202 and the run goes on. Absent: to the end. */
   readonly waitMs?: number;
   /** The preferences (RFC 7240 §3) that such an answer has followed. */
@@ -81,6 +83,7 @@ export function callRequest(runId: RunId, path: CallPath, head: RequestHead, rul
     path: mark === -1 ? url : url.slice(0, mark),
     stream: accepts(headers.accept, ['text/event-stream']),
     gzip: accepts(headers['accept-encoding'], ['gzip', 'x-gzip', '*']),
+    form: streamFormOf(query),
     promised,
     // A caller that is answered at once has not left: there is nobody for `cancel` to wait for.
     ...(absentMs !== 'continue' && !(absentMs === 0 && waiting?.waitMs === 0) && { absentMs }),

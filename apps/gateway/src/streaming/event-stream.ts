@@ -1,29 +1,37 @@
-// Contract 3: a run's entries as a reply. The one seam where RxJS is used.
+// Contract 3 and 5: a run's entries as a reply. The one seam where RxJS is used.
 import type { ServerResponse } from 'node:http';
-import { type Outcome, ServiceError } from '@inference-proxy/contracts';
+import { type ItemBatch, type Outcome, ServiceError } from '@inference-proxy/contracts';
 import type { RunEvent, RunReader } from '@inference-proxy/store';
 import { Subscription, takeWhile, tap } from 'rxjs';
 import type { Interruption, OpenCall } from '../calls/departure.ts';
-import { asServiceError, fieldsOf, SERVER } from '../http/answer.ts';
-import { GzipMember } from './gzip-member.ts';
-import type { KeepAlive, Quiet } from './keep-alive.ts';
-import { encodeError, encodeItems, encodeResult, keepAliveComment } from './sse-encoding.ts';
+import { asServiceError, fieldsOf } from '../http/answer.ts';
+import { doneData } from './full-events.ts';
+import type { KeepAlive } from './keep-alive.ts';
+import { lastEventOf } from './last-event.ts';
+import { encodeNumbered } from './numbered-encoding.ts';
+import { batchOfResult, encodeEvent, encodeItems, errorData } from './sse-encoding.ts';
+import type { StreamForm } from './stream-form.ts';
+import { StreamResponse } from './stream-response.ts';
 
 export interface StreamOptions {
   /** `performance.now()` when the request came. */
   readonly startedAt: number;
   readonly gzip: boolean;
+  readonly form: StreamForm;
   readonly preformatted: boolean;
   /** How long the status line is held back, ms. */
   readonly commitMs: number;
   /** Where nothing has come by then and the status line is still held back, the caller is answered without a stream, ms. */
   readonly waitMs?: number;
+  /** The run is taken up again, by a request that has an id of its own: from its start, or after an event. Absent: this answers its call. */
+  readonly resumed?: { readonly requestId: string; readonly from: 'start' | 'event' };
 }
 
 /**
  * How a stream ended.
  *
- * - `complete`: every event is written
+ * - `complete`: every event is written. Where a run was taken up again there may have been none: then the status line is not written either, and
+ *   the caller of `run` answers
  * - `failed`: the status line was out, so the failure is its last event
  * - `early`: nothing is written yet; the caller of `run` answers with the real status
  * - `gone`: nobody reads any more
@@ -38,37 +46,35 @@ export type StreamEnd =
 const NULL = Buffer.from('null');
 
 /** One streamed reply. Written to only while its socket takes it: a slow reader costs its cursor, not a buffer. */
-export class EventStream implements Quiet {
-  quietTicks = 0;
-  #committed = false;
+export class EventStream {
   #outcome: Outcome | undefined;
   #subscription = Subscription.EMPTY;
   #commitTimer: NodeJS.Timeout | undefined;
-  readonly #gzip: GzipMember | undefined;
+  readonly #response: StreamResponse;
   readonly #end = Promise.withResolvers<StreamEnd>();
 
   constructor(
     private readonly raw: ServerResponse,
     private readonly reader: RunReader,
-    private readonly keepAlives: KeepAlive,
+    keepAlives: KeepAlive,
     private readonly options: StreamOptions,
   ) {
-    this.#gzip = options.gzip ? new GzipMember() : undefined;
+    const { startedAt, gzip, resumed } = options;
+    const requestId = resumed?.requestId ?? reader.runId;
+    this.#response = new StreamResponse(raw, keepAlives, { requestId, startedAt, gzip });
   }
 
   /** Writes the run's events until its end, or until the call is interrupted. */
   run(call: OpenCall): Promise<StreamEnd> {
-    const { commitMs, waitMs = Number.POSITIVE_INFINITY } = this.options;
+    const { commitMs, waitMs = Number.POSITIVE_INFINITY, form, resumed } = this.options;
     this.#commitTimer =
       waitMs < commitMs ? setTimeout(this.#leaveEmpty, waitMs) : setTimeout(this.#commitEmpty, commitMs);
     call.onInterrupt(this.#interrupted);
-    if (call.interruption === undefined) this.#pull();
+    if (call.interruption !== undefined) return this.#end.promise;
+    // That the run is queued is an event already; who waits only so long is told with the next one.
+    if (form === 'full' && !resumed && waitMs === Number.POSITIVE_INFINITY) this.#commitEmpty();
+    this.#pull();
     return this.#end.promise;
-  }
-
-  /** A slow reader has bytes to take; it needs no comment. */
-  keepAlive(): void {
-    if (!this.raw.writableNeedDrain) this.#write(keepAliveComment);
   }
 
   readonly #pull = (): void => {
@@ -77,76 +83,92 @@ export class EventStream implements Quiet {
       .pipe(
         tap((event) => this.#take(event)),
         // Strict pull: what does not fit stays in the log, and is read from there when the socket has drained.
-        takeWhile(() => !this.raw.writableNeedDrain),
+        takeWhile(() => !this.#response.full),
       )
       .subscribe({ complete: this.#paused, error: this.#failed });
   };
 
   #take(event: RunEvent): void {
-    if (event.type === 'outcome') {
-      this.#outcome = event.outcome;
-      return;
-    }
-    this.#commit();
-    this.#write(encodeItems(event.batch, this.options.preformatted));
+    if (event.type === 'outcome') this.#outcome = event.outcome;
+    else this.#write(this.#encoded(event.batch));
   }
 
   /** The run's entries end, or the socket is full. */
   readonly #paused = (): void => {
-    const outcome = this.#outcome;
-    if (outcome === undefined) this.raw.once('drain', this.#pull);
-    else if (outcome.error) this.#fail(outcome.error, { outcome });
-    else {
+    if (this.#outcome === undefined) this.raw.once('drain', this.#pull);
+    else this.#finish(this.#outcome);
+  };
+
+  #finish(outcome: Outcome): void {
+    const { form, resumed } = this.options;
+    const last = lastEventOf(outcome);
+    const isLeft = this.reader.cursor < last;
+    if (resumed && !isLeft && !this.#response.committed) {
+      this.#settle({ how: 'complete' });
+    } else if (outcome.error && isLeft) {
+      if (resumed) this.#commit();
+      this.#fail(outcome.error, last, { outcome });
+    } else {
       this.#commit();
-      if (!outcome.streamed) this.#write(encodeResult(outcome.result ?? NULL, this.options.preformatted));
+      if (isLeft) this.#write(this.#encoded(batchOfResult(outcome.result ?? NULL)));
+      if (form === 'full' && !outcome.error)
+        this.#write(encodeEvent('done', doneData(this.reader.runId, outcome), last));
       this.#close({ how: 'complete' });
     }
-  };
+  }
 
   readonly #failed = (thrown: unknown): void => {
     const error = asServiceError(thrown);
-    this.#fail(fieldsOf(error), { error });
+    // The run may go on: this event has the number of the last item, so that it can be resumed from.
+    this.#fail(fieldsOf(error), this.reader.cursor, { error });
   };
 
   readonly #interrupted = (why: Interruption): void => {
     this.#subscription.unsubscribe();
     this.raw.off('drain', this.#pull);
     if (why === 'gone') this.#settle({ how: 'gone' });
-    else this.#fail(fieldsOf(why), { error: why });
+    else this.#failed(why);
   };
 
   #fail(
-    fields: Parameters<typeof encodeError>[1],
+    fields: Parameters<typeof errorData>[1],
+    id: number,
     cause: { readonly outcome: Outcome } | { readonly error: ServiceError },
   ): void {
-    if (!this.#committed) {
+    if (!this.#response.committed) {
       this.#settle({ how: 'early', ...cause });
       return;
     }
-    this.#write(encodeError(this.reader.runId, fields));
+    const numbered = this.options.form !== 'plain';
+    this.#write(encodeEvent('error', errorData(this.reader.runId, fields), numbered ? id : undefined));
     this.#close({ how: 'failed', error: undefined, ...cause });
   }
 
   #close(end: StreamEnd): void {
-    this.raw.end(this.#gzip?.trailer());
+    this.#response.end();
     this.#settle(end);
   }
 
   #settle(end: StreamEnd): void {
     clearTimeout(this.#commitTimer);
-    this.keepAlives.delete(this);
+    this.#response.leave();
     this.#end.resolve(end);
   }
 
+  #encoded(batch: ItemBatch): Buffer {
+    const { form, preformatted } = this.options;
+    if (form === 'plain') return encodeItems(batch, preformatted);
+    return encodeNumbered(batch, preformatted, form === 'full' ? 'item' : '');
+  }
+
   #write(events: Buffer): void {
-    this.quietTicks = 0;
-    if (this.raw.destroyed) return;
-    this.raw.write(this.#gzip ? this.#gzip.block(events) : events);
+    this.#commit();
+    this.#response.write(events);
   }
 
   readonly #commitEmpty = (): void => {
     this.#commit();
-    this.raw.flushHeaders();
+    this.#response.flushHead();
   };
 
   readonly #leaveEmpty = (): void => {
@@ -155,20 +177,12 @@ export class EventStream implements Quiet {
   };
 
   #commit(): void {
-    if (this.#committed) return;
-    this.#committed = true;
+    if (this.#response.committed) return;
     clearTimeout(this.#commitTimer);
-    this.keepAlives.add(this);
-    this.raw.writeHead(200, {
-      'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-cache',
-      'x-request-id': this.reader.runId,
-      vary: 'Accept-Encoding',
-      'x-accel-buffering': 'no',
-      server: SERVER,
-      'x-envoy-upstream-service-time': Math.round(performance.now() - this.options.startedAt),
-      ...(this.#gzip && { 'content-encoding': 'gzip' }),
-    });
-    if (this.#gzip) this.raw.write(this.#gzip.head);
+    this.#response.commit();
+    const { form, resumed } = this.options;
+    if (form === 'full' && resumed?.from !== 'event') {
+      this.#response.write(encodeEvent('queued', { run_id: this.reader.runId }, 0));
+    }
   }
 }

@@ -2,7 +2,7 @@ import type { ItemBatch, ItemKind } from '@inference-proxy/contracts';
 import { describe, expect, test } from '@jest/globals';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import fc from 'fast-check';
-import { encodeError, encodeItems, encodeResult, isEvents } from './sse-encoding.ts';
+import { batchOfResult, encodeEvent, encodeItems, errorData, isEvents } from './sse-encoding.ts';
 
 const batch = (kind: ItemKind, ...items: string[]): ItemBatch => ({
   first: 1,
@@ -109,16 +109,19 @@ describe('ready-made events', () => {
 });
 
 test('a plain value is one event', () => {
-  expect(encodeResult(Buffer.from('{"a":1.0}'), true).toString()).toBe('data: {"a":1.0}\n\n');
-  expect(encodeResult(Buffer.from('"a\\nb\\u00e9"'), true).toString()).toBe('data: a\ndata: bé\n\n');
-  expect(encodeResult(Buffer.from('""'), true).toString()).toBe('data: \n\n');
+  const text = (json: string) => encodeItems(batchOfResult(Buffer.from(json)), true).toString();
+  expect(text('{"a":1.0}')).toBe('data: {"a":1.0}\n\n');
+  expect(text('"a\\nb\\u00e9"')).toBe('data: a\ndata: bé\n\n');
+  expect(text('""')).toBe('data: \n\n');
 });
 
 test('a failure is an event named error', () => {
-  const [event] = parsed(encodeError('0199', { code: 'worker_lost', message: 'two\nlines' }));
-  expect(event).toMatchObject({ event: 'error' });
+  const said = errorData('0199', { code: 'worker_lost', message: 'two\nlines' });
+  const [event] = parsed(encodeEvent('error', said));
+  expect(event).toMatchObject({ event: 'error', id: undefined });
   expect(JSON.parse(event?.data ?? '')).toEqual({
     run_id: '0199',
     error: { code: 'worker_lost', message: 'two\nlines', retryable: true },
   });
+  expect(parsed(encodeEvent('error', said, 8))).toEqual([{ ...event, id: '8' }]);
 });

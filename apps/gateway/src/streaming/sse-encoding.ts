@@ -1,10 +1,11 @@
 // Contract 3 and WHATWG HTML §9.2 "Server-sent events": items as events. Pure, and one pass per batch, not per item.
 import { type ErrorFields, errorObject, type ItemBatch, type RunId } from '@inference-proxy/contracts';
 
-const CR = 0x0d;
+/** Ends a line for a reader, alone too. */
+export const CR = 0x0d;
 const QUOTE = 0x22;
-const LINE_END = /\r\n|\r|\n/;
-const LINE_ENDS = /\r\n|\r|\n/g;
+export const LINE_END = /\r\n|\r|\n/;
+export const LINE_ENDS = /\r\n|\r|\n/g;
 /** A field that the standard knows, or a comment. */
 const SSE_LINE = /^(?:(?:data|event|id|retry)(?:[:\r\n]|$)|:)/;
 
@@ -19,26 +20,40 @@ export const keepAliveComment = Buffer.from(': keep-alive\n\n');
  * @param preformatted whether an item that already is whole events goes through as it is
  */
 export function encodeItems(batch: ItemBatch, preformatted: boolean): Buffer {
-  const text = batch.blob.toString('latin1');
-  if (batch.kind === 'm') return Buffer.from(event(text, preformatted), 'latin1');
+  const text = plainText(batch);
   // A lone CR ends a line for a reader, though not for the harness that joined these items.
-  if (batch.blob.includes(CR)) {
-    const events = text.split('\n').map((item) => event(item, preformatted));
+  if (batch.kind === 'm' || batch.blob.includes(CR)) {
+    const events = itemTexts(batch, text).map((item) => event(item, preformatted));
     return Buffer.from(events.join(''), 'latin1');
   }
   return Buffer.from(`data: ${text.replaceAll('\n', '\n\ndata: ')}\n\n`, 'latin1');
 }
 
-/** A plain value as the one event of its stream: a string as its text, anything else as the JSON text that it is. */
-export function encodeResult(json: Buffer, preformatted: boolean): Buffer {
-  if (json[0] !== QUOTE) return encodeItems({ first: 1, count: 1, kind: 'j', blob: json }, preformatted);
+/** A batch's bytes as Latin-1 characters. */
+export const plainText = (batch: ItemBatch): string => batch.blob.toString('latin1');
+
+/** @param text the batch's, as `plainText` gives it */
+export const itemTexts = (batch: ItemBatch, text: string): string[] => (batch.kind === 'm' ? [text] : text.split('\n'));
+
+/** A plain value as the one item of its stream: a string as its text, anything else as the JSON text that it is. */
+export function batchOfResult(json: Buffer): ItemBatch {
+  if (json[0] !== QUOTE) return { first: 1, count: 1, kind: 'j', blob: json };
   const text = JSON.parse(json.toString()) as string;
-  return encodeItems({ first: 1, count: 1, kind: 'm', blob: Buffer.from(text) }, preformatted);
+  return { first: 1, count: 1, kind: 'm', blob: Buffer.from(text) };
 }
 
-/** The last event of a stream that failed after its first byte. */
-export const encodeError = (runId: RunId, error: ErrorFields): Buffer =>
-  Buffer.from(`event: error\ndata: ${JSON.stringify({ run_id: runId, error: errorObject(error) })}\n\n`);
+/**
+ * An event of our own.
+ *
+ * @param id absent in a plain stream
+ */
+export function encodeEvent(name: string, data: object, id?: number): Buffer {
+  const number = id === undefined ? '' : `id: ${id}\n`;
+  return Buffer.from(`${number}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
+}
+
+/** What the last event of a stream that failed after its first byte says. */
+export const errorData = (runId: RunId, error: ErrorFields): object => ({ run_id: runId, error: errorObject(error) });
 
 function event(text: string, preformatted: boolean): string {
   if (preformatted && isEvents(text)) return text;

@@ -9,6 +9,7 @@ import { runScript } from '../scripts.ts';
 import { withinLimit } from '../time-limit.ts';
 import { defaultTimings, type StoreLogger, type StoreTimings } from '../timings.ts';
 import { type Accepted, Acceptor, type NewRun } from './accept.ts';
+import { type RunExtent, readExtent } from './extent.ts';
 import { Feeds } from './feeds.ts';
 import { readItems } from './items.ts';
 import type { RunReader } from './reader.ts';
@@ -107,6 +108,11 @@ export class GatewayStore {
   /** @throws ServiceError `unavailable` */
   look(project: string, runId: RunId): Promise<RunRecord | undefined> {
     return withinLimit(readRecord(this.options.commands, project, runId), this.timings.commandMs);
+  }
+
+  /** How far a run has come, without what it made. @throws ServiceError `unavailable` */
+  extent(project: string, runId: RunId): Promise<RunExtent | undefined> {
+    return withinLimit(readExtent(this.options.commands, project, runId), this.timings.commandMs);
   }
 
   /** All items of a run. @throws ServiceError `unavailable` */

@@ -1,0 +1,49 @@
+import { describe, expect, test } from '@jest/globals';
+import { resumeRequest } from './resume-request.ts';
+
+const asked = (query: string, ...ids: string[]) =>
+  resumeRequest({
+    url: `/v4/p/runs/r/stream${query}`,
+    headers: {},
+    rawHeaders: ids.flatMap((id) => ['Last-Event-Id', id]),
+  });
+
+test.each<[string, string[], number | undefined]>([
+  ['', [], undefined],
+  ['?after=0', [], 0],
+  ['?after=7', [], 7],
+  ['', ['7'], 7],
+  // An EventSource repeats its query for ever, and tells by the header how far it has come.
+  ['?after=7', ['12'], 12],
+  ['?after=7', ['0'], 0],
+  ['?after=7', [''], 7],
+  ['', ['999999999999999'], 999_999_999_999_999],
+])('%j with Last-Event-ID %j begins after %j', (query, ids, after) => {
+  expect(asked(query, ...ids).after).toBe(after);
+});
+
+describe('refused is', () => {
+  test.each([
+    ['?after=', []],
+    ['?after=-1', []],
+    ['?after=1.5', []],
+    ['?after=1e3', []],
+    ['?after=%201', []],
+    ['?after=1&after=1', []],
+    ['?after=9999999999999999', []],
+    // Also where the other of the two is good.
+    ['?after=x', ['1']],
+    ['?after=1', ['x']],
+    ['', ['1', '1']],
+    ['', ['1, 2']],
+    ['?events=some', []],
+  ])('%j with Last-Event-ID %j', (query, ids) => {
+    expect(() => asked(query, ...ids)).toThrow(expect.objectContaining({ code: 'invalid_request' }));
+  });
+});
+
+test('its events are numbered, asked for or not, and named where all are wanted', () => {
+  expect(asked('').form).toBe('numbered');
+  expect(asked('?ids=false').form).toBe('numbered');
+  expect(asked('?events=full').form).toBe('full');
+});

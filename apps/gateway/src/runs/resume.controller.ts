@@ -1,0 +1,17 @@
+// Contract 5: `GET /runs/{run_id}/stream`.
+import { Controller, Get, Req, Res, UseGuards } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { ReadRunsGuard } from '../auth/guard.ts';
+import { Resume, type RunPath } from './resume.ts';
+
+@Controller('v4/:project/runs')
+@UseGuards(ReadRunsGuard)
+export class ResumeController {
+  constructor(private readonly resume: Resume) {}
+
+  /** Takes the raw pair: the answer is written as it comes. */
+  @Get(':run/stream')
+  stream(@Req() request: FastifyRequest<{ Params: RunPath }>, @Res() reply: FastifyReply): Promise<void> {
+    return this.resume.answer(request, reply);
+  }
+}

@@ -1,0 +1,118 @@
+// Contract 5: `GET /runs/{run_id}/stream`, a run's items from where a reader left off, then live. Any number of readers, on any gateway.
+import type { ServerResponse } from 'node:http';
+import { isProjectName, isRunId, ServiceError } from '@inference-proxy/contracts';
+import type { Logger } from '@inference-proxy/platform';
+import type { GatewayStore, RunExtent } from '@inference-proxy/store';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { OpenCall, OpenCalls } from '../calls/departure.ts';
+import { asServiceError, SERVER } from '../http/answer.ts';
+import { EventStream, type StreamEnd } from '../streaming/event-stream.ts';
+import type { KeepAlive } from '../streaming/keep-alive.ts';
+import { lastEventOf } from '../streaming/last-event.ts';
+import { StreamResponse } from '../streaming/stream-response.ts';
+import { type ResumeRequest, resumeRequest } from './resume-request.ts';
+
+export interface RunPath {
+  readonly project: string;
+  readonly run: string;
+}
+
+export interface ResumeParts {
+  readonly store: GatewayStore;
+  readonly openCalls: OpenCalls;
+  readonly keepAlives: KeepAlive;
+  readonly logger: Logger;
+  /** `STREAM_COMMIT_MS`. */
+  readonly commitMs: number;
+}
+
+/** What the log line says of the end. */
+interface Answered {
+  readonly status: number | 'gone';
+  readonly code?: string;
+  /** Number of the last item that was read. */
+  readonly upTo?: number;
+}
+
+const unknown = (): ServiceError => new ServiceError('not_found', 'There is no such run, or it is kept no longer.');
+
+export class Resume {
+  constructor(private readonly parts: ResumeParts) {}
+
+  /** @throws what the error filter answers: nothing has been written then */
+  async answer(request: FastifyRequest<{ Params: RunPath }>, reply: FastifyReply): Promise<void> {
+    const startedAt = performance.now();
+    reply.hijack();
+    const { project, run: runId } = request.params;
+    const open = this.parts.openCalls.begin(reply.raw);
+    let answered: Answered = { status: 'gone' };
+    try {
+      answered = await this.#answer(request, reply.raw, open, startedAt);
+    } catch (thrown) {
+      const { status, code } = asServiceError(thrown);
+      if (open.interruption !== 'gone') answered = { status, code };
+      throw thrown;
+    } finally {
+      open.end();
+      const ms = Math.round((performance.now() - startedAt) * 10) / 10;
+      this.parts.logger.info({ runId, project, requestId: request.id, ...answered, ms }, 'stream read');
+    }
+  }
+
+  async #answer(
+    { id: requestId, params: { project, run: runId } }: FastifyRequest<{ Params: RunPath }>,
+    raw: ServerResponse,
+    open: OpenCall,
+    startedAt: number,
+  ): Promise<Answered> {
+    const { store, keepAlives, commitMs } = this.parts;
+    const asked = resumeRequest(raw.req);
+    const extent = isProjectName(project) && isRunId(runId) ? await store.extent(project, runId) : undefined;
+    if (extent === undefined) throw unknown();
+    if (isOver(extent, asked)) return sendNothing(raw, requestId);
+    if (raw.req.method === 'HEAD') {
+      new StreamResponse(raw, keepAlives, { requestId, startedAt, gzip: asked.gzip }).end();
+      return { status: 200 };
+    }
+    const preformatted = (await store.apps(project)).get(extent.app)?.preformatted ?? true;
+    const reader = store.read(project, runId, 'items', asked.after ?? 0);
+    try {
+      const stream = new EventStream(raw, reader, keepAlives, {
+        startedAt,
+        gzip: asked.gzip,
+        form: asked.form,
+        preformatted,
+        commitMs,
+        resumed: { requestId, from: asked.after === undefined ? 'start' : 'event' },
+      });
+      const end = await stream.run(open);
+      if (end.how === 'complete' && !raw.headersSent) return sendNothing(raw, requestId);
+      return answeredBy(end, reader.cursor);
+    } finally {
+      reader.close();
+    }
+  }
+}
+
+/** Ended, and nothing comes after the event that the reader has. Whoever starts with the run and wants all its events gets those. */
+function isOver({ state, items, streamed }: RunExtent, { after, form }: ResumeRequest): boolean {
+  if (state === 'queued' || state === 'running') return false;
+  if (after === undefined && form === 'full') return false;
+  return (after ?? 0) >= lastEventOf({ state, items, streamed });
+}
+
+/** An EventSource does not come back after this one. */
+function sendNothing(raw: ServerResponse, requestId: string): Answered {
+  if (!raw.destroyed)
+    raw.writeHead(204, { 'x-request-id': requestId, 'cache-control': 'no-cache', server: SERVER }).end();
+  return { status: 204 };
+}
+
+/** @throws ServiceError why there is no stream */
+function answeredBy(end: StreamEnd, upTo: number): Answered {
+  if (end.how === 'gone') return { status: 'gone', upTo };
+  if (end.how === 'failed')
+    return { status: 200, upTo, code: end.error?.code ?? end.outcome?.error?.code ?? 'internal' };
+  if (end.how === 'early' && 'error' in end) throw end.error;
+  return { status: 200, upTo };
+}

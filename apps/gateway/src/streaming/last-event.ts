@@ -1,0 +1,18 @@
+// Contract 5: the number of a run's last event, which is what `Last-Event-ID` is measured by.
+import type { RunState } from '@inference-proxy/contracts';
+
+/** What it follows from; an `Outcome` has it too. */
+export interface EndedRun {
+  readonly state: RunState;
+  readonly items: number;
+  readonly streamed: boolean;
+}
+
+/**
+ * Items are numbered from 1, and so is the one event of a plain value. A failure has the number after the last item: a reader that was cut before
+ * it must still learn of it, and one that has it must not get it again.
+ */
+export function lastEventOf({ state, items, streamed }: EndedRun): number {
+  if (state !== 'succeeded') return items + 1;
+  return streamed ? items : 1;
+}

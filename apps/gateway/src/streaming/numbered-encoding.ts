@@ -1,0 +1,51 @@
+// Contract 3 (`ids`, `events=full`) and 5: items as events that can be resumed from. Pure.
+import type { ItemBatch } from '@inference-proxy/contracts';
+import { CR, isEvents, itemTexts, LINE_END, LINE_ENDS, plainText } from './sse-encoding.ts';
+
+const ID_LINE = /^id(?::|$)/;
+const NAME_LINE = /^event(?::|$)/;
+
+/**
+ * A batch as events with `id: <number>`.
+ *
+ * @param preformatted whether an item that already is whole events goes through, its last event numbered, ids of its own dropped
+ * @param name of events that have none of their own; none where it is empty
+ */
+export function encodeNumbered(batch: ItemBatch, preformatted: boolean, name: string): Buffer {
+  const text = plainText(batch);
+  const named = name === '' ? '' : `event: ${name}\n`;
+  let events = '';
+  let id = batch.first;
+  if (batch.kind !== 'm' && !batch.blob.includes(CR)) {
+    for (const item of text.split('\n')) events += `id: ${id++}\n${named}data: ${item}\n\n`;
+  } else {
+    for (const item of itemTexts(batch, text)) {
+      events +=
+        preformatted && isEvents(item)
+          ? numberedEvents(item, id, named)
+          : `id: ${id}\n${named}data: ${item.replace(LINE_ENDS, '\ndata: ')}\n\n`;
+      id += 1;
+    }
+  }
+  return Buffer.from(events, 'latin1');
+}
+
+/** Whole events: a reader that has the last of them has the item. */
+function numberedEvents(text: string, id: number, named: string): string {
+  const blocks: string[][] = [[]];
+  for (const line of text.split(LINE_END)) {
+    if (line === '') blocks.push([]);
+    else if (!ID_LINE.test(line)) blocks.at(-1)?.push(line);
+  }
+  const last = blocks.findLastIndex(isEvent);
+  return blocks
+    .map((lines, at) => {
+      if (lines.length === 0) return '';
+      const number = at === last ? `id: ${id}\n` : '';
+      const own = isEvent(lines) && !lines.some((line) => NAME_LINE.test(line)) ? named : '';
+      return `${number}${own}${lines.join('\n')}\n\n`;
+    })
+    .join('');
+}
+
+const isEvent = (lines: readonly string[]): boolean => lines.some((line) => line.startsWith('data:'));

@@ -1,0 +1,21 @@
+import { expect, test } from '@jest/globals';
+import { streamFormOf } from './stream-form.ts';
+
+test.each([
+  ['', 'plain'],
+  ['async=false&x=ids', 'plain'],
+  ['ids=false', 'plain'],
+  ['ids=true', 'numbered'],
+  ['webhookEndpoint=http%3A%2F%2Fx%2F%3Fids%3Dmaybe&ids=true', 'numbered'],
+  ['events=full', 'full'],
+  ['ids=true&events=full', 'full'],
+])('%j asks for the %s form', (query, form) => {
+  expect(streamFormOf(query)).toBe(form);
+});
+
+test.each(['ids=', 'ids=1', 'ids=TRUE', 'ids=true&ids=true', 'events=', 'events=all', 'events=full&events=full'])(
+  '%j is refused',
+  (query) => {
+    expect(() => streamFormOf(query)).toThrow(expect.objectContaining({ code: 'invalid_request' }));
+  },
+);

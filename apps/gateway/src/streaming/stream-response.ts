@@ -1,0 +1,84 @@
+// Contract 3: head and bytes of a streamed reply.
+import type { ServerResponse } from 'node:http';
+import { SERVER } from '../http/answer.ts';
+import { GzipMember } from './gzip-member.ts';
+import type { KeepAlive, Quiet } from './keep-alive.ts';
+import { keepAliveComment } from './sse-encoding.ts';
+
+export interface StreamHead {
+  readonly requestId: string;
+  /** `performance.now()` when the request came. */
+  readonly startedAt: number;
+  readonly gzip: boolean;
+}
+
+/** The status line is written with the first byte; from then on a quiet stream carries comments. */
+export class StreamResponse implements Quiet {
+  quietTicks = 0;
+  #committed = false;
+  readonly #gzip: GzipMember | undefined;
+
+  constructor(
+    readonly raw: ServerResponse,
+    private readonly keepAlives: KeepAlive,
+    private readonly head: StreamHead,
+  ) {
+    this.#gzip = head.gzip ? new GzipMember() : undefined;
+  }
+
+  get committed(): boolean {
+    return this.#committed;
+  }
+
+  /** Its socket takes nothing more for now; `drain` of the raw response tells when it does. */
+  get full(): boolean {
+    return this.raw.writableNeedDrain;
+  }
+
+  /** A slow reader has bytes to take; it needs no comment. */
+  keepAlive(): void {
+    if (!this.full) this.write(keepAliveComment);
+  }
+
+  write(events: Buffer): void {
+    this.commit();
+    this.quietTicks = 0;
+    if (this.raw.destroyed) return;
+    this.raw.write(this.#gzip ? this.#gzip.block(events) : events);
+  }
+
+  /** The status line, at once. */
+  flushHead(): void {
+    this.commit();
+    this.raw.flushHeaders();
+  }
+
+  end(): void {
+    this.commit();
+    this.raw.end(this.#gzip?.trailer());
+    this.leave();
+  }
+
+  /** Nothing more is written. */
+  leave(): void {
+    this.keepAlives.delete(this);
+  }
+
+  commit(): void {
+    if (this.#committed) return;
+    this.#committed = true;
+    this.keepAlives.add(this);
+    const { requestId, startedAt } = this.head;
+    this.raw.writeHead(200, {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache',
+      'x-request-id': requestId,
+      vary: 'Accept-Encoding',
+      'x-accel-buffering': 'no',
+      server: SERVER,
+      'x-envoy-upstream-service-time': Math.round(performance.now() - startedAt),
+      ...(this.#gzip && { 'content-encoding': 'gzip' }),
+    });
+    if (this.#gzip) this.raw.write(this.#gzip.head);
+  }
+}
