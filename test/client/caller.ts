@@ -83,6 +83,11 @@ export class Caller {
     });
   }
 
+  /** Asks for the end of a run. */
+  cancel(runId: string): Promise<Answer> {
+    return this.request(`/v4/${this.project}/runs/${runId}/cancel`);
+  }
+
   /** Resolves when the app is ready to be called. @param state another state to wait for */
   async ready(app: string, state = 'ready'): Promise<void> {
     await until(async () => {

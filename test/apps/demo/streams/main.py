@@ -109,6 +109,15 @@ def waits(gate, started, run_id):
     return "waited"
 
 
+def once(mark, gate):
+    """Adds a byte to the mark for each time it is called, and returns when the gate is there."""
+    with open(mark, "ab", buffering=0) as file:
+        file.write(b".")
+    while not os.path.exists(gate):
+        time.sleep(0.01)
+    return "once"
+
+
 def counted(mark, n, size):
     """Each next() adds a byte to the mark before it yields."""
     with open(mark, "ab", buffering=0) as file:
