@@ -3,6 +3,12 @@
 /** What all keys of one project begin with. The braces are the cluster hash tag: one project is one slot, so every script sees one slot. */
 export const projectPrefix = (project: string): string => `ip:{${project}}:`;
 
+/**
+ * What the keys of receivers begin with: all of them are one slot, for a receiver's cap is shared by projects. No project has this
+ * prefix, since no project's name holds an asterisk.
+ */
+export const hostsPrefix = 'ip:{*}:';
+
 /** Projects that ever accepted a run or were announced, scored by the store's time of their last use (ms): what reap visits. */
 export const projectsKey = 'ip:projects';
 
@@ -47,6 +53,8 @@ export const names = {
   idempotency: 'idempotency:',
   /** list by run: attempts of its delivery (JSON), oldest first */
   attempts: 'attempts:',
+  /** zset: runs that have a delivery, scored by the run's end (ms) */
+  deliveries: 'deliveries',
   /** string: when reap last ran (ms) */
   reaped: 'reaped',
   /** channel by gateway: items and outcomes of the runs it follows */
@@ -55,6 +63,28 @@ export const names = {
   toWorker: 'to-worker:',
   /** channel: descriptions of apps as they change */
   announced: 'announced',
+
+  // Behind the receivers' prefix. A line is `<project> <host:port>`.
+  /** zset by line: open attempts, scored by the end of their lease (ms) */
+  open: 'open:',
+  /** zset by host:port: the same over all projects */
+  openAll: 'open-all:',
+  /** zset by line: parked deliveries as `<run> <attempt>`, scored by when they were parked (µs) */
+  parked: 'parked:',
+  /** string: how many are parked, for metrics */
+  parkedCount: 'parked-count',
+  /** zset by host:port: projects that wait for a slot, the one served longest ago first (µs) */
+  turns: 'turns:',
+  /** hash: line → how many parked deliveries were woken, for their turns */
+  turn: 'turn',
+  /** string: number of the last slot that was given to a parked delivery */
+  slotNumber: 'slot-number',
+  /** hash by line: its circuit, where there was a failure of late */
+  circuit: 'circuit:',
+  /** zset: lines whose circuit is open, scored by when that is forgotten (ms) */
+  circuits: 'circuits',
+  /** zset: lines, scored by when they must be looked at (ms) */
+  watch: 'watch',
 } as const;
 
 /** The Lua table `K` with the project's prefix (KEYS[1]) put before each name that `script` uses: it is made anew at every call. */

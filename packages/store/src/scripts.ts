@@ -17,7 +17,10 @@ export type ScriptName =
   | 'attend'
   | 'reap'
   | 'delivery-begin'
-  | 'delivery-record';
+  | 'delivery-record'
+  | 'delivery-redeliver'
+  | 'hosts'
+  | 'host-look';
 
 export type ScriptArgument = string | number | Buffer;
 
@@ -53,14 +56,23 @@ function script(name: ScriptName): { text: string; sha: string } {
  * @returns the reply as it is: bulk strings as Buffers, integers as numbers
  * @throws the connection's or Redis' error
  */
-export async function runScript(
+export function runScript(
   redis: Redis,
   name: ScriptName,
   project: string,
   args: readonly ScriptArgument[],
 ): Promise<unknown> {
+  return runScriptAt(redis, name, projectPrefix(project), args);
+}
+
+/** As `runScript`, on the keys behind `prefix`. */
+export async function runScriptAt(
+  redis: Redis,
+  name: ScriptName,
+  prefix: string,
+  args: readonly ScriptArgument[],
+): Promise<unknown> {
   const { sha, text } = script(name);
-  const prefix = projectPrefix(project);
   try {
     return await redis.callBuffer('EVALSHA', sha, 1, prefix, ...args);
   } catch (error) {

@@ -1,0 +1,45 @@
+#!lua flags=allow-oom
+-- webhooks.md "Isolation": what no attempt's end tells. Probes of open circuits that are due, and slots whose dispatcher died.
+--
+-- KEYS  1 the prefix of the receivers' keys
+-- ARGV  1-4 see shared/host-slots  5 lines looked at, at most
+-- Returns {woken deliveries as {project, run, attempt, host:port, slot}, deliveries of lapsed slots as {project, run, attempt}}
+-- Any dispatcher may ask at any time.
+--@include clock
+--@include host-slots
+local lapsed = {}
+for _, line in ipairs(redis.call('ZRANGEBYSCORE', K.watch, '-inf', now, 'LIMIT', 0, ARGV[5])) do
+  local project, host = string.match(line, '^(%S+) (%S+)$')
+  local c = circuit_of(line)
+  for _, slot in ipairs(redis.call('ZRANGEBYSCORE', K.open .. line, '-inf', '(' .. now, 'LIMIT', 0, 100)) do
+    redis.call('ZREM', K.open .. line, slot)
+    redis.call('ZREM', K.openAll .. host, slot)
+    if c.probing == slot then
+      redis.call('HDEL', K.circuit .. line, 'probing')
+      c.probing = nil
+    end
+    local attempt, _, run = string.match(slot, '^(%d+) (%S+) (%S+)')
+    lapsed[#lapsed + 1] = {project, run, tonumber(attempt)}
+  end
+  if c.open then
+    if not c.probing and now >= c.probe then
+      local slot = wake_one(line, project, host)
+      if slot then
+        redis.call('HSET', K.circuit .. line, 'probing', slot)
+        redis.call('PEXPIRE', K.circuit .. line, FORGET)
+        c.probing = slot
+      end
+    end
+  elseif redis.call('EXISTS', K.parked .. line) == 1 then
+    redis.call('ZADD', K.turns .. host, 'NX', now_us, project)
+    wake(host)
+  end
+  -- Next: when the first slot lapses, or the next probe is due and there is something to probe with.
+  local first = redis.call('ZRANGE', K.open .. line, 0, 0, 'WITHSCORES')[2]
+  local next_at = first and tonumber(first) + 1
+  if c.open and not c.probing and c.probe > now and redis.call('EXISTS', K.parked .. line) == 1 then
+    next_at = math.min(next_at or c.probe, c.probe)
+  end
+  if next_at then redis.call('ZADD', K.watch, next_at, line) else redis.call('ZREM', K.watch, line) end
+end
+return {woken, lapsed}

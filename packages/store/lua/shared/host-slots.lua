@@ -1,0 +1,97 @@
+-- webhooks.md "Isolation": a receiver's open attempts, its parked deliveries and its circuit. A line is one project's part of a receiver
+-- (`<project> <host:port>`); a slot is an open attempt (`<attempt> <project> <run> <unique>`), a lease.
+-- ARGV 1 lease of a slot (ms)  2 open attempts per line  3 open attempts per receiver  4 first time between two probes (ms)
+local LEASE, PER_LINE, PER_HOST, PROBE = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local IN_A_ROW, WINDOW, OF_WINDOW, LONGEST_PROBE, FORGET = 20, 100, 50, 60, 7200000
+local woken = {}
+
+-- Slots of the dead do not count, though only `host-look` takes them off: it hands their deliveries out again.
+local function open_in(key) return redis.call('ZCOUNT', key, now, '+inf') end
+
+local function circuit_of(line)
+  local f = redis.call('HMGET', K.circuit .. line, 'row', 'window', 'probe', 'every', 'probing', 'ramp')
+  return {row = tonumber(f[1] or 0), window = f[2] or '', probe = tonumber(f[3] or 0), every = tonumber(f[4] or 0), probing = f[5],
+    ramp = tonumber(f[6] or 0), open = f[3] and true or false}
+end
+
+local function grant(line, host, slot)
+  redis.call('ZADD', K.open .. line, now + LEASE, slot)
+  redis.call('ZADD', K.openAll .. host, now + LEASE, slot)
+  redis.call('ZADD', K.watch, 'NX', now + LEASE, line)
+end
+
+local function watch_from(line, at) redis.call('ZADD', K.watch, 'LT', at, line) end
+
+-- Gives a slot to a parked delivery: the longest parked and the newest by turns, so that fresh ones do not wait for a backlog to drain.
+local function wake_one(line, project, host)
+  local parked = K.parked .. line
+  local newest = redis.call('HINCRBY', K.turn, line, 1) % 2 == 0
+  local member = redis.call(newest and 'ZPOPMAX' or 'ZPOPMIN', parked)[1]
+  if not member then redis.call('HDEL', K.turn, line); return nil end
+  redis.call('INCRBY', K.parkedCount, -1)
+  if redis.call('EXISTS', parked) == 0 then redis.call('HDEL', K.turn, line) end
+  local run, attempt = string.match(member, '^(%S+) (%d+)$')
+  local slot = string.format('%s %s %s w%d', attempt, project, run, redis.call('INCR', K.slotNumber))
+  grant(line, host, slot)
+  woken[#woken + 1] = {project, run, tonumber(attempt), host, slot}
+  return slot
+end
+
+-- Free slots of a receiver go round its projects that have deliveries parked, the one served longest ago first.
+local function wake(host)
+  local turns = K.turns .. host
+  for _ = 1, 64 do
+    if open_in(K.openAll .. host) >= PER_HOST then return end
+    local project = redis.call('ZRANGE', turns, 0, 0)[1]
+    if not project then return end
+    local line = project .. ' ' .. host
+    local c = circuit_of(line)
+    local share = c.ramp > 0 and math.min(c.ramp, PER_LINE) or PER_LINE
+    -- A line whose share is taken comes back when a slot of its own is freed, one with an open circuit when that closes.
+    if c.open or open_in(K.open .. line) >= share or not wake_one(line, project, host) then
+      redis.call('ZREM', turns, project)
+    else
+      redis.call('ZADD', turns, now_us, project)
+    end
+  end
+end
+
+-- The circuit's table (docs/webhooks.md) for one ended attempt: good, bad or none (nothing was learnt).
+local function learn(line, host, outcome, slot)
+  local key, c = K.circuit .. line, circuit_of(line)
+  if c.open then
+    if outcome == 'good' then
+      redis.call('DEL', key)
+      redis.call('HSET', key, 'ramp', 2)
+      redis.call('ZREM', K.circuits, line)
+    elseif c.probing == slot then
+      local every = outcome == 'bad' and math.min(c.every * 2, PROBE * LONGEST_PROBE) or c.every
+      redis.call('HSET', key, 'every', every, 'probe', now + every)
+      redis.call('HDEL', key, 'probing')
+      redis.call('ZADD', K.circuits, now + FORGET, line)
+      watch_from(line, now + every)
+    end
+  elseif outcome == 'bad' then
+    local window = string.sub(c.window .. '1', -WINDOW)
+    local _, bad = string.gsub(window, '1', '')
+    if c.row + 1 >= IN_A_ROW or (#window == WINDOW and bad >= OF_WINDOW) then
+      redis.call('DEL', key)
+      redis.call('HSET', key, 'every', PROBE, 'probe', now + PROBE)
+      redis.call('ZADD', K.circuits, now + FORGET, line)
+      watch_from(line, now + PROBE)
+    else
+      redis.call('HSET', key, 'row', c.row + 1, 'window', window)
+      if c.ramp > 0 then redis.call('HSET', key, 'ramp', math.max(1, math.floor(c.ramp / 2))) end
+    end
+  elseif outcome == 'good' and (c.ramp > 0 or c.window ~= '') then
+    local window = c.window ~= '' and string.sub(c.window .. '0', -WINDOW) or ''
+    local ramp = c.ramp > 0 and c.ramp + 1 or 0
+    if ramp > PER_LINE then ramp = 0 end
+    if ramp == 0 and not string.find(window, '1', 1, true) then
+      redis.call('DEL', key)
+    else
+      redis.call('HSET', key, 'row', 0, 'window', window, 'ramp', ramp)
+    end
+  end
+  redis.call('PEXPIRE', key, FORGET)
+end
