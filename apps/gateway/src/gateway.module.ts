@@ -1,7 +1,7 @@
 // The gateway's one module: its table of contents.
 import { SealedBox } from '@inference-proxy/crypto';
 import { AddressPolicy } from '@inference-proxy/egress';
-import type { Logger } from '@inference-proxy/platform';
+import type { Boot } from '@inference-proxy/platform';
 import { GatewayStore } from '@inference-proxy/store';
 import { type DynamicModule, Module } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
@@ -16,6 +16,8 @@ import { CallsController } from './calls/calls.controller.ts';
 import { OpenCalls } from './calls/departure.ts';
 import type { ErrorFilter } from './http/error.filter.ts';
 import { HealthController } from './http/health.controller.ts';
+import { CallMetrics } from './operations/call-metrics.ts';
+import { gaugeOpenThings } from './operations/gauges.ts';
 import { ProjectController } from './registry/project.controller.ts';
 import { ProjectApps } from './registry/project.ts';
 import { CancelController } from './runs/cancel.controller.ts';
@@ -27,9 +29,7 @@ import type { GatewaySettings } from './settings.ts';
 import { KeepAlive } from './streaming/keep-alive.ts';
 
 /** What exists before Nest does. */
-export interface GatewayParts {
-  readonly settings: GatewaySettings;
-  readonly logger: Logger;
+export interface GatewayParts extends Pick<Boot<GatewaySettings>, 'settings' | 'logger' | 'operations' | 'tracing'> {
   readonly store: GatewayStore;
   readonly openCalls: OpenCalls;
   readonly filter: ErrorFilter;
@@ -38,7 +38,8 @@ export interface GatewayParts {
 @Module({})
 export class GatewayModule {}
 
-export function gatewayModule({ settings, logger, store, openCalls, filter }: GatewayParts): DynamicModule {
+export function gatewayModule(parts: GatewayParts): DynamicModule {
+  const { settings, logger, operations, tracing, store, openCalls, filter } = parts;
   const box = new SealedBox(settings.SECRETS_KEY);
   const retention = { promisedMs: settings.RUN_RETENTION_S * 1000, otherMs: settings.SYNC_RUN_RETENTION_S * 1000 };
   const webhookRules = {
@@ -47,6 +48,8 @@ export function gatewayModule({ settings, logger, store, openCalls, filter }: Ga
   };
   const tokenRules = { issuer: settings.JWT_ISSUER, audience: settings.JWT_AUDIENCE };
   const keepAlives = new KeepAlive();
+  const bodies = new Bodies(settings.MAX_BODY_BYTES);
+  gaugeOpenThings(operations.registry, { streams: () => keepAlives.size, bodyBytes: () => bodies.heldBytes });
   return {
     module: GatewayModule,
     imports: [JwtModule.register({})],
@@ -79,11 +82,15 @@ export function gatewayModule({ settings, logger, store, openCalls, filter }: Ga
           new Calls({
             store,
             acceptance: new Acceptance(store, box, retention),
-            bodies: new Bodies(settings.MAX_BODY_BYTES),
+            bodies,
             openCalls,
             keepAlives,
             webhookRules,
-            logger,
+            accounts: {
+              metrics: new CallMetrics(operations.registry),
+              tracing,
+              logger: logger.child({}, { redact: [] }),
+            },
             commitMs: settings.STREAM_COMMIT_MS,
           }),
       },

@@ -8,6 +8,7 @@ import { OpenCalls } from './calls/departure.ts';
 import { gatewayModule } from './gateway.module.ts';
 import { ErrorFilter } from './http/error.filter.ts';
 import { httpServer } from './http/server.ts';
+import { errorCounter, gaugeConnections } from './operations/gauges.ts';
 import type { GatewaySettings } from './settings.ts';
 
 /** How long streams may go on after a stop was asked for; shorter than the drain phase, so that the rest can be told. */
@@ -20,20 +21,21 @@ const GRACE_MS = 10_000;
  * @returns the port
  */
 export async function listen(
-  { settings, logger, shutdown, operations }: Boot<GatewaySettings>,
+  { settings, logger, shutdown, operations, tracing }: Boot<GatewaySettings>,
   store: GatewayStore,
   graceMs = GRACE_MS,
 ): Promise<number> {
   const openCalls = new OpenCalls();
-  const filter = new ErrorFilter(logger);
+  const filter = new ErrorFilter(logger, errorCounter(operations.registry));
   const app = await NestFactory.create<NestFastifyApplication>(
-    gatewayModule({ settings, logger, store, openCalls, filter }),
+    gatewayModule({ settings, logger, operations, tracing, store, openCalls, filter }),
     httpServer({ filter, openCalls, newRequestId: newRunId }),
     { logger: new NestLogger(logger), bodyParser: false, abortOnError: false },
   );
   await app.listen(settings.PORT, settings.HOST);
   operations.readyWhen(async () => ((await store.ready()) ? undefined : 'the run store does not answer'));
   const server = app.getHttpServer();
+  gaugeConnections(operations.registry, server);
   shutdown.add('unready', 'calls', () => openCalls.refuse());
   shutdown.add('intake', 'listener', () => server.close());
   shutdown.add('drain', 'calls', () => openCalls.drain(graceMs));

@@ -1,10 +1,10 @@
 // Contract 1 to 3: one call from its request to its answer.
 import type { ServerResponse } from 'node:http';
 import { type Outcome, ServiceError } from '@inference-proxy/contracts';
-import type { Logger } from '@inference-proxy/platform';
 import type { GatewayStore, RunReader } from '@inference-proxy/store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { asServiceError, send } from '../http/answer.ts';
+import { type AccountParts, type Answered, CallAccount } from '../operations/call-account.ts';
 import { EventStream, type StreamEnd } from '../streaming/event-stream.ts';
 import type { KeepAlive } from '../streaming/keep-alive.ts';
 import type { Acceptance, AnsweringRun } from './accept.ts';
@@ -20,46 +20,31 @@ export interface CallsParts {
   readonly openCalls: OpenCalls;
   readonly keepAlives: KeepAlive;
   readonly webhookRules: WebhookRules;
-  readonly logger: Logger;
+  readonly accounts: AccountParts;
   /** `STREAM_COMMIT_MS`. */
   readonly commitMs: number;
 }
 
-/** What the log line of a call says of its end. */
-interface Answered {
-  readonly status: number | 'gone';
-  /** Of the run that answers, where an earlier call made it. */
-  readonly replayedRun?: string;
-  readonly code?: string;
-  readonly items?: number;
-}
-
-/** The caller left; in the log only. */
+/** The caller left; nobody is told. */
 const GONE: Answered = { status: 'gone' };
 
 export class Calls {
-  /** Its lines hold no headers, so there is nothing to hide in them: looking for it was 7 % of a call. */
-  readonly #logger: Logger;
-
-  constructor(private readonly parts: CallsParts) {
-    this.#logger = parts.logger.child({}, { redact: [] });
-  }
+  constructor(private readonly parts: CallsParts) {}
 
   /** @throws what the error filter answers: nothing has been written then */
   async answer(request: FastifyRequest<{ Params: CallPath }>, reply: FastifyReply): Promise<void> {
-    const startedAt = performance.now();
     reply.hijack();
     const { raw } = reply;
     const { params: path, id: runId } = request;
-    const line = { runId, project: path.project, app: path.app, function: path.function };
     const open = this.parts.openCalls.begin(raw);
+    const account = new CallAccount(this.parts.accounts, runId, path, raw.req.headers.traceparent);
     try {
       const call = callRequest(runId, path, raw.req, this.parts.webhookRules);
-      const answered = await this.#answer(call, request, raw, open, startedAt);
-      this.#log(line, answered, startedAt);
+      account.begun(call.waitMs === 0 ? 'async' : call.stream ? 'stream' : 'sync');
+      account.end(await this.#answer(call, request, raw, open, account));
     } catch (thrown) {
       const { status, code } = asServiceError(thrown);
-      this.#log(line, open.interruption === 'gone' ? GONE : { status, code }, startedAt);
+      account.end(open.interruption === 'gone' ? GONE : { status, code });
       throw thrown;
     } finally {
       open.end();
@@ -71,10 +56,11 @@ export class Calls {
     request: FastifyRequest,
     raw: ServerResponse,
     open: OpenCall,
-    startedAt: number,
+    account: CallAccount,
   ): Promise<Answered> {
     const { acceptance, bodies } = this.parts;
     const app = await acceptance.app(call);
+    account.known();
     const run = await bodies.hold(raw, (params) => acceptance.run(call, app, params));
     if (run.replayed) {
       // Whatever answers from here on, the error filter too, answers for that run.
@@ -88,7 +74,8 @@ export class Calls {
       const { keepAlives, commitMs } = this.parts;
       const { gzip, form, waitMs } = call;
       const options = {
-        startedAt,
+        startedAt: account.startedAt,
+        onItems: account.firstItem,
         commitMs,
         gzip,
         form,
@@ -162,11 +149,6 @@ export class Calls {
     send(raw, runId, status, body, headers);
     const { error, items, streamed } = outcome;
     return { status, ...replayedOf(run), ...(error && { code: error.code }), ...(streamed && { items }) };
-  }
-
-  #log(line: object, answered: Answered, startedAt: number): void {
-    const ms = Math.round((performance.now() - startedAt) * 10) / 10;
-    this.#logger.info({ ...line, ...answered, ms }, 'call');
   }
 }
 

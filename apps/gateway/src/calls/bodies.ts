@@ -14,6 +14,11 @@ export class Bodies {
 
   constructor(private readonly maxBytes: number) {}
 
+  /** Of all bodies together. */
+  get heldBytes(): number {
+    return this.#held;
+  }
+
   /**
    * Reads the body and holds it while `use` runs: its bytes count until then.
    *

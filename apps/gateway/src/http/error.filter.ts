@@ -1,10 +1,10 @@
 // Contract 2: the one place where what was thrown becomes an answer.
-import type { IncomingMessage } from 'node:http';
-import { ServiceError } from '@inference-proxy/contracts';
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
+import { type ErrorCode, ServiceError } from '@inference-proxy/contracts';
 import type { Logger } from '@inference-proxy/platform';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { sendError } from './answer.ts';
+import { asServiceError, sendError } from './answer.ts';
 
 /** Which methods a path has; the first that fits counts. */
 const METHODS: readonly (readonly [RegExp, string])[] = [
@@ -43,7 +43,11 @@ function statusOf(error: unknown): number | undefined {
 
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
-  constructor(private readonly logger: Logger) {}
+  /** @param count told of every error that is answered here */
+  constructor(
+    private readonly logger: Logger,
+    private readonly count: (code: ErrorCode) => void,
+  ) {}
 
   catch(thrown: unknown, host: ArgumentsHost): void {
     const http = host.switchToHttp();
@@ -56,15 +60,20 @@ export class ErrorFilter implements ExceptionFilter {
     const status = statusOf(thrown);
     if (thrown instanceof ServiceError) {
       if (thrown.code === 'internal') this.logger.error({ err: thrown, runId: request.id }, 'internal error');
-      sendError(reply.raw, request.id, thrown);
+      this.#send(request, reply, thrown);
     } else if (status === 404) {
       const { error, headers } = unrouted(request.raw);
-      sendError(reply.raw, request.id, error, headers);
+      this.#send(request, reply, error, headers);
     } else if (status !== undefined && status >= 400 && status < 500) {
-      sendError(reply.raw, request.id, new ServiceError('invalid_request', 'The request is malformed.'));
+      this.#send(request, reply, new ServiceError('invalid_request', 'The request is malformed.'));
     } else {
       this.logger.error({ err: thrown, runId: request.id }, 'internal error');
-      sendError(reply.raw, request.id, thrown);
+      this.#send(request, reply, asServiceError(thrown));
     }
+  }
+
+  #send(request: FastifyRequest, reply: FastifyReply, error: ServiceError, headers?: OutgoingHttpHeaders): void {
+    this.count(error.code);
+    sendError(reply.raw, request.id, error, headers);
   }
 }

@@ -16,6 +16,8 @@ import { StreamResponse } from './stream-response.ts';
 export interface StreamOptions {
   /** `performance.now()` when the request came. */
   readonly startedAt: number;
+  /** Told of every entry with items, the first of which counts. */
+  readonly onItems?: () => void;
   readonly gzip: boolean;
   readonly form: StreamForm;
   readonly preformatted: boolean;
@@ -90,7 +92,10 @@ export class EventStream {
 
   #take(event: RunEvent): void {
     if (event.type === 'outcome') this.#outcome = event.outcome;
-    else this.#write(this.#encoded(event.batch));
+    else {
+      this.options.onItems?.();
+      this.#write(this.#encoded(event.batch));
+    }
   }
 
   /** The run's entries end, or the socket is full. */

@@ -18,6 +18,11 @@ export class KeepAlive {
     this.#quietTicks = Math.ceil(quietMs / TICK_MS);
   }
 
+  /** How many streams are open. */
+  get size(): number {
+    return this.#streams.size;
+  }
+
   add(stream: Quiet): void {
     this.#streams.add(stream);
     this.#timer ??= setInterval(this.#tick, TICK_MS);

@@ -1,0 +1,123 @@
+// Contract 6: what is told of a call when it has ended: one log line, its metrics, its span.
+import type { RunId } from '@inference-proxy/contracts';
+import {
+  type Logger,
+  type OpenSpan,
+  parseTraceparent,
+  type SpanAttributes,
+  type Tracing,
+  validTraceparent,
+} from '@inference-proxy/platform';
+import type { CallPath } from '../calls/call-request.ts';
+import { type CallForm, type CallMetrics, type KnownApp, UNKNOWN_APP } from './call-metrics.ts';
+
+/** How a call ended, as its log line says it. */
+export interface Answered {
+  readonly status: number | 'gone';
+  /** Of the run that answers, where an earlier call made it. */
+  readonly replayedRun?: string;
+  /** Where it failed. */
+  readonly code?: string;
+  readonly items?: number;
+}
+
+export interface AccountParts {
+  readonly metrics: CallMetrics;
+  readonly tracing: Tracing | undefined;
+  /** Its lines hold no headers, so there is nothing to hide in them: looking for it was 7 % of a call. */
+  readonly logger: Logger;
+}
+
+/** One call's account, from its request on. */
+export class CallAccount {
+  /** `performance.now()` when the request came. */
+  readonly startedAt = performance.now();
+  /** What the run and all that follows from it are told: this call's span, or the caller's where there is no tracing. */
+  readonly traceparent: string | undefined;
+  readonly #span: OpenSpan | undefined;
+  #app = UNKNOWN_APP;
+  #form: CallForm | undefined;
+  #firstItemMs: number | undefined;
+
+  /** @param header the caller's `traceparent`; what is none is ignored */
+  constructor(
+    private readonly parts: AccountParts,
+    private readonly runId: RunId,
+    private readonly path: CallPath,
+    header: string | string[] | undefined,
+  ) {
+    const callers = validTraceparent(typeof header === 'string' ? header : undefined);
+    this.#span = parts.tracing?.start({
+      name: 'POST /v4/{project}/{app}/{function}',
+      kind: 'server',
+      parent: callers,
+      attributes: {
+        'http.request.method': 'POST',
+        'http.route': '/v4/{project}/{app}/{function}',
+        'inference_proxy.run_id': runId,
+      },
+    });
+    this.traceparent = this.#span?.traceparent ?? callers;
+  }
+
+  /** It is a valid call. */
+  begun(form: CallForm): void {
+    this.#form = form;
+    this.parts.metrics.begun(form);
+  }
+
+  /** It is for an app that exists. */
+  known(): void {
+    this.#app = this.path;
+  }
+
+  readonly firstItem = (): void => {
+    if (this.#firstItemMs !== undefined) return;
+    this.#firstItemMs = this.#elapsedMs();
+    this.parts.metrics.firstItem(this.#app, this.#firstItemMs / 1000);
+  };
+
+  /** It is answered, or its caller has gone. */
+  end(answered: Answered): void {
+    const { status, code = status === 'gone' ? 'gone' : 'ok', items } = answered;
+    const ms = this.#elapsedMs();
+    // Nothing but an app that exists fails to start.
+    const app: KnownApp = code === 'app_failed_to_start' ? this.path : this.#app;
+    this.parts.metrics.ended(app, this.#form ?? 'sync', code, ms / 1000, this.#form !== undefined);
+    const { project, app: name, function: fn } = this.path;
+    const traceId = parseTraceparent(this.traceparent)?.traceId;
+    this.parts.logger.info(
+      {
+        runId: this.runId,
+        ...(traceId !== undefined && { traceId }),
+        project,
+        app: name,
+        function: fn,
+        ...answered,
+        ...(this.#firstItemMs !== undefined && { firstItemMs: tenths(this.#firstItemMs) }),
+        ms: tenths(ms),
+      },
+      'call',
+    );
+    this.#span?.end(
+      {
+        ...named(this.#app, fn),
+        'http.response.status_code': status === 'gone' ? undefined : status,
+        'inference_proxy.form': this.#form,
+        'inference_proxy.items': items,
+        'inference_proxy.replayed_run_id': answered.replayedRun,
+      },
+      // A caller that left, or asked for what there is not, is no failure of this server (HTTP semantic conventions).
+      (status !== 'gone' && status >= 500) || (status === 200 && answered.code !== undefined) ? code : undefined,
+    );
+  }
+
+  #elapsedMs(): number {
+    return performance.now() - this.startedAt;
+  }
+}
+
+const tenths = (ms: number): number => Math.round(ms * 10) / 10;
+
+const named = ({ project, app }: KnownApp, fn: string): SpanAttributes =>
+  app === '' ? {} : { 'inference_proxy.project': project, 'inference_proxy.app': app, 'inference_proxy.function': fn };

@@ -1,0 +1,71 @@
+// Contract 6, `/metrics` of the gateway: what callers got, and how fast.
+import { Counter, DURATION_BUCKETS, Gauge, Histogram, type Registry } from '@inference-proxy/platform';
+
+/** How a caller wants its answer. */
+export type CallForm = 'sync' | 'stream' | 'async';
+
+/** Only names that a worker has announced become labels: what a caller makes up must not become a series. */
+export interface KnownApp {
+  readonly project: string;
+  readonly app: string;
+}
+
+/** An empty label is none, to Prometheus. */
+export const UNKNOWN_APP: KnownApp = { project: '', app: '' };
+
+/**
+ * What is counted at each call. A counter and a histogram together take 1.6 µs a call (measured); children made beforehand take no less,
+ * for prom-client checks and hashes the labels again at each use.
+ */
+export class CallMetrics {
+  readonly #calls: Counter<'project' | 'app' | 'form' | 'code'>;
+  readonly #duration: Histogram<'project' | 'app' | 'form'>;
+  readonly #firstItem: Histogram<'project' | 'app'>;
+  readonly #open: Gauge<'form'>;
+
+  constructor(registry: Registry) {
+    const registers = [registry];
+    this.#calls = new Counter({
+      name: 'inference_proxy_calls_total',
+      help: 'Calls answered; code is an error code, ok, or gone for a caller that left first',
+      labelNames: ['project', 'app', 'form', 'code'],
+      registers,
+    });
+    this.#duration = new Histogram({
+      name: 'inference_proxy_call_duration_seconds',
+      help: 'From the request to the end of its answer',
+      labelNames: ['project', 'app', 'form'],
+      buckets: DURATION_BUCKETS,
+      registers,
+    });
+    this.#firstItem = new Histogram({
+      name: 'inference_proxy_time_to_first_item_seconds',
+      help: 'From the request of a stream to its first item',
+      labelNames: ['project', 'app'],
+      buckets: DURATION_BUCKETS,
+      registers,
+    });
+    this.#open = new Gauge({
+      name: 'inference_proxy_open_calls',
+      help: 'Calls under way at this gateway',
+      labelNames: ['form'],
+      registers,
+    });
+    for (const form of ['sync', 'stream', 'async'] as const) this.#open.set({ form }, 0);
+  }
+
+  begun(form: CallForm): void {
+    this.#open.inc({ form });
+  }
+
+  firstItem({ project, app }: KnownApp, seconds: number): void {
+    this.#firstItem.observe({ project, app }, seconds);
+  }
+
+  /** @param begun whether `begun` was told of it: what is no valid call has no form, and counts as `sync` */
+  ended({ project, app }: KnownApp, form: CallForm, code: string, seconds: number, begun: boolean): void {
+    this.#calls.inc({ project, app, form, code });
+    this.#duration.observe({ project, app, form }, seconds);
+    if (begun) this.#open.dec({ form });
+  }
+}

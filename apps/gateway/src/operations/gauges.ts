@@ -1,0 +1,57 @@
+// Contract 6, `/metrics` of the gateway: what is open at it, read when asked.
+import type { Server } from 'node:http';
+import type { ErrorCode } from '@inference-proxy/contracts';
+import { Counter, Gauge, type Registry } from '@inference-proxy/platform';
+
+export function gaugeConnections(registry: Registry, server: Pick<Server, 'getConnections'>): void {
+  new Gauge({
+    name: 'inference_proxy_connections',
+    help: 'Connections of callers',
+    registers: [registry],
+    collect() {
+      return new Promise((resolve) =>
+        server.getConnections((error, count) => {
+          if (!error) this.set(count);
+          resolve();
+        }),
+      );
+    },
+  });
+}
+
+/** What is open, as its owners count it. */
+export interface OpenThings {
+  readonly streams: () => number;
+  readonly bodyBytes: () => number;
+}
+
+export function gaugeOpenThings(registry: Registry, { streams, bodyBytes }: OpenThings): void {
+  const registers = [registry];
+  new Gauge({
+    name: 'inference_proxy_open_streams',
+    help: 'Streams whose head is sent and whose end is not',
+    registers,
+    collect() {
+      this.set(streams());
+    },
+  });
+  new Gauge({
+    name: 'inference_proxy_body_bytes_in_flight',
+    help: 'Bytes of request bodies that are held, over all callers',
+    registers,
+    collect() {
+      this.set(bodyBytes());
+    },
+  });
+}
+
+/** Counts requests of any kind that were answered by an error and no run's envelope: a wrong token, a path that does not exist. */
+export function errorCounter(registry: Registry): (code: ErrorCode) => void {
+  const counter = new Counter({
+    name: 'inference_proxy_error_answers_total',
+    help: 'Requests of any kind answered by an error and no envelope, by error code',
+    labelNames: ['code'],
+    registers: [registry],
+  });
+  return (code) => counter.inc({ code });
+}
