@@ -5,6 +5,7 @@ import {
   bytes,
   commonSettings,
   flag,
+  list,
   milliseconds,
   operationsPort,
   port,
@@ -14,10 +15,16 @@ import {
   text,
 } from '@inference-proxy/platform';
 import { z } from 'zod';
+import { keySetUrl } from './auth/key-set.ts';
+import { publicKeyOfPem } from './auth/token-keys.ts';
+import { corsOrigins } from './http/cors.ts';
+
+/** With this, an answer of the provider that took its time, and a clock or two, a withdrawn key has stopped within 5 minutes. */
+const LONGEST_KEY_SET_AGE_S = 290;
 
 /** A setting whose text `parse` understands or refuses with an Error that says why (and shows no secret). */
-const parsedBy = <T>(parse: (value: string) => T) =>
-  z.transform((value: string, context): T => {
+const parsedBy = <T, Value = string>(parse: (value: Value) => T) =>
+  z.transform((value: Value, context): T => {
     try {
       return parse(value);
     } catch (error) {
@@ -26,33 +33,73 @@ const parsedBy = <T>(parse: (value: string) => T) =>
     }
   });
 
+const KEY_SETTINGS = ['JWT_SECRET', 'JWT_PUBLIC_KEY', 'JWT_JWKS_URL'] as const;
+
 export class GatewaySettings extends settingsOf(
-  z.object({
-    ...commonSettings,
-    OPERATIONS_PORT: operationsPort('9464'),
-    HOST: text('an address to listen on').prefault('127.0.0.1').describe('address to listen on; 0.0.0.0 in containers'),
-    PORT: port().prefault('8080').describe('port to listen on; 0 lets the system choose'),
-    // RFC 7518 §3.2: a key of HS256 has at least 256 bits.
-    JWT_SECRET: secret('at least 32 characters', 32).describe('key of the callers’ tokens (HS256)'),
-    JWT_ISSUER: text('a name').optional().describe('the only `iss` that is accepted'),
-    JWT_AUDIENCE: text('a name').optional().describe('the `aud` that a token must name'),
-    SECRETS_KEY: secret('base64 of 32 bytes, several separated by commas')
-      .pipe(parsedBy(parseSecretKeys))
-      .describe('seals webhook secrets at rest; newest key first'),
-    MAX_BODY_BYTES: bytes().prefault('8MiB').describe('largest body of a call'),
-    STREAM_COMMIT_MS: milliseconds()
-      .prefault('10000')
-      .describe('longest time that a stream’s status line is held back for its first item'),
-    RUN_RETENTION_S: seconds().prefault('86400').describe('how long a promised run is kept after its end'),
-    SYNC_RUN_RETENTION_S: seconds().prefault('600').describe('how long any other run is kept after its end'),
-    WORKER_GRACE_S: seconds().prefault('30').describe('how long calls queue for an app that no worker serves'),
-    WEBHOOK_ALLOWED_NETWORKS: text()
-      .prefault('')
-      .pipe(parsedBy(parseNetworks))
-      .describe('CIDR list of private networks that webhooks may go to'),
-    WEBHOOK_REQUIRE_HTTPS: flag().prefault('false').describe('refuse webhooks to plain http'),
-    LEASE_MS: milliseconds().prefault('15000').describe('how long a gateway is believed to be alive without word'),
-    ATTEND_MS: milliseconds().prefault('5000').describe('how often a gateway says which runs it reads'),
-    REAP_MS: milliseconds().prefault('1000').describe('how often a gateway looks for runs that nobody ends any more'),
-  }),
+  z
+    .object({
+      ...commonSettings,
+      OPERATIONS_PORT: operationsPort('9464'),
+      HOST: text('an address to listen on')
+        .prefault('127.0.0.1')
+        .describe('address to listen on; 0.0.0.0 in containers'),
+      PORT: port().prefault('8080').describe('port to listen on; 0 lets the system choose'),
+      // RFC 7518 §3.2: a key of HS256 has at least 256 bits.
+      JWT_SECRET: secret('at least 32 characters', 32)
+        .refine((value) => !value.includes('-----BEGIN'), 'expected a secret, got a PEM: give it as JWT_PUBLIC_KEY')
+        .optional()
+        .describe('key of the callers’ tokens (HS256); exactly one of this and the next two is required'),
+      // A secret to our messages, since it may be a private one by mistake.
+      JWT_PUBLIC_KEY: secret('a public key as PEM')
+        .pipe(parsedBy(publicKeyOfPem))
+        .optional()
+        .describe('public key of the callers’ tokens as PEM (RSA: RS256 and PS256, P-256: ES256)'),
+      JWT_JWKS_URL: text('an http or https URL')
+        .pipe(parsedBy(keySetUrl))
+        .optional()
+        .describe('key set of the callers’ tokens (RS256, PS256, ES256), as an identity provider publishes it'),
+      JWT_JWKS_MAX_AGE_S: seconds()
+        .refine((value) => value <= LONGEST_KEY_SET_AGE_S, `expected at most ${LONGEST_KEY_SET_AGE_S}`)
+        .prefault('240')
+        .describe('how long a withdrawn key of that set goes on at most'),
+      JWT_JWKS_COOLDOWN_S: seconds().prefault('30').describe('after how long at most a new key of that set works'),
+      JWT_ISSUER: text('a name').optional().describe('the only `iss` that is accepted'),
+      JWT_AUDIENCE: text('a name').optional().describe('the `aud` that a token must name'),
+      SECRETS_KEY: secret('base64 of 32 bytes, several separated by commas')
+        .pipe(parsedBy(parseSecretKeys))
+        .describe('seals webhook secrets at rest; newest key first'),
+      CORS_ORIGINS: list()
+        .pipe(parsedBy(corsOrigins))
+        .prefault('')
+        .describe('origins whose pages may call the API, as https://app.example.com, or * for all'),
+      MAX_BODY_BYTES: bytes().prefault('8MiB').describe('largest body of a call'),
+      BODIES_IN_FLIGHT_BYTES: bytes()
+        .prefault('256MiB')
+        .describe('all bodies together that have come and are not yet in the store; over it, calls get 429'),
+      REQUEST_TIMEOUT_S: seconds()
+        .prefault('120')
+        .describe('for a whole request to arrive; a quarter of it for its head'),
+      STREAM_COMMIT_MS: milliseconds()
+        .prefault('10000')
+        .describe('longest time that a stream’s status line is held back for its first item'),
+      RUN_RETENTION_S: seconds().prefault('86400').describe('how long a promised run is kept after its end'),
+      SYNC_RUN_RETENTION_S: seconds().prefault('600').describe('how long any other run is kept after its end'),
+      WORKER_GRACE_S: seconds().prefault('30').describe('how long calls queue for an app that no worker serves'),
+      WEBHOOK_ALLOWED_NETWORKS: text()
+        .prefault('')
+        .pipe(parsedBy(parseNetworks))
+        .describe('CIDR list of private networks that webhooks may go to'),
+      WEBHOOK_REQUIRE_HTTPS: flag().prefault('false').describe('refuse webhooks to plain http'),
+      LEASE_MS: milliseconds().prefault('15000').describe('how long a gateway is believed to be alive without word'),
+      ATTEND_MS: milliseconds().prefault('5000').describe('how often a gateway says which runs it reads'),
+      REAP_MS: milliseconds().prefault('1000').describe('how often a gateway looks for runs that nobody ends any more'),
+    })
+    .refine((given) => KEY_SETTINGS.filter((name) => given[name] !== undefined).length === 1, {
+      error: `expected exactly one of ${KEY_SETTINGS.join(', ')}`,
+      // Also where another setting is wrong: everything is told at once.
+      when: ({ issues }) => !issues.some(({ path }) => KEY_SETTINGS.some((name) => name === path?.[0])),
+    })
+    .refine((given) => given.BODIES_IN_FLIGHT_BYTES >= given.MAX_BODY_BYTES, {
+      error: 'BODIES_IN_FLIGHT_BYTES is wrong: expected at least MAX_BODY_BYTES',
+    }),
 ) {}

@@ -2,9 +2,12 @@
 import { ServiceError } from '@inference-proxy/contracts';
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
-import { Tokens } from './tokens.ts';
+import { type Grant, Tokens } from './tokens.ts';
 
+/** RFC 9110 §11.1: the scheme's name in any case. */
 const BEARER = /^bearer +([^\s]+)$/i;
+
+type ProjectRequest = FastifyRequest<{ Params: { project: string } }>;
 
 /** A token of the path's project, whatever its scope. */
 @Injectable()
@@ -13,12 +16,16 @@ export class ProjectGuard implements CanActivate {
 
   constructor(private readonly tokens: Tokens) {}
 
-  canActivate(context: ExecutionContext): boolean {
-    const request = context.getArgByIndex<FastifyRequest<{ Params: { project: string } }>>(0);
-    const token = BEARER.exec(request.headers.authorization ?? '')?.[1];
-    if (token === undefined) throw new ServiceError('unauthorized', 'A bearer token is required.');
-    const { projects, scopes } = this.tokens.verify(token);
-    if (!projects.has(request.params.project) && !projects.has('*')) {
+  /** A promise only where the token's key has to be fetched: waiting for one that is there would cost every call a turn of the loop. */
+  canActivate(context: ExecutionContext): true | Promise<true> {
+    const request = context.getArgByIndex<ProjectRequest>(0);
+    const grant = this.tokens.verify(bearerToken(request));
+    const { project } = request.params;
+    return grant instanceof Promise ? grant.then((found) => this.#admit(project, found)) : this.#admit(project, grant);
+  }
+
+  #admit(project: string, { projects, scopes }: Grant): true {
+    if (!projects.has(project) && !projects.has('*')) {
       throw new ServiceError('forbidden', 'The token is not for this project.');
     }
     if (this.scope !== undefined && scopes !== undefined && !scopes.has(this.scope)) {
@@ -41,4 +48,14 @@ export class ReadRunsGuard extends ProjectGuard {
 @Injectable()
 export class WriteRunsGuard extends ProjectGuard {
   protected override readonly scope = 'runs:write';
+}
+
+function bearerToken({ headers, raw }: ProjectRequest): string {
+  const token = BEARER.exec(headers.authorization ?? '')?.[1];
+  if (token === undefined) throw new ServiceError('unauthorized', 'A bearer token is required.');
+  // Node keeps the first of several; what stands in front of us may have checked the last.
+  if (raw.headersDistinct.authorization?.length !== 1) {
+    throw new ServiceError('unauthorized', 'Expected one `Authorization` header.');
+  }
+  return token;
 }

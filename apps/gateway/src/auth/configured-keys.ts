@@ -1,0 +1,16 @@
+// Contract 6: which of the three settings verifies tokens.
+import type { Logger } from '@inference-proxy/platform';
+import type { GatewaySettings } from '../settings.ts';
+import { KeySet } from './key-set.ts';
+import { FixedKey, secretKey, type TokenKeys } from './token-keys.ts';
+
+export function configuredKeys(settings: GatewaySettings, logger: Logger): TokenKeys {
+  const { JWT_SECRET, JWT_PUBLIC_KEY, JWT_JWKS_URL } = settings;
+  if (JWT_JWKS_URL !== undefined) {
+    const times = { maxAgeMs: settings.JWT_JWKS_MAX_AGE_S * 1000, cooldownMs: settings.JWT_JWKS_COOLDOWN_S * 1000 };
+    return new KeySet(JWT_JWKS_URL, times, logger);
+  }
+  if (JWT_PUBLIC_KEY !== undefined) return new FixedKey(JWT_PUBLIC_KEY);
+  if (JWT_SECRET !== undefined) return new FixedKey(secretKey(JWT_SECRET));
+  throw new Error('the settings name no key for tokens');
+}

@@ -1,0 +1,80 @@
+// Contract 6: what tokens are verified with. A key's type decides its algorithms (RFC 8725 §3.1); the token has no say in it.
+import { createPublicKey, type KeyObject } from 'node:crypto';
+import type { TokenHeader } from './token-text.ts';
+
+export type Algorithm = 'HS256' | 'RS256' | 'PS256' | 'ES256';
+
+/** One key. A public one as PEM. */
+export type TokenKey = { readonly algorithms: readonly Algorithm[] } & (
+  | { readonly secret: string }
+  | { readonly publicKey: string }
+);
+
+/** The keys that may have signed a token, and how long what they verified may be believed. */
+export interface Candidates {
+  readonly keys: readonly TokenKey[];
+  /** Unix ms; `Infinity` for a key that is withdrawn only by a restart. */
+  readonly until: number;
+}
+
+export interface TokenKeys {
+  /** @throws ServiceError `unauthorized` where no key fits, `unavailable` where that cannot be known now */
+  candidates(header: TokenHeader): Candidates | Promise<Candidates>;
+  /** Told of every request, so that keys can be renewed before they are too old. Costs nothing when there is nothing to do. */
+  tend(): void;
+}
+
+/** RFC 7518 §3.3. */
+const LEAST_RSA_BITS = 2048;
+
+/** A key that is known from the start. */
+export class FixedKey implements TokenKeys {
+  readonly #candidates: Candidates;
+
+  constructor(key: TokenKey) {
+    this.#candidates = { keys: [key], until: Number.POSITIVE_INFINITY };
+  }
+
+  candidates(): Candidates {
+    return this.#candidates;
+  }
+
+  tend(): void {}
+}
+
+/** `JWT_SECRET`. */
+export const secretKey = (secret: string): TokenKey => ({ secret, algorithms: ['HS256'] });
+
+/** A public key for what it can verify; none where it is of another kind, or too weak. */
+export function publicKey(key: KeyObject): TokenKey | undefined {
+  const algorithms = algorithmsOf(key);
+  return algorithms && { publicKey: key.export({ type: 'spki', format: 'pem' }).toString(), algorithms };
+}
+
+/**
+ * `JWT_PUBLIC_KEY`: a PEM of a public key or a certificate; `\n` may stand for its line breaks, which not every environment file can hold.
+ *
+ * @throws Error that says what was expected
+ */
+export function publicKeyOfPem(text: string): TokenKey {
+  const pem = text.replaceAll('\\n', '\n');
+  if (/PRIVATE KEY/.test(pem)) throw new Error('expected a public key, got a private one: it must not be here');
+  let parsed: KeyObject;
+  try {
+    parsed = createPublicKey(pem);
+  } catch {
+    throw new Error('expected a public key or a certificate as PEM');
+  }
+  const key = publicKey(parsed);
+  if (key === undefined)
+    throw new Error(`expected an RSA key of at least ${LEAST_RSA_BITS} bits or an EC key on P-256`);
+  return key;
+}
+
+function algorithmsOf({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): readonly Algorithm[] | undefined {
+  const strong = (asymmetricKeyDetails?.modulusLength ?? 0) >= LEAST_RSA_BITS;
+  if (asymmetricKeyType === 'rsa' && strong) return ['RS256', 'PS256'];
+  if (asymmetricKeyType === 'rsa-pss' && strong) return ['PS256'];
+  if (asymmetricKeyType === 'ec' && asymmetricKeyDetails?.namedCurve === 'prime256v1') return ['ES256'];
+  return undefined;
+}
