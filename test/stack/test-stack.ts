@@ -31,6 +31,9 @@ export interface TestStack {
   logs(): string;
   /** Ends a part by SIGKILL; resolves when the supervisor has started it again. */
   kill(part: KillablePart): Promise<void>;
+  /** Stops a part from doing anything (SIGSTOP), until `resume`; its connections stay open. */
+  pause(part: KillablePart): void;
+  resume(part: KillablePart): void;
   /** Stops everything and removes what it has written. */
   stop(): Promise<void>;
 }
@@ -105,6 +108,8 @@ export async function startTestStack({ apps, env = {} }: TestStackOptions = {}):
     await stop();
     throw new Error(`${(error as Error).message}\n${logs}`);
   }
+  const signal = (part: KillablePart, name: NodeJS.Signals): boolean =>
+    process.kill(readPids(dataDir)[part] as number, name);
   return {
     port,
     jwtSecret: secrets.jwtSecret,
@@ -114,9 +119,11 @@ export async function startTestStack({ apps, env = {} }: TestStackOptions = {}):
     logs: () => logs,
     async kill(part) {
       const again = once(starts, part);
-      process.kill(readPids(dataDir)[part] as number, 'SIGKILL');
+      signal(part, 'SIGKILL');
       await again;
     },
+    pause: (part) => void signal(part, 'SIGSTOP'),
+    resume: (part) => void signal(part, 'SIGCONT'),
     stop,
   };
 }
