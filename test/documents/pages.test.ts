@@ -58,6 +58,9 @@ const asReadme = (fallback: string): string =>
 test('the settings that README names exist, with these defaults', () => {
   const known = new Map(SERVICES.flatMap(helpOf).map(([name = '', fallback = '']) => [name, asReadme(fallback)]));
   known.set('`REDIS_URL`', 'development starts its own');
+  // One of the three is required; `npm start` makes the first.
+  for (const name of ['`JWT_SECRET`', '`JWT_PUBLIC_KEY`', '`JWT_JWKS_URL`']) known.set(name, 'development makes one');
+  known.set('`CORS_ORIGINS`', 'none (development: all)');
   for (const [names = '', defaults = ''] of tableRows(page('README.md'), /^Settings/)) {
     const fallbacks = defaults.replaceAll('`', '').split(', ');
     for (const [at, name] of ticked(names).entries())

@@ -25,6 +25,8 @@ export interface Wiring {
 /** Settings that are not everybody's; whoever may know one is given it by name. */
 const PRIVATE = [
   'JWT_SECRET',
+  'JWT_PUBLIC_KEY',
+  'JWT_JWKS_URL',
   'SECRETS_KEY',
   'REDIS_URL',
   'PORT',
@@ -55,6 +57,8 @@ export function serviceSpecs({ root, settings, secrets, redisUrl, receiverPort, 
       entry: entry('gateway'),
       cwd: root,
       env: {
+        // A page that somebody works on may come from anywhere.
+        CORS_ORIGINS: '*',
         ...common,
         ...webhooks,
         JWT_SECRET: secrets.jwtSecret,
