@@ -15,7 +15,7 @@ let stack: TestStack;
 let caller: Caller;
 beforeAll(async () => {
   stack = await startTestStack({
-    env: { WORKER_APPS: 'demo/streams,demo/changing', LEASE_MS: '3000', LEASE_RENEW_MS: '500' },
+    env: { WORKER_APPS: 'demo/streams,demo/changing', LEASE_MS: '3000', LEASE_RENEW_MS: '500', ATTEND_MS: '500' },
   });
   caller = new Caller(stack.port, stack.jwtSecret);
   await Promise.all([caller.ready('streams'), caller.ready('changing')]);
@@ -51,6 +51,13 @@ test('a worker that is killed: its stream ends with worker_lost, its call with 5
   for (const id of [runId, waitingId])
     expect(await caller.lookUp(id)).toMatchObject({ status: 'failed', error: { code: 'worker_lost' } });
   await works();
+});
+
+test('calls that come while no worker is there wait for the next one', async () => {
+  const back = stack.kill('worker');
+  const answers = await Promise.all([1, 2, 3].map((value) => caller.call('streams/value', { value })));
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+  await back;
 });
 
 test('a gateway that is killed: its plain runs are cancelled, promised ones go on', async () => {

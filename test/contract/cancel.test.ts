@@ -1,0 +1,126 @@
+// Contract 5: `POST /runs/{run_id}/cancel`. What is queued never starts, what runs is interrupted, and whoever waits is told.
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { Caller } from '../client/caller.ts';
+import { type Answer, errorOf } from '../client/http.ts';
+import { fileSays, until } from '../client/until.ts';
+import { receiver } from '../receiver/receivers.ts';
+import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+
+jest.setTimeout(60_000);
+
+let stack: TestStack;
+let caller: Caller;
+let sink: Awaited<ReturnType<typeof receiver>>;
+beforeAll(async () => {
+  sink = await receiver(() => ({ status: 204 }));
+  stack = await startTestStack({ env: { WORKER_APPS: 'demo/streams,demo/narrow' } });
+  caller = new Caller(stack.port, stack.jwtSecret);
+  await Promise.all([caller.ready('streams'), caller.ready('narrow')]);
+});
+afterAll(async () => {
+  await stack.stop();
+  await sink.close();
+});
+
+const mark = (name: string): string => join(stack.marksDir, name);
+const body = (answer: Pick<Answer, 'text'>): Record<string, unknown> => JSON.parse(answer.text);
+const runOf = (answer: Answer): string => String(answer.headers['x-request-id']);
+const toSink = (): string => `?async=true&webhookEndpoint=${encodeURIComponent(sink.url)}`;
+/** What the receiver was told of a run. */
+const told = (runId: string): Promise<Record<string, unknown>> =>
+  until(() => sink.requests.map((request) => JSON.parse(`${request.body}`)).find(({ run_id: id }) => id === runId));
+
+test('a queued run never starts, leaves the queue’s count, and its webhook tells of it', async () => {
+  const [gate, started] = [mark('queue-gate'), mark('queue-first')];
+  const running = runOf(await caller.call('narrow/waits', { gate, started }, { query: '?async=true' }));
+  await fileSays(started);
+  const queue = (name: string, query = '?async=true'): Promise<Answer> =>
+    caller.call('narrow/waits', { gate, started: mark(name) }, { query });
+  const [one, two] = [await queue('queue-one', toSink()), await queue('queue-two')];
+  expect((await queue('queue-three')).status).toBe(429);
+  const asked = await caller.cancel(runOf(one));
+  expect(asked.status).toBe(202);
+  expect(body(asked)).toEqual({ run_id: runOf(one), status: 'cancelled' });
+  expect(asked.headers.location).toBe(`/v4/demo/runs/${runOf(one)}`);
+  expect(await caller.lookUp(runOf(one))).toMatchObject({ status: 'cancelled', error: { code: 'cancelled' } });
+  expect(await caller.lookUp(runOf(one))).not.toHaveProperty('started_at');
+  // Its place is free.
+  const three = await queue('queue-three');
+  expect(three.status).toBe(202);
+  expect(await told(runOf(one))).toMatchObject({ status: 'cancelled', error: { code: 'cancelled', retryable: false } });
+  await writeFile(gate, '');
+  for (const runId of [running, runOf(two), runOf(three)]) expect((await caller.ended(runId)).status).toBe('succeeded');
+  expect(existsSync(mark('queue-one'))).toBe(false);
+});
+
+test('a running one is interrupted: its finally blocks run, its stream ends with the error, its webhook tells', async () => {
+  const webhook = `?webhookEndpoint=${encodeURIComponent(sink.url)}`;
+  const { events, runId } = await caller.stream('streams/tidy', { mark: mark('tidied') }, { query: webhook });
+  expect(await events.next()).toBe('data: begun');
+  const asked = await caller.cancel(runId);
+  expect(asked.status).toBe(202);
+  expect(body(asked)).toEqual({ run_id: runId, status: 'running' });
+  const [last, ...more] = await events.rest();
+  expect(last).toMatch(/^event: error\ndata: {"run_id":"[^"]+","error":{"code":"cancelled"/);
+  expect(more).toEqual([]);
+  expect(await fileSays(mark('tidied'))).toBe('tidied');
+  expect(await caller.ended(runId)).toMatchObject({ status: 'cancelled', items: 1, error: { code: 'cancelled' } });
+  expect(await told(runId)).toMatchObject({ status: 'cancelled', error: { code: 'cancelled' } });
+});
+
+test('who waits for the answer of a cancelled run gets 499 and the envelope', async () => {
+  const waiting = caller.call('streams/waits', { gate: mark('never'), started: mark('waiting') });
+  const runId = await fileSays(mark('waiting'));
+  expect((await caller.cancel(runId)).status).toBe(202);
+  const answer = await waiting;
+  expect(answer.status).toBe(499);
+  expect(body(answer)).toMatchObject({ run_id: runId, status: 'cancelled', error: { code: 'cancelled' } });
+});
+
+test('asked for twice, or by several, it is the same cancel', async () => {
+  const started = mark('twice');
+  await caller.call('streams/waits', { gate: mark('never'), started }, { query: '?async=true' });
+  const runId = await fileSays(started);
+  const answers = await Promise.all([1, 2, 3].map(() => caller.cancel(runId)));
+  for (const { status } of answers) expect([202, 409]).toContain(status);
+  expect(answers[0]?.status).toBe(202);
+  expect((await caller.ended(runId)).status).toBe('cancelled');
+});
+
+test('a run that has ended is 409, and stays as it ended', async () => {
+  const runId = runOf(await caller.call('streams/value', { value: 1 }));
+  const answer = await caller.cancel(runId);
+  expect(answer.status).toBe(409);
+  expect(body(answer)).toMatchObject({ run_id: runId, error: { code: 'conflict', retryable: false } });
+  expect((await caller.lookUp(runId)).status).toBe('succeeded');
+});
+
+test.each(['0199c0de-0000-7000-8000-000000000000', 'no-run', '..'])('%s is 404', async (runId) => {
+  const answer = await caller.cancel(runId);
+  expect(answer.status).toBe(404);
+  expect(errorOf(answer).code).toBe('not_found');
+});
+
+test('another project’s run is 404, and goes on', async () => {
+  const started = mark('ours');
+  const gate = mark('ours-gate');
+  await caller.call('streams/waits', { gate, started }, { query: '?async=true' });
+  const runId = await fileSays(started);
+  const other = new Caller(stack.port, stack.jwtSecret, 'other');
+  expect((await other.cancel(runId)).status).toBe(404);
+  expect((await other.request(`/v4/demo/runs/${runId}/cancel`)).status).toBe(403);
+  await writeFile(gate, '');
+  expect((await caller.ended(runId)).status).toBe('succeeded');
+});
+
+test('it takes the scope runs:write, and POST', async () => {
+  const runId = runOf(await caller.call('streams/value', { value: 1 }));
+  const scoped = (scope: string) => new Caller(stack.port, stack.jwtSecret, 'demo', { scope }).cancel(runId);
+  expect((await scoped('call runs:read')).status).toBe(403);
+  expect((await scoped('runs:write')).status).toBe(409);
+  const got = await caller.request(`/v4/demo/runs/${runId}/cancel`, { method: 'GET' });
+  expect([got.status, got.headers.allow]).toEqual([405, 'POST']);
+});

@@ -1,0 +1,226 @@
+// Contract 1: `Idempotency-Key`. A caller that retries joins its run or gets its answer again, and does not pay twice.
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { Caller, type CallOptions } from '../client/caller.ts';
+import { type Answer, errorOf } from '../client/http.ts';
+import { fileSays, until } from '../client/until.ts';
+import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+
+jest.setTimeout(60_000);
+
+let stack: TestStack;
+let caller: Caller;
+beforeAll(async () => {
+  stack = await startTestStack({ env: { WORKER_APPS: 'demo/streams,demo/narrow', REAP_MS: '200' } });
+  caller = new Caller(stack.port, stack.jwtSecret);
+  await Promise.all([caller.ready('streams'), caller.ready('narrow')]);
+});
+afterAll(() => stack.stop());
+
+const mark = (name: string): string => join(stack.marksDir, name);
+const runOf = (answer: Pick<Answer, 'headers'>): string => String(answer.headers['x-request-id']);
+const replayed = ({ headers }: Pick<Answer, 'headers'>): boolean => headers['idempotency-replayed'] === 'true';
+
+let keys = 0;
+/** Options of a call under a key of its own, or under `key`. */
+const under = (key = `key ${++keys}`, more: CallOptions = {}): CallOptions => ({
+  ...more,
+  headers: { 'idempotency-key': key, ...more.headers },
+});
+
+test('a call joins the run that is going under its key, and the function runs once', async () => {
+  const params = { mark: mark('once'), gate: mark('once-gate') };
+  const options = under();
+  const first = caller.call('streams/once', params, options);
+  await fileSays(params.mark);
+  const second = caller.call('streams/once', params, options);
+  const third = await caller.call('streams/once', params, { ...options, query: '?async=true' });
+  await writeFile(params.gate, '');
+  const [one, two] = await Promise.all([first, second]);
+  expect(two.text).toBe(one.text);
+  expect(JSON.parse(one.text)).toMatchObject({ run_id: runOf(one), result: 'once' });
+  expect([one, two, third].map(replayed)).toEqual([false, true, true]);
+  expect([runOf(two), runOf(third)]).toEqual([runOf(one), runOf(one)]);
+  expect(third).toMatchObject({ status: 202, text: JSON.stringify({ run_id: runOf(one) }) });
+  expect(third.headers.location).toBe(`/v4/demo/runs/${runOf(one)}`);
+  expect(await readFile(params.mark, 'utf8')).toBe('.');
+});
+
+test('a stream is joined from its start, while it goes', async () => {
+  const params = { folder: stack.marksDir, n: 3 };
+  const options = under();
+  const one = await callWhenOpen('0', () => caller.stream('streams/gated', params, options));
+  expect(await one.events.next()).toBe('data: item 0');
+  const two = await caller.stream('streams/gated', params, options);
+  expect(replayed(two.answer)).toBe(true);
+  expect(two.runId).toBe(one.runId);
+  expect(await two.events.next()).toBe('data: item 0');
+  for (const gate of ['1', '2']) await writeFile(mark(gate), '');
+  expect(await two.events.rest()).toEqual(['data: item 1', 'data: item 2']);
+  expect(await one.events.rest()).toEqual(['data: item 1', 'data: item 2']);
+});
+
+async function callWhenOpen<T>(gate: string, call: () => Promise<T>): Promise<T> {
+  await writeFile(mark(gate), '');
+  return call();
+}
+
+describe('a run that has ended is answered again', () => {
+  test('with the same bytes, and the status that the function gave it', async () => {
+    const options = under();
+    const first = await caller.call('streams/with_status', { status: 418 }, options);
+    const again = await caller.call('streams/with_status', { status: 418 }, options);
+    expect([first.status, again.status, again.text]).toEqual([418, 418, first.text]);
+    expect([replayed(first), replayed(again), runOf(again)]).toEqual([false, true, runOf(first)]);
+  });
+
+  test('when it failed, too: the function is not called anew', async () => {
+    const options = under();
+    const first = await caller.call('streams/raises', {}, options);
+    const again = await caller.call('streams/raises', {}, options);
+    expect([again.status, again.text, runOf(again)]).toEqual([500, first.text, runOf(first)]);
+    expect(errorOf(again).code).toBe('function_error');
+    expect(replayed(again)).toBe(true);
+  });
+
+  test('as a stream to whom asks for one, and as an envelope to whom does not', async () => {
+    const items = ['a', 'two\nlines', { b: 1 }];
+    const options = under();
+    const first = await caller.stream('streams/items', { items }, options);
+    const events = await first.events.rest();
+    const again = await caller.stream('streams/items', { items }, options);
+    expect(await again.events.rest()).toEqual(events);
+    expect([replayed(again.answer), again.runId]).toEqual([true, first.runId]);
+    const whole = await caller.call('streams/items', { items }, options);
+    expect(JSON.parse(whole.text)).toMatchObject({ run_id: first.runId, result: items });
+  });
+
+  test('as a stream with its failure at the end', async () => {
+    const options = under();
+    const first = await caller.stream('streams/raises_late', { n: 2 }, options);
+    const events = await first.events.rest();
+    expect(events).toHaveLength(3);
+    const again = await caller.stream('streams/raises_late', { n: 2 }, options);
+    expect(await again.events.rest()).toEqual(events);
+  });
+
+  test('to whom only waits, at once', async () => {
+    const options = under(undefined, { headers: { prefer: 'wait=60' } });
+    const first = await caller.call('streams/value', { value: 1 }, options);
+    const again = await caller.call('streams/value', { value: 1 }, options);
+    expect([again.status, again.text]).toEqual([200, first.text]);
+  });
+});
+
+test('another request under the key is 422, and says nothing of the first', async () => {
+  const options = under('fixed');
+  const first = await caller.call('streams/value', { value: 1 }, options);
+  const others = [
+    caller.call('streams/value', { value: 2 }, options),
+    caller.call('streams/value', '{"value": 1}', options),
+    caller.call('streams/value', { value: 1 }, { ...options, query: '?webhookEndpoint=https%3A%2F%2Fexample.com%2F' }),
+  ];
+  for (const answer of await Promise.all(others)) {
+    expect(answer.status).toBe(422);
+    expect(errorOf(answer)).toMatchObject({ code: 'idempotency_conflict', retryable: false });
+    expect(answer.text).not.toContain(runOf(first));
+    expect(replayed(answer)).toBe(false);
+  }
+  expect((await caller.call('streams/value', { value: 1 }, options)).text).toBe(first.text);
+});
+
+test('the key belongs to project, app and function', async () => {
+  const options = under('shared');
+  const one = await caller.call('streams/value', { value: 1 }, options);
+  const other = await caller.call('streams/coroutine', { value: 1 }, options);
+  expect(runOf(other)).not.toBe(runOf(one));
+  expect(other.status).toBe(200);
+});
+
+test('racing first calls are one run', async () => {
+  const params = { mark: mark('raced'), gate: mark('raced') };
+  const options = under();
+  const answers = await Promise.all(Array.from({ length: 20 }, () => caller.call('streams/once', params, options)));
+  expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
+  expect(answers.filter((answer) => !replayed(answer))).toHaveLength(1);
+  expect(await readFile(params.mark, 'utf8')).toBe('.');
+});
+
+test.each([
+  ['empty', ''],
+  ['empty', '   '],
+  ['over 255 bytes', 'x'.repeat(256)],
+  ['given more than once', ['a', 'a']],
+])('a key that is %s is 400', async (why, key) => {
+  const answer = await caller.call('streams/value', { value: 1 }, { headers: { 'idempotency-key': key } });
+  expect(answer.status).toBe(400);
+  expect(errorOf(answer)).toMatchObject({ code: 'invalid_request', message: expect.stringContaining(why) });
+});
+
+describe('the key is free again', () => {
+  test('after a call that was refused', async () => {
+    const options = under('refused first');
+    const refused = [
+      await caller.call('streams/value', '[]', options),
+      await caller.call('streams/value', { value: 1 }, { ...options, query: '?onDisconnect=later' }),
+      await caller.call(
+        'streams/value',
+        { value: 1 },
+        { ...options, query: '?webhookEndpoint=http%3A%2F%2F10.0.0.1%2F' },
+      ),
+    ];
+    expect(refused.map(({ status }) => status)).toEqual([400, 400, 400]);
+    const answer = await caller.call('streams/value', { value: 1 }, options);
+    expect([answer.status, replayed(answer)]).toEqual([200, false]);
+  });
+
+  test('after a run that never started: cancelled or expired in the queue, or refused for its queue', async () => {
+    const busy = { gate: mark('free'), started: mark('free-started') };
+    const first = await caller.call('narrow/waits', busy, { query: '?async=true' });
+    await fileSays(busy.started);
+    const queued = { gate: mark('free'), started: mark('free-second') };
+    const cancelled = under('cancelled in the queue');
+    const expired = under('expired in the queue');
+    const refused = under('refused for its queue');
+    const asynchronous = (options: CallOptions): CallOptions => ({ ...options, query: '?async=true' });
+    const one = await caller.call('narrow/waits', queued, asynchronous(cancelled));
+    const two = await caller.call('narrow/waits', queued, asynchronous(expired));
+    expect((await caller.call('narrow/waits', queued, asynchronous(refused))).status).toBe(429);
+    await caller.cancel(runOf(one));
+    expect(await caller.ended(runOf(one))).toMatchObject({ status: 'cancelled' });
+    expect(await caller.ended(runOf(two))).toMatchObject({ status: 'expired' });
+    await writeFile(busy.gate, '');
+    await caller.ended(runOf(first));
+    for (const options of [cancelled, expired, refused]) {
+      const answer = await caller.call('narrow/waits', queued, options);
+      expect([answer.status, replayed(answer)]).toEqual([200, false]);
+    }
+    expect(await readFile(queued.started, 'utf8')).toBe('...');
+  });
+});
+
+test('a call whose accept was never answered is 503 with the run’s id; retried under its key it runs once', async () => {
+  const params = { mark: mark('unanswered'), gate: mark('unanswered-gate') };
+  await writeFile(params.gate, '');
+  const options = under();
+  stack.pause('redis');
+  let answer: Answer;
+  try {
+    answer = await caller.call('streams/once', params, options);
+  } finally {
+    stack.resume('redis');
+  }
+  expect(answer.status).toBe(503);
+  expect(JSON.parse(answer.text)).toMatchObject({
+    run_id: runOf(answer),
+    error: { code: 'unavailable', retryable: true },
+  });
+  const again = await until(async () => {
+    const retried = await caller.call('streams/once', params, options);
+    return retried.status !== 503 && retried;
+  });
+  expect(JSON.parse(again.text)).toMatchObject({ status: 'succeeded', result: 'once' });
+  // Accepted at the first attempt, or not at all: never both.
+  expect(await readFile(params.mark, 'utf8')).toBe('.');
+});

@@ -1,0 +1,140 @@
+// Contract 1, 2 and 6: limits. Each with its code, told to whom waits and to the webhook. (Limits of items and outputs: answers.test.ts.)
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { Caller } from '../client/caller.ts';
+import { type Answer, errorOf } from '../client/http.ts';
+import { fileSays, until } from '../client/until.ts';
+import { receiver } from '../receiver/receivers.ts';
+import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+
+jest.setTimeout(60_000);
+
+const MAX_BODY_BYTES = 10_000;
+const GRACE_S = 2;
+
+let stack: TestStack;
+let caller: Caller;
+let sink: Awaited<ReturnType<typeof receiver>>;
+beforeAll(async () => {
+  sink = await receiver(() => ({ status: 204 }));
+  stack = await startTestStack({
+    env: {
+      WORKER_APPS: 'demo/narrow,demo/limited,demo/streams',
+      MAX_BODY_BYTES: `${MAX_BODY_BYTES}`,
+      MAX_ITEM_BYTES: '5000',
+      WORKER_GRACE_S: `${GRACE_S}`,
+      LEASE_MS: '1500',
+      LEASE_RENEW_MS: '300',
+      ATTEND_MS: '300',
+      REAP_MS: '100',
+    },
+  });
+  caller = new Caller(stack.port, stack.jwtSecret);
+  await Promise.all(['narrow', 'limited', 'streams'].map((app) => caller.ready(app)));
+});
+afterAll(async () => {
+  await stack.stop();
+  await sink.close();
+});
+
+const mark = (name: string): string => join(stack.marksDir, name);
+const body = (answer: Pick<Answer, 'text'>): Record<string, unknown> => JSON.parse(answer.text);
+const runOf = (answer: Answer): string => String(answer.headers['x-request-id']);
+const hook = (): string => `?webhookEndpoint=${encodeURIComponent(sink.url)}`;
+/** What the receiver was told of a run, as text. */
+const told = (runId: string): Promise<string> =>
+  until(() => sink.requests.find(({ headers }) => headers['x-request-id'] === runId)?.body.toString());
+
+test('a queue that is full is 429 with Retry-After, and nothing was accepted', async () => {
+  const [gate, started] = [mark('full-gate'), mark('full-started')];
+  const asynchronous = { query: '?async=true' };
+  const accepted = [runOf(await caller.call('narrow/waits', { gate, started }, asynchronous))];
+  await fileSays(started);
+  for (let n = 0; n < 2; n++)
+    accepted.push(runOf(await caller.call('narrow/waits', { gate, started: mark(`full-${n}`) }, asynchronous)));
+  for (const query of ['', '?async=true', hook()]) {
+    const refused = await caller.call('narrow/waits', { gate, started: mark('full-refused') }, { query });
+    expect(refused.status).toBe(429);
+    expect(errorOf(refused)).toMatchObject({ code: 'overloaded', retryable: true });
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
+    const looked = await caller.request(`/v4/demo/runs/${runOf(refused)}`, { method: 'GET' });
+    expect(looked.status).toBe(404);
+  }
+  await writeFile(gate, '');
+  for (const runId of accepted) expect((await caller.ended(runId)).status).toBe('succeeded');
+  expect(existsSync(mark('full-refused'))).toBe(false);
+});
+
+test('a run that waits in the queue for too long is expired: its caller and its webhook are told then, and it never starts', async () => {
+  const [gate, started] = [mark('late-gate'), mark('late-started')];
+  const first = runOf(await caller.call('narrow/waits', { gate, started }, { query: '?async=true' }));
+  await fileSays(started);
+  const waiting = caller.call('narrow/waits', { gate, started: mark('late-never') }, { query: hook() });
+  const streaming = caller.open('/v4/demo/narrow/waits', {
+    body: JSON.stringify({ gate, started: mark('late-never') }),
+    headers: { accept: 'text/event-stream' },
+  });
+  const answer = await waiting;
+  expect(answer.status).toBe(504);
+  expect(body(answer)).toMatchObject({ status: 'expired', error: { code: 'expired', retryable: true } });
+  expect((await streaming).statusCode).toBe(504);
+  const runId = runOf(answer);
+  expect(await told(runId)).toBe(answer.text);
+  const record = await caller.lookUp(runId);
+  expect(record).toMatchObject({ status: 'expired', error: { code: 'expired' } });
+  expect(record).not.toHaveProperty('started_at');
+  // The app's `queue_timeout` is 2 s; a reap every 100 ms and a busy machine come on top.
+  const waited = Date.parse(String(record.ended_at)) - Date.parse(String(record.queued_at));
+  expect(waited).toBeGreaterThanOrEqual(2000);
+  // The queue was blocked all the time: both were told while the first still ran.
+  expect((await caller.lookUp(first)).status).toBe('running');
+  await writeFile(gate, '');
+  expect((await caller.ended(first)).status).toBe('succeeded');
+  expect(existsSync(mark('late-never'))).toBe(false);
+});
+
+test('a function over its `timeout` is timed_out, to its caller and to the webhook', async () => {
+  const answer = await caller.call('limited/sleeps', {}, { query: hook() });
+  expect(answer.status).toBe(504);
+  expect(body(answer)).toMatchObject({ status: 'timed_out', error: { code: 'timed_out', retryable: true } });
+  expect(await told(runOf(answer))).toBe(answer.text);
+});
+
+test('a body over MAX_BODY_BYTES is 413, whatever is asked for, and nothing was accepted', async () => {
+  const large = JSON.stringify({ value: 'x'.repeat(MAX_BODY_BYTES) });
+  for (const query of ['', '?async=true', hook()]) {
+    const answer = await caller.call('streams/value', large, { query });
+    expect(answer.status).toBe(413);
+    expect(errorOf(answer)).toMatchObject({ code: 'payload_too_large', retryable: false });
+    expect((await caller.request(`/v4/demo/runs/${runOf(answer)}`, { method: 'GET' })).status).toBe(404);
+  }
+});
+
+test.each([
+  ['an item over MAX_ITEM_BYTES', 'streams/items', { items: ['x'.repeat(5001)] }],
+  ['a result over the app’s max_output_bytes', 'limited/large', { n: 1001 }],
+  ['items over it together', 'limited/many', { n: 11 }],
+])('%s is output_too_large, to its caller and to the webhook', async (_, fn, params) => {
+  const answer = await caller.call(fn, params, { query: hook() });
+  expect(answer.status).toBe(500);
+  expect(body(answer)).toMatchObject({ status: 'failed', error: { code: 'output_too_large', retryable: false } });
+  expect(await told(runOf(answer))).toBe(answer.text);
+});
+
+test('calls of an app that no worker serves wait for WORKER_GRACE_S, then they are 503', async () => {
+  stack.pause('worker');
+  try {
+    const answer = await caller.call('streams/value', { value: 1 }, { query: hook() });
+    expect(answer.status).toBe(503);
+    expect(body(answer)).toMatchObject({ status: 'failed', error: { code: 'unavailable', retryable: true } });
+    expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
+    expect(await told(runOf(answer))).toBe(answer.text);
+    const { ended_at, queued_at } = await caller.lookUp(runOf(answer));
+    expect(Date.parse(String(ended_at)) - Date.parse(String(queued_at))).toBeGreaterThanOrEqual(GRACE_S * 1000);
+  } finally {
+    stack.resume('worker');
+  }
+  await until(async () => (await caller.call('streams/value', { value: 1 })).status === 200);
+});
