@@ -6,6 +6,7 @@ import { Announcer } from './deployments/announce.ts';
 import { Deployments } from './deployments/deployments.ts';
 import { Connections } from './execution/connections.ts';
 import { Serving } from './execution/serving.ts';
+import { gaugeSlots } from './operations/process-metrics.ts';
 import { readyCheck } from './ready.ts';
 import type { WorkerSettings } from './settings.ts';
 import { workerModule } from './worker.module.ts';
@@ -23,6 +24,7 @@ export async function startWorker(boot: Boot<WorkerSettings>): Promise<{ apps: n
   const announcer = context.get(Announcer);
   const serving = context.get(Serving);
 
+  gaugeSlots(operations.registry, deployments);
   shutdown.add('intake', 'intake', async () => {
     await Promise.all([deployments.stop(), announcer.stop(), serving.stopIntake()]);
   });

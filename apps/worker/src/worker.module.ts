@@ -7,11 +7,16 @@ import { Announcer } from './deployments/announce.ts';
 import { Deployments } from './deployments/deployments.ts';
 import { Connections } from './execution/connections.ts';
 import { Serving } from './execution/serving.ts';
+import { ProcessMetrics } from './operations/process-metrics.ts';
+import { RunMetrics } from './operations/run-metrics.ts';
 import { pythonRuntimes } from './runtimes/python.ts';
 import { ownEnvironment, WorkerSettings } from './settings.ts';
 
 /** The module around what the service was booted with. */
-export function workerModule({ settings, logger }: Boot<WorkerSettings>): Type {
+export function workerModule({ settings, logger, operations, tracing }: Boot<WorkerSettings>): Type {
+  const processes = new ProcessMetrics(operations.registry);
+  // No line of a run holds a caller's header, and looking for them costs 40 µs a line (measured), more than all else of it.
+  const runLogger = logger.child({}, { redact: [] });
   @Module({
     providers: [
       { provide: WorkerSettings, useValue: settings },
@@ -39,8 +44,11 @@ export function workerModule({ settings, logger }: Boot<WorkerSettings>): Type {
         provide: Serving,
         inject: [WorkerStore, Deployments],
         useFactory: (store: WorkerStore, deployments: Deployments) =>
-          // No line of a run holds a caller's header, and looking for them costs 40 µs a line (measured), more than all else of it.
-          new Serving(store, deployments, logger.child({}, { redact: [] })),
+          new Serving(store, deployments, runLogger, {
+            metrics: new RunMetrics(operations.registry),
+            tracing,
+            logger: runLogger,
+          }),
       },
       // deployments/
       {
@@ -54,6 +62,7 @@ export function workerModule({ settings, logger }: Boot<WorkerSettings>): Type {
             makeRuntime: pythonRuntimes({
               maxItemBytes: settings.MAX_ITEM_BYTES,
               logger,
+              countsOf: (project, app) => processes.of(project, app),
               environment: ownEnvironment(),
             }),
             logger,

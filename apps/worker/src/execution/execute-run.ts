@@ -2,6 +2,7 @@
 import { type ErrorFields, type Outcome, ServiceError } from '@inference-proxy/contracts';
 import type { StoreLogger, TakenRun, WorkerStore } from '@inference-proxy/store';
 import type { AppVersions } from '../deployments/versions.ts';
+import { RunAccount, type RunAccountParts } from '../operations/run-account.ts';
 import type { RunEnd, RunningRun } from '../runtimes/runtime.ts';
 import { type Ended, endRun, withGap } from './end-run.ts';
 import type { HeldRun } from './held-runs.ts';
@@ -29,6 +30,7 @@ export class Execution implements HeldRun, WriterListener {
   readonly token: string;
   private readonly writer: RunWriter;
   private readonly log: RunLog;
+  private readonly account: RunAccount;
   private readonly givingUp = new AbortController();
   private running: RunningRun | undefined;
   private version: string | undefined;
@@ -42,9 +44,11 @@ export class Execution implements HeldRun, WriterListener {
     private readonly app: AppVersions | undefined,
     private readonly store: Pick<WorkerStore, 'append' | 'end'>,
     private readonly logger: RunLogger,
+    accounts: RunAccountParts,
   ) {
     ({ project: this.project, runId: this.runId, token: this.token } = run);
     this.writer = new RunWriter(store, this, this);
+    this.account = new RunAccount(accounts, run);
     this.log = new RunLog(logger, { runId: run.runId, project: run.project, app: run.app, fn: run.fn });
   }
 
@@ -63,6 +67,17 @@ export class Execution implements HeldRun, WriterListener {
       this.logger.error({ err: error, ...this.names() }, 'run not ended: its lease will');
       this.writer.stop();
       this.running?.cancel('cancelled');
+      const { version, writer } = this;
+      const internal = { code: 'internal', message: 'The run could not be ended.' } as const;
+      this.account.end({
+        version,
+        ended: 'given_up',
+        state: 'failed',
+        items: writer.written,
+        bytes: writer.bytes,
+        runTimeMs: 0,
+        error: internal,
+      });
       return 'given_up';
     }
   }
@@ -129,6 +144,7 @@ export class Execution implements HeldRun, WriterListener {
 
   private items(count: number, kind: 's' | 'j' | 'm', blob: Buffer): void {
     if (this.overruled) return;
+    this.account.items(count);
     // A plain stream may go on as long as its time limit allows; anything else is kept whole, so it is limited (contract 5).
     const limit = this.run.paced ? Number.POSITIVE_INFINITY : (this.app?.manifest?.maxOutputBytes ?? 0);
     if (this.writer.bytes + blob.length <= limit) this.writer.push(kind, count, blob);
@@ -188,17 +204,8 @@ export class Execution implements HeldRun, WriterListener {
   }
 
   private logEnd(end: RunEnd, outcome: OpenOutcome | undefined, ended: Ended): void {
-    const { state, items, runTimeMs, error } = outcome ?? { ...end, items: this.writer.written };
-    const fields = {
-      ...this.names(),
-      ended,
-      state,
-      items,
-      bytes: this.writer.bytes,
-      runTimeMs,
-      ...(error && { error }),
-    };
-    if (error?.code === 'internal') this.logger.error(fields, 'run');
-    else this.logger.info(fields, 'run');
+    const { state, items, error } = outcome ?? { ...end, items: this.writer.written };
+    const { version, writer } = this;
+    this.account.end({ version, ended, state, items, bytes: writer.bytes, runTimeMs: end.runTimeMs, error });
   }
 }

@@ -1,6 +1,7 @@
 // Serves projects: for each one whose apps this worker has, its word from the store, its intake and its leases.
 import type { StoreLogger, TakenRun, WorkerStore } from '@inference-proxy/store';
 import type { AppVersions } from '../deployments/versions.ts';
+import type { RunAccountParts } from '../operations/run-account.ts';
 import { Execution } from './execute-run.ts';
 import { HeldRuns } from './held-runs.ts';
 import { Intake, type Want } from './intake.ts';
@@ -41,6 +42,7 @@ export class Serving {
     private readonly store: ServingStore,
     private readonly apps: ServedApps,
     private readonly logger: ServingLogger,
+    private readonly accounts: RunAccountParts,
   ) {
     store.onWake = (project, app) => this.projects.get(project)?.intake.wake(app);
     store.onCancel = (run) => this.held.find(run)?.cancelled();
@@ -147,7 +149,7 @@ export class Serving {
   }
 
   private async execute(run: TakenRun): Promise<void> {
-    const execution = new Execution(run, this.apps.find(run.project, run.app), this.store, this.logger);
+    const execution = new Execution(run, this.apps.find(run.project, run.app), this.store, this.logger, this.accounts);
     this.held.add(execution);
     await execution.execute();
     this.held.remove(execution);

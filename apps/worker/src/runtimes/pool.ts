@@ -3,6 +3,7 @@ import type { ErrorFields, FunctionSpec } from '@inference-proxy/contracts';
 import { startDelayMs } from './back-off.ts';
 import { Replica, type ReplicaOptions } from './replica.ts';
 import type { Command } from './replica-process.ts';
+import type { ReplicaState } from './replica-states.ts';
 import type { LogLine, RunListener, RunningRun, RunRequest, Runtime, RuntimeState } from './runtime.ts';
 import { WaitingRun } from './waiting-run.ts';
 
@@ -17,12 +18,22 @@ interface PoolLogger {
   error(fields: object, text: string): void;
 }
 
+/** What is counted of an app's processes. */
+export interface ProcessCounts {
+  /** One has changed its state; it was in none before `spawning`. */
+  moved(from: ReplicaState | undefined, to: ReplicaState): void;
+  started(result: 'ready' | 'failed'): void;
+  /** One ended by itself after it was ready; `channel`: it broke its channel to the worker, which ended it. */
+  crashed(how: 'exit' | 'signal' | 'killed' | 'channel'): void;
+}
+
 export interface PoolOptions extends ReplicaOptions {
   /** How many processes. */
   readonly replicas: number;
   /** Finds what to start; asked at every start. Rejects where it is not there, with words for the app's author. */
   readonly command: () => Promise<Command>;
   readonly logger: PoolLogger;
+  readonly counts: ProcessCounts;
   /** Stands in every line of the log. */
   readonly names: object;
 }
@@ -147,7 +158,9 @@ export class Pool implements Runtime {
       this.#wanted--;
       this.#startAgain();
     };
+    const { counts } = this.#options;
     const replica = new Replica(command, this.#options, {
+      moved: counts.moved,
       ready: (functions) => {
         wasReady = true;
         this.#ready(functions, replica);
@@ -165,6 +178,7 @@ export class Pool implements Runtime {
         // Of a start that failed, `failed` has told.
         if (!this.#stopped && !replaced && wasReady) {
           this.#crashes = replica.proved ? 1 : this.#crashes + 1;
+          counts.crashed(killed ? 'channel' : signal === 'SIGKILL' ? 'killed' : signal ? 'signal' : 'exit');
           const how = killed ? 'a process was ended: it broke its channel to the worker' : 'a process ended by itself';
           this.#log('error', { pid: replica.pid, code, signal, stderr }, how);
         }
@@ -181,6 +195,7 @@ export class Pool implements Runtime {
 
   #ready(functions: readonly FunctionSpec[], replica: Replica): void {
     this.#failedStarts = 0;
+    this.#options.counts.started('ready');
     this.#log('info', { pid: replica.pid, functions: functions.length }, 'process ready');
     if (this.#stopped) {
       replica.drain();
@@ -194,6 +209,7 @@ export class Pool implements Runtime {
   /** Broken at once: a start that failed for a reason that was told will fail again; the retries see to the rest. */
   #failed(error: ErrorFields): void {
     this.#failedStarts++;
+    this.#options.counts.started('failed');
     this.#log('error', { error, starts: this.#failedStarts }, 'a process did not start');
     if (this.#stopped || this.#serves()) return;
     if (error.type === undefined && this.#failedStarts < STARTS_UNTIL_BROKEN) return;

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { conformance } from './conformance.ts';
+import type { ProcessCounts } from './pool.ts';
 import { pythonRuntimes } from './python.ts';
 import type { Runtime } from './runtime.ts';
 import { Call, reached } from './testing/calls.ts';
@@ -15,9 +16,23 @@ const lines: string[] = [];
 const note = (_fields: object, text: string): void => {
   lines.push(text);
 };
+/** How many processes there are by state, and what else is counted of them. */
+const counted: Record<string, number> = {};
+const count = (name: string, by = 1): void => {
+  counted[name] = (counted[name] ?? 0) + by;
+};
+const counts: ProcessCounts = {
+  moved(from, to) {
+    if (from) count(from, -1);
+    count(to);
+  },
+  started: (result) => count(`start ${result}`),
+  crashed: (how) => count(`crash ${how}`),
+};
 const makeRuntime = pythonRuntimes({
   maxItemBytes: 100_000,
   logger: { info: note, warn: note, error: note },
+  countsOf: () => counts,
   environment: { ...process.env, REDIS_URL: 'redis://secret' },
 });
 

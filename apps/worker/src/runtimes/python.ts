@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { cleanEnv } from './clean-env.ts';
 import { pythonInterpreter } from './interpreter.ts';
-import { Pool, type PoolOptions } from './pool.ts';
+import { Pool, type PoolOptions, type ProcessCounts } from './pool.ts';
 import type { Runtime } from './runtime.ts';
 
 /** From `src/runtimes` and from `dist/runtimes` alike. */
@@ -12,6 +12,8 @@ const HARNESS = fileURLToPath(new URL('../../harness/python', import.meta.url));
 export interface PythonOptions {
   readonly maxItemBytes: number;
   readonly logger: PoolOptions['logger'];
+  /** What the processes of an app are counted by. */
+  readonly countsOf: (project: string, app: string) => ProcessCounts;
   /** The worker's environment, of which apps see an allow-list only. */
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
@@ -39,7 +41,7 @@ interface Deployment {
 }
 
 /** Makes the runtime of one version of an app; not yet started. */
-export function pythonRuntimes({ maxItemBytes, logger, environment }: PythonOptions) {
+export function pythonRuntimes({ maxItemBytes, logger, countsOf, environment }: PythonOptions) {
   return ({ project, app, folder }: Place, version: string, deployment: Deployment): Runtime => {
     const env = cleanEnv(environment, { project, app }, deployment.env);
     const { startupTimeoutMs, timeoutMs, cancelGraceMs, replicas, debug, maxOutputBytes } = deployment;
@@ -58,6 +60,7 @@ export function pythonRuntimes({ maxItemBytes, logger, environment }: PythonOpti
       timeoutMs,
       cancelGraceMs,
       logger,
+      counts: countsOf(project, app),
       names: { project, app, version },
       command: async () => ({
         file: await pythonInterpreter(folder, deployment.interpreter, env.PATH ?? ''),

@@ -33,6 +33,8 @@ export interface ReplicaOptions {
 }
 
 export interface ReplicaListener {
+  /** Its state has changed; it was in none before `spawning`. */
+  moved(from: ReplicaState | undefined, to: ReplicaState): void;
   /** The app is imported and set up. */
   ready(functions: readonly FunctionSpec[]): void;
   /** The app did not start; `exited` follows. */
@@ -72,6 +74,7 @@ export class Replica {
   constructor(command: Command, options: ReplicaOptions, listener: ReplicaListener) {
     this.#options = options;
     this.#listener = listener;
+    listener.moved(undefined, this.state);
     this.#endTimer = setTimeout(() => this.#startTimedOut(), options.startupTimeoutMs);
     this.#process = new ReplicaProcess(command, options.init.app, options.env, {
       frame: (header, blob) => this.#receive(header, blob),
@@ -268,6 +271,8 @@ export class Replica {
   }
 
   #move(event: ReplicaEvent): void {
-    this.state = after(this.state, event);
+    const before = this.state;
+    this.state = after(before, event);
+    if (this.state !== before) this.#listener.moved(before, this.state);
   }
 }

@@ -23,6 +23,8 @@ export interface TakenRun {
   readonly paced: boolean;
   readonly promised: boolean;
   readonly params: Buffer;
+  /** W3C trace context of the call, where there is one. */
+  readonly traceparent?: string;
 }
 
 /** `taken`: a reader has had the items up to this number (0 while nobody said). */

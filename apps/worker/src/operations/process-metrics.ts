@@ -1,0 +1,78 @@
+// Contract 6, `/metrics` of a worker: the processes that its apps run in.
+import { Counter, Gauge, type Registry } from '@inference-proxy/platform';
+import type { ServedApps } from '../execution/serving.ts';
+import type { ProcessCounts } from '../runtimes/pool.ts';
+import type { ReplicaState } from '../runtimes/replica-states.ts';
+
+export class ProcessMetrics {
+  readonly #replicas: Gauge<'project' | 'app' | 'state'>;
+  readonly #starts: Counter<'project' | 'app' | 'result'>;
+  readonly #crashes: Counter<'project' | 'app' | 'class'>;
+
+  constructor(registry: Registry) {
+    const registers = [registry];
+    this.#replicas = new Gauge({
+      name: 'inference_proxy_replicas',
+      help: 'Processes of apps by state, those of old versions too',
+      labelNames: ['project', 'app', 'state'],
+      registers,
+    });
+    this.#starts = new Counter({
+      name: 'inference_proxy_replica_starts_total',
+      help: 'Starts of processes, by result: ready or failed',
+      labelNames: ['project', 'app', 'result'],
+      registers,
+    });
+    this.#crashes = new Counter({
+      name: 'inference_proxy_replica_crashes_total',
+      help: 'Processes that ended by themselves: exit, signal, killed (likely for memory), or channel (it broke its channel to the worker)',
+      labelNames: ['project', 'app', 'class'],
+      registers,
+    });
+  }
+
+  /** What the processes of one app tell. */
+  of(project: string, app: string): ProcessCounts {
+    const at = (state: ReplicaState) => ({ project, app, state });
+    return {
+      moved: (from, to) => {
+        if (from !== undefined) this.#replicas.dec(at(from));
+        // What has exited is no replica any more.
+        if (to !== 'exited') this.#replicas.inc(at(to));
+      },
+      started: (result) => this.#starts.inc({ project, app, result }),
+      crashed: (how) => this.#crashes.inc({ project, app, class: how }),
+    };
+  }
+}
+
+/** How many runs each app takes, read when asked. */
+export function gaugeSlots(registry: Registry, apps: Pick<ServedApps, 'projects' | 'appsOf'>): void {
+  const registers = [registry];
+  const labelNames = ['project', 'app'] as const;
+  const served = () => apps.projects().flatMap((project) => apps.appsOf(project));
+  new Gauge({
+    name: 'inference_proxy_slots',
+    help: 'Runs that an app takes at a time here, by its manifest',
+    labelNames,
+    registers,
+    collect() {
+      this.reset();
+      for (const { place, manifest } of served())
+        this.set(
+          { project: place.project, app: place.app },
+          (manifest?.replicas ?? 0) * (manifest?.replicaConcurrency ?? 0),
+        );
+    },
+  });
+  new Gauge({
+    name: 'inference_proxy_free_slots',
+    help: 'Of these, how many more it takes now',
+    labelNames,
+    registers,
+    collect() {
+      this.reset();
+      for (const { place, freeSlots } of served()) this.set({ project: place.project, app: place.app }, freeSlots);
+    },
+  });
+}

@@ -1,0 +1,99 @@
+// Contract 6: what is told of an attempt of a run when it has ended: one log line, its metrics, its span.
+import type { EndState, ErrorFields } from '@inference-proxy/contracts';
+import { type OpenSpan, parseTraceparent, runSpanId, type Tracing } from '@inference-proxy/platform';
+import type { TakenRun } from '@inference-proxy/store';
+import type { Ended } from '../execution/end-run.ts';
+import type { RunMetrics } from './run-metrics.ts';
+
+interface RunLogger {
+  info(fields: object, text: string): void;
+  error(fields: object, text: string): void;
+}
+
+export interface RunAccountParts {
+  readonly metrics: RunMetrics;
+  readonly tracing: Tracing | undefined;
+  readonly logger: RunLogger;
+}
+
+/** How an attempt ended. */
+export interface RunEnded {
+  readonly version: string | undefined;
+  /** What became of the run. */
+  readonly ended: Ended;
+  readonly state: EndState;
+  readonly items: number;
+  readonly bytes: number;
+  /** Time in the function, milliseconds. */
+  readonly runTimeMs: number;
+  readonly error?: ErrorFields | undefined;
+}
+
+/** One attempt's account, from its take on. */
+export class RunAccount {
+  /** What follows from the run is told this: the function's span, or what the call brought along where there is no tracing. */
+  readonly traceparent: string | undefined;
+  readonly #span: OpenSpan | undefined;
+
+  constructor(
+    private readonly parts: RunAccountParts,
+    private readonly run: TakenRun,
+  ) {
+    const { project, app, fn, runId, attempt, traceparent } = run;
+    this.#span = parts.tracing?.start({
+      name: `run ${app}/${fn}`,
+      kind: 'consumer',
+      parent: traceparent,
+      spanId: runSpanId(runId, attempt),
+      attributes: {
+        'inference_proxy.run_id': runId,
+        'inference_proxy.project': project,
+        'inference_proxy.app': app,
+        'inference_proxy.function': fn,
+        'inference_proxy.attempt': attempt,
+      },
+    });
+    this.traceparent = this.#span?.traceparent ?? traceparent;
+    parts.metrics.begun(run);
+  }
+
+  items(count: number): void {
+    this.parts.metrics.items(this.run, count);
+  }
+
+  end({ version, ended, state, items, bytes, runTimeMs, error }: RunEnded): void {
+    const { run, parts } = this;
+    const { runId, project, app, fn, attempt } = run;
+    parts.metrics.ended(run, codeOf(ended, error), runTimeMs / 1000);
+    const traceId = parseTraceparent(this.traceparent)?.traceId;
+    const line = {
+      runId,
+      ...(traceId !== undefined && { traceId }),
+      project,
+      app,
+      fn,
+      attempt,
+      version,
+      ended,
+      state,
+      items,
+      bytes,
+      runTimeMs: Math.round(runTimeMs * 100) / 100,
+      ...(error && { error }),
+    };
+    if (error?.code === 'internal') parts.logger.error(line, 'run');
+    else parts.logger.info(line, 'run');
+    this.#span?.end(
+      {
+        'inference_proxy.version': version,
+        'inference_proxy.state': state,
+        'inference_proxy.items': items,
+        'inference_proxy.ended': ended,
+      },
+      error?.code,
+    );
+  }
+}
+
+const codeOf = (ended: Ended, error: ErrorFields | undefined): string =>
+  ended === 'requeued' || ended === 'lost' ? ended : (error?.code ?? 'ok');

@@ -1,0 +1,58 @@
+// Contract 6, `/metrics` of a worker: what its runs came to, and how long they took.
+import { Counter, DURATION_BUCKETS, Gauge, Histogram, type Registry } from '@inference-proxy/platform';
+
+/** Which app's run it is; only apps that this worker serves come here. */
+export interface OfApp {
+  readonly project: string;
+  readonly app: string;
+}
+
+export class RunMetrics {
+  readonly #runs: Counter<'project' | 'app' | 'code'>;
+  readonly #duration: Histogram<'project' | 'app'>;
+  readonly #items: Counter<'project' | 'app'>;
+  readonly #held: Gauge<'project' | 'app'>;
+
+  constructor(registry: Registry) {
+    const registers = [registry];
+    this.#runs = new Counter({
+      name: 'inference_proxy_runs_total',
+      help: 'Attempts of runs that have ended here; code is an error code, ok, requeued, or lost where another worker has the run',
+      labelNames: ['project', 'app', 'code'],
+      registers,
+    });
+    this.#duration = new Histogram({
+      name: 'inference_proxy_run_duration_seconds',
+      help: 'Time in the function',
+      labelNames: ['project', 'app'],
+      buckets: DURATION_BUCKETS,
+      registers,
+    });
+    this.#items = new Counter({
+      name: 'inference_proxy_items_total',
+      help: 'Items that functions have yielded',
+      labelNames: ['project', 'app'],
+      registers,
+    });
+    this.#held = new Gauge({
+      name: 'inference_proxy_worker_runs',
+      help: 'Runs under way at this worker',
+      labelNames: ['project', 'app'],
+      registers,
+    });
+  }
+
+  begun({ project, app }: OfApp): void {
+    this.#held.inc({ project, app });
+  }
+
+  items({ project, app }: OfApp, count: number): void {
+    this.#items.inc({ project, app }, count);
+  }
+
+  ended({ project, app }: OfApp, code: string, seconds: number): void {
+    this.#held.dec({ project, app });
+    this.#runs.inc({ project, app, code });
+    this.#duration.observe({ project, app }, seconds);
+  }
+}
