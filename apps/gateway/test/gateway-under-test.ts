@@ -44,10 +44,16 @@ export class GatewayUnderTest {
     readonly lines: readonly Record<string, unknown>[],
     readonly shutdown: Shutdown,
     readonly redis: TestRedis,
+    private readonly ownsRedis: boolean,
   ) {}
 
-  static async start(env: Record<string, string> = {}, graceMs?: number): Promise<GatewayUnderTest> {
-    const redis = await testRedis();
+  /** @param beside another gateway, for one more on the same store */
+  static async start(
+    env: Record<string, string> = {},
+    graceMs?: number,
+    beside?: GatewayUnderTest,
+  ): Promise<GatewayUnderTest> {
+    const redis = beside?.redis ?? (await testRedis());
     const lines: Record<string, unknown>[] = [];
     const logger = createLogger({
       name: 'gateway',
@@ -66,17 +72,18 @@ export class GatewayUnderTest {
       ...shared,
       commands: await client('commands'),
       subscriber: await client('subscriber'),
-      gatewayId: 'g1',
+      gatewayId: beside ? 'g2' : 'g1',
     });
     store.start();
     const workerStore = new WorkerStore({
       ...shared,
       commands: await client('worker'),
       subscriber: await client('worker-subscriber'),
-      workerId: 'w1',
+      workerId: beside ? 'w2' : 'w1',
     });
     const worker = new PlayedWorker(workerStore, PROJECT);
-    await worker.start(app());
+    // Beside another, whose worker takes all runs, it is only a gateway.
+    if (!beside) await worker.start(app());
     shutdown.add('flush', 'stores', async () => {
       store.stop();
       workerStore.close();
@@ -93,12 +100,12 @@ export class GatewayUnderTest {
     );
     const operations = new OperationsPort(() => shutdown.stopping);
     const port = await listen({ settings, logger, shutdown, operations, tracing: undefined }, store, graceMs);
-    return new GatewayUnderTest(port, worker, store, lines, shutdown, redis);
+    return new GatewayUnderTest(port, worker, store, lines, shutdown, redis, beside === undefined);
   }
 
   async stop(): Promise<void> {
     await this.shutdown.stop('the test has ended');
-    await this.redis.stop();
+    if (this.ownsRedis) await this.redis.stop();
   }
 
   /** Sends a request and gives its answer as soon as the head is there. */
