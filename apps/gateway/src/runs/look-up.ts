@@ -1,13 +1,7 @@
-// Contract 5: a run as its project sees it. The result is spliced in as the text that it is, never parsed.
-import {
-  errorObject,
-  isProjectName,
-  isRunId,
-  itemsAsJson,
-  type Outcome,
-  ServiceError,
-} from '@inference-proxy/contracts';
-import type { GatewayStore, RunRecord } from '@inference-proxy/store';
+// Contract 5: `GET /runs/{run_id}`. The result is spliced in as the text that it is, never parsed.
+import { isProjectName, isRunId, itemsAsJson, type Outcome, ServiceError } from '@inference-proxy/contracts';
+import type { GatewayStore } from '@inference-proxy/store';
+import { runView } from './run-view.ts';
 
 export class LookUp {
   constructor(private readonly store: GatewayStore) {}
@@ -22,7 +16,7 @@ export class LookUp {
     const record = known ? await this.store.look(project, runId) : undefined;
     if (record === undefined) throw new ServiceError('not_found', 'There is no such run, or it is kept no longer.');
     const result = record.outcome && (await this.#result(project, runId, record.outcome));
-    const head = JSON.stringify(described(record));
+    const head = JSON.stringify(runView(record));
     if (result === undefined) return Buffer.from(head);
     return Buffer.concat([Buffer.from(`${head.slice(0, -1)},"result":`), result, Buffer.from('}')]);
   }
@@ -35,31 +29,4 @@ export class LookUp {
     const kept = batches.reduce((count, batch) => count + batch.count, 0);
     return kept === outcome.items ? itemsAsJson(batches) : undefined;
   }
-}
-
-const time = (ms: number): string => new Date(ms).toISOString();
-
-function described(record: RunRecord): Record<string, unknown> {
-  const { outcome, webhook } = record;
-  return {
-    run_id: record.runId,
-    app: record.app,
-    function: record.fn,
-    status: record.state,
-    accepted_at: time(record.acceptedAt),
-    queued_at: time(record.queuedAt),
-    ...(record.startedAt !== undefined && { started_at: time(record.startedAt) }),
-    ...(record.firstItemAt !== undefined && { first_item_at: time(record.firstItemAt) }),
-    ...(record.endedAt !== undefined && { ended_at: time(record.endedAt) }),
-    items: record.items,
-    ...(outcome && { run_time_ms: Number(outcome.runTimeMs), timestamp: time(outcome.endedAt) }),
-    ...(webhook && {
-      webhook: {
-        state: webhook.state,
-        attempts: webhook.attempts,
-        ...(webhook.nextAt !== undefined && { next_attempt_at: time(webhook.nextAt) }),
-      },
-    }),
-    ...(outcome?.error && { error: errorObject(outcome.error) }),
-  };
 }

@@ -102,7 +102,7 @@ function isOver({ state, items, streamed }: RunExtent, { after, form }: ResumeRe
 }
 
 /** An EventSource does not come back after this one. */
-function sendNothing(raw: ServerResponse, requestId: string): Answered {
+export function sendNothing(raw: ServerResponse, requestId: string): Answered {
   if (!raw.destroyed)
     raw.writeHead(204, { 'x-request-id': requestId, 'cache-control': 'no-cache', server: SERVER }).end();
   return { status: 204 };

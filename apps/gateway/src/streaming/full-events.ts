@@ -13,3 +13,10 @@ export const doneData = (runId: RunId, { state, runTimeMs, endedAt }: Outcome): 
   run_time_ms: Number(runTimeMs),
   timestamp: time(endedAt),
 });
+
+/** `log`, here and where logs are followed. @param line `at` is Unix ms */
+export const logData = ({ at, stream, text }: { at: number; stream: string; text: string }): object => ({
+  stream,
+  time: time(at),
+  text,
+});
