@@ -21,6 +21,8 @@ import { gaugeOpenThings } from './operations/gauges.ts';
 import { ProjectController } from './registry/project.controller.ts';
 import { ProjectApps } from './registry/project.ts';
 import { CancelController } from './runs/cancel.controller.ts';
+import { RunList } from './runs/list.ts';
+import { RunLogs } from './runs/logs.ts';
 import { LookUp } from './runs/look-up.ts';
 import { ResumeController } from './runs/resume.controller.ts';
 import { Resume } from './runs/resume.ts';
@@ -48,7 +50,11 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
   };
   const tokenRules = { issuer: settings.JWT_ISSUER, audience: settings.JWT_AUDIENCE };
   const keepAlives = new KeepAlive();
-  const bodies = new Bodies(settings.MAX_BODY_BYTES);
+  const bodies = new Bodies({
+    maxBytes: settings.MAX_BODY_BYTES,
+    inFlightBytes: settings.BODIES_IN_FLIGHT_BYTES,
+    timeoutMs: settings.REQUEST_TIMEOUT_S * 1000,
+  });
   gaugeOpenThings(operations.registry, { streams: () => keepAlives.size, bodyBytes: () => bodies.heldBytes });
   return {
     module: GatewayModule,
@@ -100,6 +106,8 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
         useFactory: () => new Resume({ store, openCalls, keepAlives, logger, commitMs: settings.STREAM_COMMIT_MS }),
       },
       { provide: LookUp, useFactory: () => new LookUp(store) },
+      { provide: RunList, useFactory: () => new RunList(store) },
+      { provide: RunLogs, useFactory: () => new RunLogs({ store, openCalls, keepAlives, logger }) },
       { provide: ProjectApps, useFactory: () => new ProjectApps(store) },
     ],
   };

@@ -1,21 +1,42 @@
-// Contract 5.
+// Contract 5: what is asked of runs.
 import { Controller, Get, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ReadRunsGuard } from '../auth/guard.ts';
 import { send } from '../http/answer.ts';
+import { RunList } from './list.ts';
+import { RunLogs } from './logs.ts';
 import { LookUp } from './look-up.ts';
+import type { RunPath } from './resume.ts';
 
 @Controller('v4/:project/runs')
 @UseGuards(ReadRunsGuard)
 export class RunsController {
-  constructor(private readonly lookUp: LookUp) {}
+  constructor(
+    private readonly runList: RunList,
+    private readonly lookUp: LookUp,
+    private readonly runLogs: RunLogs,
+  ) {}
 
-  @Get(':run')
-  async run(
-    @Req() request: FastifyRequest<{ Params: { project: string; run: string } }>,
+  @Get()
+  async list(
+    @Req() request: FastifyRequest<{ Params: Pick<RunPath, 'project'> }>,
     @Res() reply: FastifyReply,
   ): Promise<void> {
+    const { url } = request;
+    const mark = url.indexOf('?');
+    const body = await this.runList.page(request.params.project, mark === -1 ? '' : url.slice(mark + 1));
+    send(reply.hijack().raw, request.id, 200, body, { 'cache-control': 'no-store' });
+  }
+
+  @Get(':run')
+  async run(@Req() request: FastifyRequest<{ Params: RunPath }>, @Res() reply: FastifyReply): Promise<void> {
     const body = await this.lookUp.run(request.params.project, request.params.run);
     send(reply.hijack().raw, request.id, 200, body, { 'cache-control': 'no-store' });
+  }
+
+  /** Takes the raw pair: followed logs are written as they come. */
+  @Get(':run/logs')
+  logs(@Req() request: FastifyRequest<{ Params: RunPath }>, @Res() reply: FastifyReply): Promise<void> {
+    return this.runLogs.answer(request, reply);
   }
 }

@@ -1,0 +1,87 @@
+// Contract 5: `GET /runs/{run_id}/logs`, what a function printed or logged during one run.
+import type { ServerResponse } from 'node:http';
+import { isProjectName, isRunId, ServiceError } from '@inference-proxy/contracts';
+import type { Logger } from '@inference-proxy/platform';
+import type { GatewayStore, RunLog } from '@inference-proxy/store';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { OpenCalls } from '../calls/departure.ts';
+import { send } from '../http/answer.ts';
+import { logData } from '../streaming/full-events.ts';
+import type { KeepAlive } from '../streaming/keep-alive.ts';
+import { StreamResponse } from '../streaming/stream-response.ts';
+import { LogStream } from './log-stream.ts';
+import { type RunPath, sendNothing } from './resume.ts';
+import { type ResumeRequest, resumeRequest } from './resume-request.ts';
+
+export interface RunLogsParts {
+  readonly store: GatewayStore;
+  readonly openCalls: OpenCalls;
+  readonly keepAlives: KeepAlive;
+  readonly logger: Logger;
+}
+
+/** @throws ServiceError `invalid_request` */
+export function followOf(url = ''): boolean {
+  const mark = url.indexOf('?');
+  const values = new URLSearchParams(mark === -1 ? '' : url.slice(mark)).getAll('follow');
+  const [value = 'false', ...more] = values;
+  if (more.length > 0 || (value !== 'true' && value !== 'false')) {
+    throw new ServiceError('invalid_request', '`follow` must be `true` or `false`, and given once.');
+  }
+  return value === 'true';
+}
+
+export class RunLogs {
+  constructor(private readonly parts: RunLogsParts) {}
+
+  /** @throws what the error filter answers: nothing has been written then */
+  async answer(request: FastifyRequest<{ Params: RunPath }>, reply: FastifyReply): Promise<void> {
+    reply.hijack();
+    const { raw } = reply;
+    const { project, run: runId } = request.params;
+    const follow = followOf(raw.req.url);
+    const asked = resumeRequest(raw.req);
+    const known = isProjectName(project) && isRunId(runId);
+    const log = known ? await this.parts.store.logs(project, runId, asked.after) : undefined;
+    if (log === undefined) throw new ServiceError('not_found', 'There is no such run, or it is kept no longer.');
+    if (!follow) {
+      send(raw, request.id, 200, Buffer.from(JSON.stringify(logView(runId, log))), { 'cache-control': 'no-store' });
+    } else if (log.ended && log.lines.length === 0) {
+      sendNothing(raw, request.id);
+    } else {
+      await this.#follow(request, raw, asked);
+    }
+  }
+
+  async #follow(
+    { id: requestId, params: { project, run: runId } }: FastifyRequest<{ Params: RunPath }>,
+    raw: ServerResponse,
+    { after = 0, gzip }: ResumeRequest,
+  ): Promise<void> {
+    const { store, openCalls, keepAlives, logger } = this.parts;
+    const startedAt = performance.now();
+    const response = new StreamResponse(raw, keepAlives, { requestId, startedAt, gzip });
+    if (raw.req.method === 'HEAD') {
+      response.end();
+      return;
+    }
+    const open = openCalls.begin(raw);
+    const reader = store.read(project, runId, 'logs', after);
+    try {
+      const end = await new LogStream(raw, response, reader, after).run(open);
+      const ms = Math.round(performance.now() - startedAt);
+      const how = end instanceof ServiceError ? { code: end.code } : { end };
+      logger.info({ runId, project, requestId, ...how, ms }, 'logs followed');
+    } finally {
+      reader.close();
+      open.end();
+    }
+  }
+}
+
+const logView = (runId: string, { lines, cut, ended }: RunLog): object => ({
+  run_id: runId,
+  ended,
+  cut,
+  logs: lines.map((line) => ({ seq: line.seq, ...logData(line) })),
+});
