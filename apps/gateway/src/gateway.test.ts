@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { errorOf, textOf } from '@inference-proxy/test/client';
 import { expect, test } from '@jest/globals';
-import { GatewayUnderTest, PROJECT } from '../test/gateway-under-test.ts';
+import { GatewayUnderTest, PROJECT, token } from '../test/gateway-under-test.ts';
 
 test('a gateway that stops lets calls finish, then tells the rest', async () => {
-  const gateway = await GatewayUnderTest.start({}, 200);
+  const gateway = await GatewayUnderTest.start({ SHUTDOWN_GRACE_S: '0.2' });
   const finishing = gateway.call();
   const quick = await gateway.worker.next();
   const waiting = gateway.call();
@@ -26,6 +26,92 @@ test('a gateway that stops lets calls finish, then tells the rest', async () => 
   expect(answer.headers['retry-after']).toBeDefined();
   await stopped;
   await expect(gateway.call()).rejects.toThrow('ECONNREFUSED');
+});
+
+/** A connection and what has come back on it. */
+function connection(gateway: GatewayUnderTest) {
+  const socket = gateway.socket();
+  let text = '';
+  const heard: (() => void)[] = [];
+  socket.on('data', (chunk: Buffer) => {
+    text += chunk.toString();
+    for (const look of heard) look();
+  });
+  return {
+    write: (...lines: string[]) => socket.write(lines.join('\r\n')),
+    text: () => text,
+    says: (words: string) =>
+      new Promise<void>((resolve) => {
+        const look = (): void => {
+          if (text.includes(words)) resolve();
+        };
+        heard.push(look);
+        look();
+      }),
+    ended: once(socket, 'end').then(() => text),
+  };
+}
+const CALL = [`POST /v4/${PROJECT}/chat/run HTTP/1.1`, 'host: x', `authorization: Bearer ${token()}`];
+
+test('told to stop, it is unready at once, answers on while balancers notice, and closes each connection with its answer', async () => {
+  const gateway = await GatewayUnderTest.start({ SHUTDOWN_GRACE_S: '5' });
+  const noticed = Promise.withResolvers<void>();
+  const left = Promise.withResolvers<void>();
+  gateway.shutdown.add('unready', 'balancers', () => {
+    left.resolve();
+    return noticed.promise;
+  });
+  const held = connection(gateway);
+  held.write(...CALL, '', '');
+  const heldRun = await gateway.worker.next();
+  const streaming = connection(gateway);
+  streaming.write(...CALL, 'accept: text/event-stream', '', '');
+  const streamed = await gateway.worker.next();
+  await streamed.items(['one']);
+  await streaming.says('data: one');
+
+  const stopped = gateway.stop();
+  await left.promise;
+  const ready = await gateway.get('/readyz', { connection: 'keep-alive' });
+  expect([ready.status, ready.headers.connection]).toEqual([503, 'close']);
+  const later = gateway.call({ headers: { connection: 'keep-alive' } });
+  await (await gateway.worker.next()).returns('2');
+  const answer = await later;
+  expect([answer.status, answer.headers.connection]).toEqual([200, 'close']);
+
+  noticed.resolve();
+  await heldRun.returns('1');
+  const text = await held.ended;
+  expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+  expect(text).toMatch(/\r\nconnection: close\r\n/i);
+  await streamed.items(['two']);
+  await streamed.stops();
+  expect(await streaming.ended).toMatch(/data: one\n\n.*data: two\n\n.*\r\n0\r\n\r\n$/s);
+  await stopped;
+});
+
+test('when it takes no more, a call that still arrives on an open connection is 503 and the last there', async () => {
+  const gateway = await GatewayUnderTest.start({ SHUTDOWN_GRACE_S: '5' });
+  const underWay = connection(gateway);
+  underWay.write(...CALL, '', '');
+  const run = await gateway.worker.next();
+  // Half a head: this connection is not idle, so it is not closed with the listener.
+  const late = connection(gateway);
+  late.write(...CALL, '');
+  await gateway.get('/healthz');
+  const intake = Promise.withResolvers<void>();
+  gateway.shutdown.add('drain', 'the test looks', () => intake.resolve());
+  const stopped = gateway.stop();
+  await intake.promise;
+  late.write('', '');
+  const text = await late.ended;
+  expect(text).toMatch(/^HTTP\/1\.1 503 /);
+  expect(text).toMatch(/\r\nconnection: close\r\n/i);
+  expect(text).toMatch(/\r\nretry-after: \d+\r\n/);
+  expect(text).toContain('"code":"unavailable"');
+  await run.returns('1');
+  expect(await underWay.ended).toMatch(/^HTTP\/1\.1 200 /);
+  await stopped;
 });
 
 test('while Redis is away it is alive, not ready, and answers 503', async () => {

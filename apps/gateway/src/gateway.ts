@@ -7,23 +7,20 @@ import type { NestFastifyApplication } from '@nestjs/platform-fastify';
 import { OpenCalls } from './calls/departure.ts';
 import { gatewayModule } from './gateway.module.ts';
 import { ErrorFilter } from './http/error.filter.ts';
+import { answerLast } from './http/last-answers.ts';
 import { httpServer } from './http/server.ts';
 import { errorCounter, gaugeConnections } from './operations/gauges.ts';
 import type { GatewaySettings } from './settings.ts';
 
-/** How long streams may go on after a stop was asked for; shorter than the drain phase, so that the rest can be told. */
-const GRACE_MS = 10_000;
-
 /**
- * Listens for calls.
+ * Listens for calls, and stops in phases: every answer becomes the last on its connection and readiness says no (`unready`, for
+ * `SHUTDOWN_DELAY_S`), nobody can connect and calls are refused (`intake`), calls under way have `SHUTDOWN_GRACE_S` (`drain`).
  *
- * @param graceMs how long calls under way may go on when the gateway stops
  * @returns the port
  */
 export async function listen(
   { settings, logger, shutdown, operations, tracing }: Boot<GatewaySettings>,
   store: GatewayStore,
-  graceMs = GRACE_MS,
 ): Promise<number> {
   const openCalls = new OpenCalls();
   const filter = new ErrorFilter(logger, errorCounter(operations.registry));
@@ -36,9 +33,15 @@ export async function listen(
   operations.readyWhen(async () => ((await store.ready()) ? undefined : 'the run store does not answer'));
   const server = app.getHttpServer();
   gaugeConnections(operations.registry, server);
-  shutdown.add('unready', 'calls', () => openCalls.refuse());
-  shutdown.add('intake', 'listener', () => server.close());
-  shutdown.add('drain', 'calls', () => openCalls.drain(graceMs));
+  shutdown.add('unready', 'connections', () => {
+    answerLast(server);
+    openCalls.leave();
+  });
+  shutdown.add('intake', 'calls', () => {
+    openCalls.refuse();
+    server.close();
+  });
+  shutdown.add('drain', 'calls', () => openCalls.drain(settings.SHUTDOWN_GRACE_S * 1000));
   shutdown.add('queues', 'http', () => {
     server.closeAllConnections();
     return app.close();

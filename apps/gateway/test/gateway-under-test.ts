@@ -48,11 +48,7 @@ export class GatewayUnderTest {
   ) {}
 
   /** @param beside another gateway, for one more on the same store */
-  static async start(
-    env: Record<string, string> = {},
-    graceMs?: number,
-    beside?: GatewayUnderTest,
-  ): Promise<GatewayUnderTest> {
+  static async start(env: Record<string, string> = {}, beside?: GatewayUnderTest): Promise<GatewayUnderTest> {
     const redis = beside?.redis ?? (await testRedis());
     const lines: Record<string, unknown>[] = [];
     const logger = createLogger({
@@ -99,7 +95,7 @@ export class GatewayUnderTest {
       }),
     );
     const operations = new OperationsPort(() => shutdown.stopping);
-    const port = await listen({ settings, logger, shutdown, operations, tracing: undefined }, store, graceMs);
+    const port = await listen({ settings, logger, shutdown, operations, tracing: undefined }, store);
     return new GatewayUnderTest(port, worker, store, lines, shutdown, redis, beside === undefined);
   }
 

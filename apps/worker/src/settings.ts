@@ -1,5 +1,5 @@
 // Contract 6: the worker's settings. It has neither the key that seals secrets nor the one that verifies tokens.
-import { bytes, commonSettings, milliseconds, operationsPort, seconds, settingsOf, text } from '@inference-proxy/platform';
+import { bytes, commonSettings, milliseconds, operationsPort, settingsOf, text } from '@inference-proxy/platform';
 import { z } from 'zod';
 import { appFilter } from './deployments/app-folders.ts';
 
@@ -25,7 +25,7 @@ export class WorkerSettings extends settingsOf(
       .describe('how often to look for changed code where the file system does not tell'),
     MAX_ITEM_BYTES: bytes().prefault('8MiB').describe('largest item that a function may yield'),
     MAX_OUTPUT_BYTES: bytes().prefault('64MiB').describe('largest output of a run that is promised or not streamed'),
-    DRAIN_GRACE_S: seconds().prefault('7').describe('how long runs may go on after the worker was told to stop'),
+    RUN_LOG_MAX_BYTES: bytes().prefault('256KiB').describe('how much of what a run prints is kept, the newest'),
     LEASE_MS: milliseconds().prefault('15000').describe('how long a worker is believed to be alive without word'),
     LEASE_RENEW_MS: milliseconds().prefault('5000').describe('how often a worker renews its leases'),
   }),

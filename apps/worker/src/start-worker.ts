@@ -28,7 +28,7 @@ export async function startWorker(boot: Boot<WorkerSettings>): Promise<{ apps: n
   shutdown.add('intake', 'intake', async () => {
     await Promise.all([deployments.stop(), announcer.stop(), serving.stopIntake()]);
   });
-  shutdown.add('drain', 'runs', (signal) => serving.drain(settings.DRAIN_GRACE_S * 1_000, signal));
+  shutdown.add('drain', 'runs', (signal) => serving.drain(settings.SHUTDOWN_GRACE_S * 1_000, signal));
   shutdown.add('queues', 'apps', (signal) => deployments.drain(signal));
   shutdown.add('queues', 'store', async () => {
     store.close();

@@ -78,6 +78,17 @@ test('its parent is told when it is ready, and SIGTERM ends it after its phases'
   expect(output).toContain('drained');
 });
 
+test('told to stop, it is not ready any more for SHUTDOWN_DELAY_S before anything stops', async () => {
+  const { child, ended } = service({ ...good, SHUTDOWN_DELAY_S: '600' });
+  const [{ operationsPort }] = (await once(child, 'message')) as [{ operationsPort: number }, unknown];
+  child.kill('SIGTERM');
+  const ready = () => fetch(`http://127.0.0.1:${operationsPort}/readyz`).then(({ status }) => status);
+  while ((await ready()) === 200);
+  expect(await ready()).toBe(503);
+  child.kill('SIGKILL');
+  expect((await ended).output).not.toContain('drained');
+});
+
 test('an impatient second Ctrl-C changes nothing: it still ends once, after its phases', async () => {
   const { child, ended } = service(good);
   await once(child, 'message');

@@ -1,4 +1,5 @@
 // How every service begins: settings or a list of what is wrong with them, a logger, an orderly end, and word to whoever started it.
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { DynamicModule, INestApplicationContext, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { z } from 'zod';
@@ -6,7 +7,7 @@ import { createLogger, type Logger, NestLogger } from './logging.ts';
 import { OperationsPort } from './operations-port.ts';
 import type { commonSettings, operationsPort } from './setting-kinds.ts';
 import { helpText, readSettings, type SettingsClass, SettingsError, type SettingsSchema } from './settings.ts';
-import { Shutdown } from './shutdown.ts';
+import { deadlinesFor, Shutdown } from './shutdown.ts';
 import type { Tracing } from './tracing.ts';
 
 type Common = z.output<z.ZodObject<typeof commonSettings & { OPERATIONS_PORT: ReturnType<typeof operationsPort> }>>;
@@ -57,8 +58,10 @@ export async function bootService<Schema extends SettingsSchema>(service: Servic
   }
   const common = settings as Common;
   const { NODE_ENV, LOG_LEVEL, OPERATIONS_HOST, OPERATIONS_PORT } = common;
+  const { SHUTDOWN_DELAY_S: delayS, SHUTDOWN_GRACE_S: graceS } = common;
   const logger = createLogger({ name: service.name, level: LOG_LEVEL, pretty: NODE_ENV === 'development' });
-  const shutdown = new Shutdown({ logger });
+  const shutdown = new Shutdown({ logger, deadlines: deadlinesFor({ delayS, graceS }) });
+  shutdown.add('unready', 'balancers', (signal) => sleep(delayS * 1000, undefined, { signal }));
   shutdown.listen();
   process.once('disconnect', () => void shutdown.stopAndExit('the process that started this one has gone'));
   const broken = (err: unknown): void => {

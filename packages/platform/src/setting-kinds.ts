@@ -98,6 +98,9 @@ export const fraction = () =>
 export const operationsPort = (usual: string) =>
   port().prefault(usual).describe('port of /healthz, /readyz and /metrics; 0 lets the system choose');
 
+/** Part of a stop; the timers of Node do not count further than weeks. */
+const upToADay = () => seconds().refine((value) => value <= 86_400, 'expected at most 86400');
+
 /** What every service has, besides `OPERATIONS_PORT`. */
 export const commonSettings = {
   NODE_ENV: z
@@ -111,6 +114,12 @@ export const commonSettings = {
     .default('info')
     .describe('the least severe log lines that are written'),
   REDIS_URL: redisUrl().describe('the only stateful dependency: redis://, rediss:// or redis+unix:///path'),
+  SHUTDOWN_DELAY_S: upToADay()
+    .prefault('0')
+    .describe('how long a service that was told to stop goes on, no longer ready, until balancers have noticed'),
+  SHUTDOWN_GRACE_S: upToADay()
+    .prefault('10')
+    .describe('how long what is under way may go on after that; then it is told, or interrupted'),
   OPERATIONS_HOST: text('an address to listen on')
     .prefault('127.0.0.1')
     .describe('address of the operations port; 0.0.0.0 in containers, for a network of your own'),

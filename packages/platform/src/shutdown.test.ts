@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { createLogger } from './logging.ts';
-import { Shutdown } from './shutdown.ts';
+import { deadlinesFor, longestStopMs, phases, Shutdown } from './shutdown.ts';
 
 const logger = createLogger({ name: 'test', level: 'silent' });
 
@@ -70,4 +70,10 @@ test('stopping twice is one stop, and stopping with nothing to stop is fine', as
   await Promise.all([shutdown.stop('first'), shutdown.stop('second')]);
   await shutdown.stop('third');
   expect(done).toEqual(['once']);
+});
+
+test('the delay is added to the first phase; what is past its grace has time to be told', () => {
+  const limits = deadlinesFor({ delayS: 3, graceS: 60 });
+  expect(limits).toEqual({ ...phases, unready: 4000, drain: 65_000 });
+  expect(longestStopMs({ delayS: 3, graceS: 60 })).toBe(4000 + 2000 + 65_000 + 5000 + 2000 + 2000);
 });

@@ -15,6 +15,28 @@ export const phases = { unready: 1000, intake: 2000, drain: 15_000, queues: 5000
 
 export type Phase = keyof typeof phases;
 
+/** What a service is told of its stop: `SHUTDOWN_DELAY_S`, `SHUTDOWN_GRACE_S`. */
+export interface StopTimes {
+  /** Seconds in which it goes on as before, so that balancers notice that it is not ready any more. */
+  readonly delayS: number;
+  /** Seconds that are left to what is under way then. */
+  readonly graceS: number;
+}
+
+/** For what is past its grace to be told so, and for the word to leave. */
+const TELLING_MS = 5000;
+
+/** Each phase's deadline, milliseconds. */
+export const deadlinesFor = ({ delayS, graceS }: StopTimes): Record<Phase, number> => ({
+  ...phases,
+  unready: phases.unready + delayS * 1000,
+  drain: graceS * 1000 + TELLING_MS,
+});
+
+/** The longest that a stop may take, milliseconds: whoever stops a service kills it no sooner. */
+export const longestStopMs = (times: StopTimes): number =>
+  Object.values(deadlinesFor(times)).reduce((sum, limit) => sum + limit, 0);
+
 /** Stops one thing. The signal fires at the phase's deadline: what is not done by then is left. */
 export type Stop = (signal: AbortSignal) => unknown;
 

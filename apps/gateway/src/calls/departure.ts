@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { ServiceError } from '@inference-proxy/contracts';
+import { lastOnItsConnection } from '../http/last-answers.ts';
 
 /** Why an answer ends before its run does: the caller has gone, or this gateway stops (the error to tell). */
 export type Interruption = 'gone' | ServiceError;
@@ -14,7 +15,10 @@ export class OpenCall {
   #interruption: Interruption | undefined;
   #listener: ((why: Interruption) => void) | undefined;
 
-  constructor(private readonly ended: (call: OpenCall) => void) {}
+  constructor(
+    private readonly ended: (call: OpenCall) => void,
+    readonly raw: ServerResponse,
+  ) {}
 
   get interruption(): Interruption | undefined {
     return this.#interruption;
@@ -44,11 +48,13 @@ export class OpenCalls {
   readonly #open = new Set<OpenCall>();
   /** One pair of listeners per connection, however many calls it carries, one after another or pipelined. */
   readonly #bySocket = new WeakMap<Socket, Set<OpenCall>>();
+  #leaving = false;
   #stopping = false;
   #whenEmpty: (() => void) | undefined;
 
-  get stopping(): boolean {
-    return this.#stopping;
+  /** Whether balancers should look elsewhere. */
+  get leaving(): boolean {
+    return this.#leaving;
   }
 
   /** @throws ServiceError `unavailable` when this gateway is stopping */
@@ -65,7 +71,7 @@ export class OpenCalls {
       // Connections are closed when no call is under way: not before the answer has left.
       if (this.#stopping && !raw.writableFinished && !raw.destroyed) raw.once('close', () => remove(ended));
       else remove(ended);
-    });
+    }, raw);
     beside.add(call);
     this.#open.add(call);
     if (socket.destroyed) call.interrupt('gone');
@@ -75,6 +81,12 @@ export class OpenCalls {
   /** Whether an answer is being written to this connection. */
   busy(socket: Socket): boolean {
     return (this.#bySocket.get(socket)?.size ?? 0) > 0;
+  }
+
+  /** The answers under way become the last on their connections (http/last-answers.ts); further calls are still taken. */
+  leave(): void {
+    this.#leaving = true;
+    for (const { raw } of this.#open) lastOnItsConnection(raw);
   }
 
   /** Takes no further calls. */

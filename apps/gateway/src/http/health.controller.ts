@@ -20,7 +20,7 @@ export class HealthController {
 
   @Get('readyz')
   async ready(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
-    if (this.openCalls.stopping) throw new ServiceError('unavailable', 'This gateway is stopping.');
+    if (this.openCalls.leaving) throw new ServiceError('unavailable', 'This gateway is stopping.');
     if (!(await this.store.ready())) throw new ServiceError('unavailable', 'The run store does not answer.');
     send(reply.hijack().raw, request.id, 200, Buffer.from('{"status":"ready"}'));
   }

@@ -94,7 +94,7 @@ async function worker(deadlines = {}): Promise<Shutdown> {
       REDIS_URL: redis.url,
       DEPLOYMENTS_DIR: path('apps'),
       LEASE_RENEW_MS: '200',
-      DRAIN_GRACE_S: '3',
+      SHUTDOWN_GRACE_S: '3',
     }),
   );
   const shutdown = new Shutdown({ logger, deadlines, exit: () => undefined });
