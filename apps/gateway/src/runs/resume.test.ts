@@ -1,0 +1,303 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { gunzipSync } from 'node:zlib';
+import { bytesOf, errorOf, textOf } from '@inference-proxy/test/client';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { GatewayUnderTest, PROJECT, token } from '../../test/gateway-under-test.ts';
+import type { PlayedRun } from '../../test/played-worker.ts';
+
+const COMMIT_MS = 150;
+let gateway: GatewayUnderTest;
+let other: GatewayUnderTest;
+beforeAll(async () => {
+  gateway = await GatewayUnderTest.start({ STREAM_COMMIT_MS: String(COMMIT_MS) });
+  other = await GatewayUnderTest.start({ STREAM_COMMIT_MS: String(COMMIT_MS) }, gateway);
+});
+afterAll(async () => {
+  await other.stop();
+  await gateway.stop();
+});
+
+/** A run that goes on without a reader. */
+async function promised(): Promise<PlayedRun> {
+  const calling = gateway.call({ query: '?async=true', body: '{}' });
+  const run = await gateway.worker.next();
+  await calling;
+  return run;
+}
+
+const path = (run: PlayedRun, query = ''): string => `/v4/${PROJECT}/runs/${run.taken.runId}/stream${query}`;
+
+const resume = (
+  run: PlayedRun,
+  { query = '', headers = {}, at = gateway }: { query?: string; headers?: object; at?: GatewayUnderTest } = {},
+): Promise<IncomingMessage> => at.open(path(run, query), { method: 'GET', headers: { ...headers } });
+
+/** Reads all the time. */
+function reading(answer: IncomingMessage) {
+  let text = '';
+  answer.setEncoding('utf8').on('data', (piece: string) => {
+    text += piece;
+  });
+  const ended = once(answer, 'end');
+  ended.catch(() => {});
+  return {
+    /** Resolves when that much has come, and it is this. */
+    async says(expected: string): Promise<void> {
+      while (text.length < expected.length) await once(answer, 'data');
+      expect(text).toBe(expected);
+    },
+    async whole(): Promise<string> {
+      await ended;
+      return text;
+    },
+  };
+}
+
+const ONE_TWO = 'id: 1\ndata: one\n\nid: 2\ndata: two\n\n';
+const TWO = 'id: 2\ndata: two\n\n';
+const THREE = 'id: 3\ndata: three\n\n';
+
+describe('from where a reader left off', () => {
+  test.each<[string, string, object, string]>([
+    ['the start', '', {}, ONE_TWO + THREE],
+    ['after 0', '?after=0', {}, ONE_TWO + THREE],
+    ['after an item within a batch', '?after=1', {}, TWO + THREE],
+    ['after the header’s', '', { 'last-event-id': '2' }, THREE],
+    ['after the header’s, not the query’s', '?after=1', { 'last-event-id': '2' }, THREE],
+  ])('%s, after the end', async (_, query, headers, text) => {
+    const run = await promised();
+    await run.items(['one', 'two']);
+    await run.items(['three']);
+    await run.stops();
+    for (const at of [gateway, other]) {
+      const answer = await resume(run, { query, headers, at });
+      expect(answer.statusCode).toBe(200);
+      expect(await textOf(answer)).toBe(text);
+    }
+  });
+
+  test('and then live, on any gateway', async () => {
+    const run = await promised();
+    await run.items(['one', 'two']);
+    const here = reading(await resume(run, { query: '?after=1' }));
+    const there = reading(await resume(run, { at: other }));
+    await here.says(TWO);
+    await there.says(ONE_TWO);
+    await run.items(['three']);
+    await here.says(TWO + THREE);
+    await there.says(ONE_TWO + THREE);
+    await run.stops();
+    expect([await here.whole(), await there.whole()]).toEqual([TWO + THREE, ONE_TWO + THREE]);
+  });
+
+  test('beyond the newest item it waits for what comes after', async () => {
+    const run = await promised();
+    await run.items(['one']);
+    const answering = resume(run, { query: '?after=2' });
+    await run.items(['two', 'three']);
+    const reader = reading(await answering);
+    await reader.says(THREE);
+    await run.stops();
+    expect(await reader.whole()).toBe(THREE);
+  });
+
+  test('a run that is queued', async () => {
+    const { text } = await gateway.call({ query: '?async=true', body: '{}' });
+    const runId = JSON.parse(text).run_id as string;
+    // Its head comes though nobody has taken the run yet.
+    const answer = await gateway.open(`/v4/${PROJECT}/runs/${runId}/stream`, { method: 'GET' });
+    expect(answer.statusCode).toBe(200);
+    const run = await gateway.worker.next();
+    const reader = reading(answer);
+    await run.items(['one']);
+    await reader.says('id: 1\ndata: one\n\n');
+    await run.stops();
+  });
+});
+
+describe('ended, and nothing after that id: 204', () => {
+  const nothing = async (run: PlayedRun, query: string): Promise<void> => {
+    const answer = await resume(run, { query });
+    expect(answer.statusCode).toBe(204);
+    expect(answer.headers['x-request-id']).toBeDefined();
+    expect(await textOf(answer)).toBe('');
+  };
+
+  test('a stream', async () => {
+    const run = await promised();
+    await run.items(['one', 'two']);
+    await run.stops();
+    await nothing(run, '?after=2');
+    await nothing(run, '?after=3');
+    await nothing(run, '?after=2&events=full');
+  });
+
+  test('a stream without items', async () => {
+    const run = await promised();
+    await run.stops();
+    await nothing(run, '');
+  });
+
+  test('a stream that ends without more while its reader waits for the head', async () => {
+    const run = await promised();
+    await run.items(['one']);
+    const answering = resume(run, { query: '?after=1' });
+    await gateway.request(path(run), { method: 'HEAD' });
+    await run.stops();
+    expect((await answering).statusCode).toBe(204);
+  });
+
+  test('a plain value, which is one event', async () => {
+    const run = await promised();
+    await run.returns('"two\\nlines"');
+    expect(await textOf(await resume(run))).toBe('id: 1\ndata: two\ndata: lines\n\n');
+    await nothing(run, '?after=1');
+  });
+
+  test('a failure, whose event has the number after the last item', async () => {
+    const run = await promised();
+    await run.items(['one', 'two']);
+    await run.fails({ code: 'function_error', message: 'no', type: 'ValueError' });
+    const error = { code: 'function_error', message: 'no', retryable: false, type: 'ValueError' };
+    const event = `id: 3\nevent: error\ndata: ${JSON.stringify({ run_id: run.taken.runId, error })}\n\n`;
+    expect(await textOf(await resume(run))).toBe(`id: 1\ndata: one\n\nid: 2\ndata: two\n\n${event}`);
+    expect(await textOf(await resume(run, { query: '?after=2' }))).toBe(event);
+    await nothing(run, '?after=3');
+  });
+
+  test('a failure before the first item', async () => {
+    const run = await promised();
+    await run.fails({ code: 'timed_out', message: 'too slow' }, 'timed_out');
+    const answer = await resume(run);
+    expect(answer.statusCode).toBe(200);
+    expect(await textOf(answer)).toMatch(/^id: 1\nevent: error\ndata: .*"timed_out".*\n\n$/);
+    await nothing(run, '?after=1');
+  });
+});
+
+describe('refused is', () => {
+  test.each([
+    ['an unknown run', `/v4/${PROJECT}/runs/01890000-0000-7000-8000-000000000000/stream`],
+    ['what is no run id', `/v4/${PROJECT}/runs/x/stream`],
+  ])('%s', async (_, unknown) => {
+    const answer = await gateway.get(unknown);
+    expect([answer.status, errorOf(answer).code]).toEqual([404, 'not_found']);
+    expect((await gateway.request(unknown, { method: 'HEAD' })).status).toBe(404);
+  });
+
+  test('an id that is none', async () => {
+    const run = await promised();
+    await run.stops();
+    for (const query of ['?after=x', '?after=-1', '?after=1&after=2', '?events=all', '?ids=yes']) {
+      const answer = await gateway.get(path(run, query));
+      expect([answer.status, errorOf(answer).code]).toEqual([400, 'invalid_request']);
+    }
+    expect((await gateway.get(path(run), { 'last-event-id': 'x' })).status).toBe(400);
+  });
+
+  test('a token that may not read runs, another project’s, or none', async () => {
+    const run = await promised();
+    await run.stops();
+    const status = async (authorization: string) => (await gateway.get(path(run), { authorization })).status;
+    expect(await status('')).toBe(401);
+    expect(await status(`Bearer ${token({ scope: 'call' })}`)).toBe(403);
+    expect(await status(`Bearer ${token({ project_id: 'other' })}`)).toBe(403);
+    expect(await status(`Bearer ${token({ scope: 'runs:read' })}`)).toBe(204);
+  });
+
+  test('another method', async () => {
+    const run = await promised();
+    await run.stops();
+    const answer = await gateway.request(path(run), { method: 'POST', body: '{}' });
+    expect([answer.status, answer.headers.allow]).toEqual([405, 'GET, HEAD']);
+  });
+});
+
+test('HEAD has the head of the stream, and ends', async () => {
+  const run = await promised();
+  await run.items(['one']);
+  const answer = await gateway.request(path(run), { method: 'HEAD' });
+  expect([answer.status, answer.headers['content-type'], answer.text]).toEqual([
+    200,
+    'text/event-stream; charset=utf-8',
+    '',
+  ]);
+  await run.stops();
+});
+
+test('its request has an id of its own; the run’s is in the path', async () => {
+  const run = await promised();
+  await run.items(['one']);
+  const answer = await resume(run);
+  expect(answer.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+  expect(answer.headers['x-request-id']).not.toBe(run.taken.runId);
+  answer.destroy();
+  await run.stops();
+});
+
+test('it is compressed for whoever accepts gzip', async () => {
+  const run = await promised();
+  await run.items(['one', 'x'.repeat(20_000)]);
+  await run.stops();
+  const answer = await resume(run, { headers: { 'accept-encoding': 'gzip' } });
+  expect(answer.headers['content-encoding']).toBe('gzip');
+  expect(gunzipSync(await bytesOf(answer)).toString()).toBe(
+    `id: 1\ndata: one\n\nid: 2\ndata: ${'x'.repeat(20_000)}\n\n`,
+  );
+});
+
+test('of ready-made events the last has our number, and their own ids are dropped', async () => {
+  const run = await promised();
+  await run.items(['id: x\ndata: a\n\nid: y\nevent: end\ndata: b\n\n'], 'm');
+  await run.stops();
+  expect(await textOf(await resume(run))).toBe('data: a\n\nid: 1\nevent: end\ndata: b\n\n');
+});
+
+describe('a plain run', () => {
+  test('with ids=true is numbered for its caller, and can be taken up elsewhere while it goes', async () => {
+    const calling = gateway.open(`/v4/${PROJECT}/chat/run?ids=true&onDisconnect=30`, {
+      body: '{}',
+      headers: { accept: 'text/event-stream' },
+    });
+    const run = await gateway.worker.next();
+    await run.items(['one', 'two']);
+    const call = await calling;
+    await reading(call).says(ONE_TWO);
+    call.destroy();
+    const again = reading(await resume(run, { headers: { 'last-event-id': '1' }, at: other }));
+    await again.says(TWO);
+    await run.fails({ code: 'replica_crashed', message: 'gone' });
+    expect(await again.whole()).toMatch(/^id: 2\ndata: two\n\nid: 3\nevent: error\ndata: .*"replica_crashed".*\n\n$/);
+  });
+
+  test('goes on for a second reader when its caller leaves, and is cancelled with the last', async () => {
+    const calling = gateway.stream();
+    const run = await gateway.worker.next();
+    await run.items(['one']);
+    const call = await calling;
+    const second = await resume(run, { at: other });
+    const reader = reading(second);
+    await reader.says('id: 1\ndata: one\n\n');
+    call.destroy();
+    await run.items(['two']);
+    await reader.says(ONE_TWO);
+    const cancelled = gateway.worker.cancelled();
+    second.destroy();
+    expect(await cancelled).toBe(run.taken.runId);
+    await run.fails({ code: 'cancelled', message: 'cancelled' }, 'cancelled');
+  });
+});
+
+test('a gateway that stops tells its readers by an event from which they can go on', async () => {
+  const third = await GatewayUnderTest.start({ SHUTDOWN_DELAY_S: '0', SHUTDOWN_GRACE_S: '0.1' }, gateway);
+  const run = await promised();
+  await run.items(['one', 'two']);
+  const reader = reading(await resume(run, { at: third }));
+  await reader.says(ONE_TWO);
+  await third.stop();
+  expect((await reader.whole()).slice(ONE_TWO.length)).toMatch(/^id: 2\nevent: error\ndata: .*"unavailable".*\n\n$/);
+  await run.items(['three']);
+  await run.stops();
+  expect(await textOf(await resume(run, { query: '?after=2' }))).toBe(THREE);
+}, 30_000);
