@@ -3,22 +3,29 @@
 --
 -- KEYS  1 the project's prefix
 -- ARGV  1 the store's time (ms) by which this must execute; a call that Redis held back longer is refused, for its caller has gone
---       2 gateway  3 the gateway's lease (ms)
---       then per run: id, app, function, parameters, webhook URL, sealed secret, promised (1/0), paced (1/0), retention (ms),
---       absent time (ms, empty: go on), claim (hash of the idempotency key, or empty), fingerprint, queue limit, queue timeout (ms),
---       what the gateway follows (i items and outcome, o outcome, - nothing)
+--       2 gateway  3 the gateway's lease (ms)  4 bytes that the project's runs may take
+--       then per run: id, app, function, parameters, terms (see record), webhook URL, sealed secret,
+--       claim (hash of the idempotency key, or empty), fingerprint, queue limit, queue timeout (ms),
+--       what the gateway follows (o, i, l, f: see outbox; - nothing)
 -- Returns {now, one answer per run}, or {now} when late:
---       accepted (also when asked again) | joined <run id> | conflict | overloaded | cancelled (before it came)
+--       accepted (also when asked again) | joined <run id> | conflict | overloaded (the queue is full) | full (the store is, of what must
+--       be kept) | cancelled (before it came)
 -- Not allowed when memory is short: nothing is accepted that cannot be kept.
 --@include clock
+--@include bytes
+--@include many
 --@include wake
+--@include claim
+--@include forget
 if now > tonumber(ARGV[1]) then return {now} end
-local gateway, answers, followed, woken = ARGV[2], {}, {}, {}
+local gateway, room, answers, followed, queued, listed = ARGV[2], tonumber(ARGV[4]), {}, {}, {}, {}
 redis.call('ZADD', K.gateways, now + ARGV[3], gateway)
 local tombstones = redis.call('EXISTS', K.tombstones) == 1
-local index = 0
+local used = tonumber(redis.call('GET', K.bytes) or 0)
+-- Room is made by hand only where the gateways' sweeping was too slow: a few runs for each that comes.
+local EVICTED = 64
 
-local function accept(id, app, fn, params, hook, secret, promised, paced, keep, absent, claim, fingerprint, limit, timeout, live)
+local function accept(id, app, fn, params, terms, hook, secret, claim, fingerprint, limit, timeout, live)
   local key = K.run .. id
   if redis.call('EXISTS', key) == 1 then return 'accepted' end
   if tombstones and redis.call('ZSCORE', K.tombstones, id) then return 'cancelled' end
@@ -31,15 +38,23 @@ local function accept(id, app, fn, params, hook, secret, promised, paced, keep, 
       end
     end
   end
-  local queue = K.queue .. app
-  if redis.call('ZCARD', queue) >= tonumber(limit) then return 'overloaded' end
-  local fields = {'state', 'queued', 'app', app, 'fn', fn, 'accepted', now_text, 'queued', now_text, 'keep', keep, 'params', params}
+  local queue = queued[app]
+  if queue == nil then
+    queue = {timeout = timeout, length = redis.call('ZCARD', K.queue .. app), members = {}}
+    queued[app] = queue
+  end
+  if queue.length >= tonumber(limit) then return 'overloaded' end
+  local size = beyond(#params)
+  if hook ~= '' then size = size + 300 + #hook + #secret end
+  if claim ~= '' then size = size + 200 end
+  local missing = used + grown + FLAT + size - room
+  if missing > 0 and evict(missing, EVICTED) < missing then return 'full' end
+  grown = grown + FLAT + size
+  local fields = {'state', 'queued', 'app', app, 'terms', terms, 'fn', fn, 'accepted', now_text, 'params', params}
   local function put(name, value) fields[#fields + 1] = name; fields[#fields + 1] = value end
-  if promised == '1' then put('promised', '1') end
-  if paced == '1' then put('paced', '1') end
+  if size > 0 then put('size', size) end
   if hook ~= '' then put('hook', hook) end
   if secret ~= '' then put('secret', secret) end
-  if absent ~= '' then put('absent', absent) end
   if claim ~= '' then
     put('claim', claim)
     redis.call('SET', K.idempotency .. claim, id .. ' ' .. fingerprint)
@@ -47,21 +62,27 @@ local function accept(id, app, fn, params, hook, secret, promised, paced, keep, 
   if live ~= '-' then
     put('followers', gateway .. ':' .. live)
     followed[#followed + 1] = id
-  elseif absent ~= '' and absent ~= '0' then
-    -- Nobody reads it yet: its time without a reader runs.
-    redis.call('ZADD', K.absent, now + absent, id)
   end
   redis.call('HSET', key, unpack(fields))
-  redis.call('ZADD', queue, now_us + index, id)
-  index = index + 1
-  woken[app] = timeout
+  queue.length = queue.length + 1
+  -- Runs of one call are in the order of the call.
+  local place = string.format('%d', now_us + #listed / 2)
+  queue.members[#queue.members + 1] = place
+  queue.members[#queue.members + 1] = id
+  listed[#listed + 1] = place
+  listed[#listed + 1] = id
   return 'accepted'
 end
 
-for i = 4, #ARGV, 15 do answers[#answers + 1] = accept(unpack(ARGV, i, i + 14)) end
-if #followed > 0 then redis.call('SADD', K.following .. gateway, unpack(followed)) end
-for app, timeout in pairs(woken) do
-  redis.call('HSET', K.queues, app, timeout)
-  wake(app)
+for i = 5, #ARGV, 12 do answers[#answers + 1] = accept(unpack(ARGV, i, i + 11)) end
+count_bytes()
+if #listed > 0 then many('ZADD', K.runs, listed) end
+if #followed > 0 then many('SADD', K.following .. gateway, followed) end
+for app, queue in pairs(queued) do
+  if #queue.members > 0 then
+    many('ZADD', K.queue .. app, queue.members)
+    redis.call('HSET', K.queues, app, queue.timeout)
+    wake(app)
+  end
 end
 return {now, answers}

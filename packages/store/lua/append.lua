@@ -1,38 +1,85 @@
 #!lua
--- Appends items to running runs, each batch under explicit numbers, and publishes them, one message per gateway.
+-- Appends items to running runs, each batch under explicit numbers, and publishes them, one message per gateway. Of a plain stream
+-- only a window is kept (contract 5): the newest bytes, always the newest entry, and what its fastest reader has not taken.
 --
 -- KEYS  1 the project's prefix
--- ARGV  per batch: run id, token, number of its first item, how many, kind (s, j, m), the blob
+-- ARGV  1 bytes of a plain stream that are kept
+--       then per batch: run id, token, number of its first item, how many, kind (s, j, m), the blob,
+--       number of the last item that readers took, as the worker was told (- where all items are kept)
 -- Returns per batch {code, last number, number that readers took, cancel (1/0)}:
 --       ok (also when all of it was there already) | behind (partly there, or beyond the end: resend from last + 1) | lost (fence)
 -- Not allowed when memory is short.
 --@include clock
+--@include bytes
 --@include outbox
 local LIVE_BYTES = 262144
-local answers = {}
-for i = 1, #ARGV, 6 do
-  local id, token, first, count, kind, blob = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3]), ARGV[i + 4], ARGV[i + 5]
+local window, answers = tonumber(ARGV[1]), {}
+-- Entries are removed in steps, not one at every append.
+local STEP = math.min(65536, window / 4)
+
+-- Removes entries from the front. Returns the bytes that are left and the number of the last item that is gone.
+local function slide(id, stored, gone, last, taken)
+  local count = 1
+  while stored > window and taken > gone do
+    local page, from = redis.call('XRANGE', K.items .. id, '-', '+', 'COUNT', count), gone
+    for _, entry in ipairs(page) do
+      local upto, size = tonumber(string.match(entry[1], '^%d+')), #entry[2][2] + ENTRY
+      if upto > taken or upto >= last or stored - size < window then break end
+      stored, gone = stored - size, upto
+    end
+    if gone == from then break end
+    redis.call('XTRIM', K.items .. id, 'MINID', string.format('%d', gone + 1))
+    count = 8
+  end
+  return stored, gone
+end
+
+for i = 2, #ARGV, 7 do
+  local id, token, first, count, kind, blob, told = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3]), ARGV[i + 4], ARGV[i + 5], ARGV[i + 6]
   local key = K.run .. id
-  local f = redis.call('HMGET', key, 'state', 'token', 'items', 'followers', 'taken', 'cancel')
-  local code, last = 'ok', tonumber(f[3] or 0)
+  local f
+  if told == '-' then
+    f = redis.call('HMGET', key, 'state', 'token', 'items', 'followers', 'taken', 'cancel', 'size')
+  else
+    f = redis.call('HMGET', key, 'state', 'token', 'items', 'followers', 'taken', 'cancel', 'size', 'stored', 'gone')
+  end
+  local code, last, taken = 'ok', tonumber(f[3] or 0), tonumber(f[5] or 0)
   if f[1] ~= 'running' or f[2] ~= token then
     code = 'lost'
   elseif first == last + 1 then
     last = last + count
     -- The id names the last item and how many: the entry that holds a cursor is found by range.
     redis.call('XADD', K.items .. id, string.format('%d-%d', last, count), kind, blob)
-    if first == 1 then redis.call('HSET', key, 'items', last, 'first', now_text) else redis.call('HSET', key, 'items', last) end
+    local more = #blob + ENTRY
+    local fields = {'items', last}
+    local function put(name, value) fields[#fields + 1] = name; fields[#fields + 1] = value end
+    if first == 1 then put('first', now_text) end
+    if told ~= '-' then
+      local stored, gone = tonumber(f[8] or 0) + more, tonumber(f[9] or 0)
+      if stored > window + STEP then
+        local left, upto = slide(id, stored, gone, last, math.max(taken, tonumber(told)))
+        more = more + left - stored
+        stored = left
+        if upto > gone then put('gone', upto) end
+      end
+      put('stored', stored)
+    end
+    if first == 1 then more = more + STREAM end
+    put('size', string.format('%d', tonumber(f[7] or 0) + more))
+    grown = grown + more
+    redis.call('HSET', key, unpack(fields))
     if f[4] then
       if #blob > LIVE_BYTES then
-        tell(f[4], true, string.format('n %s %s %d\n', id, token, last))
+        tell(f[4], 'items', string.format('n %s %s %d\n', id, token, last))
       else
-        tell(f[4], true, string.format('i %s %s %d %d %s %d\n', id, token, first, count, kind, #blob) .. blob)
+        tell(f[4], 'items', string.format('i %s %s %d %d %s %d\n', id, token, first, count, kind, #blob) .. blob)
       end
     end
   elseif first + count - 1 > last or first < 1 then
     code = 'behind'
   end
-  answers[#answers + 1] = {code, last, tonumber(f[5] or 0), f[6] and 1 or 0}
+  answers[#answers + 1] = {code, last, taken, f[6] and 1 or 0}
 end
+count_bytes()
 send_outbox()
 return answers

@@ -7,7 +7,11 @@
 -- Returns per run {what it was: queued | running | ended | unknown, webhook due (1/0)}; the same request again gets its first answer.
 --@include clock
 --@include record
+--@include bytes
+--@include many
 --@include outbox
+--@include keep
+--@include claim
 --@include finish
 --@include departure
 local handover, answers = tonumber(ARGV[1]), {}
@@ -23,11 +27,11 @@ for i = 3, #ARGV, 2 do
   elseif not ENDED[run.state] then
     found = cancel_run(id, run, request, handover)
   elseif run.cancel == request then
-    found = run.started and 'running' or 'queued'
+    found = redis.call('HEXISTS', K.run .. id, 'started') == 1 and 'running' or 'queued'
   else
     found = 'ended'
   end
   answers[#answers + 1] = {found, found == 'queued' and run.hook and 1 or 0}
 end
-send_outbox()
+settle()
 return answers

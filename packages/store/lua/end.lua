@@ -9,7 +9,11 @@
 --       ended (also when this attempt ended it before) | requeued (likewise) | behind (items are missing) | lost (fence)
 --@include clock
 --@include record
+--@include bytes
+--@include many
 --@include outbox
+--@include keep
+--@include claim
 --@include wake
 --@include finish
 local answers = {}
@@ -30,7 +34,6 @@ for i = 2, #ARGV, 10 do
     redis.call('HDEL', K.run .. id, 'started')
     redis.call('ZREM', K.leases, id)
     redis.call('ZADD', K.queue .. run.app, now_us, id)
-    redis.call('HSETNX', K.queues, run.app, 600000)
     wake(run.app)
     code = 'requeued'
   elseif tonumber(ARGV[i + 3]) > run.items then
@@ -42,5 +45,5 @@ for i = 2, #ARGV, 10 do
   end
   answers[#answers + 1] = {code, run and run.items or 0, code == 'ended' and run.hook and 1 or 0}
 end
-send_outbox()
+settle()
 return answers

@@ -1,17 +1,18 @@
 #!lua flags=allow-oom
--- Reads a run's entries after a cursor and, in the same step, when it reaches the end of an open run, registers the gateway as
--- follower: an entry is either in the answer or live, never lost between and never both.
+-- Reads a run's entries after a cursor and, in the same step, registers the gateway as follower of an open run: where the page
+-- reaches the end, an entry is either in it or live, never lost between and never both.
 --
 -- KEYS  1 the project's prefix
 -- ARGV  1 gateway  2 number of this call (rising per gateway; a lower one does nothing)  3 lease (ms)  4 bytes at most in all
---       (one entry may be over; a run for which nothing is left gets an empty page and asks again)  then per run: id, cursor, what it follows (i items and outcome, o outcome only)
--- Returns {stale (1/0), per run: {} when gone, or {state, token, last number, registered (1/0), entries as {id, kind, blob}, outcome}};
+--       (one entry may be over; a run for which nothing is left gets an empty page and asks again)  then per run: id, cursor, what it follows (o, i, l, f: see outbox), number of the last log
+--       line it has (- for one that wants only those to come)
+-- Returns {stale (1/0), per run: {} when gone, or {state, token, last number, complete (1/0: what comes after this page comes live), entries as
+--       {id, kind, blob}, outcome, started (ms, or empty), number of the last log line, parts of the log as in lua/log}};
 --       outcome is {streamed, ms, ended, status, result, error} of an ended run whose entries are all in this answer, else {}
 --@include clock
 --@include record
 --@include outbox
---@include finish
---@include departure
+--@include followers
 local gateway, number, room = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[4])
 -- An entry's share of the reply beside its blob: many tiny ones are a large reply, too.
 local ENTRY_BYTES = 128
@@ -35,24 +36,40 @@ local function entries_after(id, cursor)
   end
 end
 
+local function log_after(id, line)
+  local parts = {}
+  for _, part in ipairs(redis.call('LRANGE', K.log .. id, 0, -1)) do
+    local first, count = string.match(part, '^(%d+) (%d+)')
+    if first + count - 1 > line then parts[#parts + 1] = part; room = room - #part end
+  end
+  return parts
+end
+
 local answers = {}
-for i = 5, #ARGV, 3 do
-  local id, cursor, mode = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]
+for i = 5, #ARGV, 4 do
+  local id, cursor, mode, line = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3]
   local run, answer = load_run(id), {}
   if run then
+    local wants_items, wants_log = HEAR.items[mode], HEAR.log[mode]
     local entries, complete = {}, true
-    if mode == 'i' and run.items > cursor then entries, complete = entries_after(id, cursor) end
-    local registered, outcome = 0, {}
-    if complete then
-      if ENDED[run.state] then
-        local f = redis.call('HMGET', K.run .. id, 'streamed', 'ms', 'ended', 'status', 'result', 'error')
-        outcome = {f[1] or '0', f[2], f[3], f[4] or '', f[5] or '', f[6] or ''}
-      else
-        add_follower(id, run, gateway, mode)
-        registered = 1
-      end
+    if wants_items and run.items > cursor then entries, complete = entries_after(id, cursor) end
+    local lines, parts, started = 0, {}, ''
+    if wants_log then
+      local f = redis.call('HMGET', K.run .. id, 'lines', 'started')
+      lines, started = tonumber(f[1] or 0), f[2] or ''
+      if line ~= '-' and lines > tonumber(line) then parts = log_after(id, tonumber(line)) end
     end
-    answer = {run.state, run.token or '', run.items, registered, entries, outcome}
+    local outcome = {}
+    if not ENDED[run.state] then
+      add_follower(id, run, gateway, mode)
+    elseif complete then
+      local f = redis.call('HMGET', K.run .. id, 'streamed', 'ms', 'ended', 'status', 'result', 'error')
+      outcome = {f[1] or '0', f[2], f[3], f[4] or '', f[5] or '', f[6] or ''}
+    else
+      -- Its readers are not followers any more: until they have read on it is not forgotten.
+      redis.call('ZADD', K.reading, now + ARGV[3], id)
+    end
+    answer = {run.state, run.token or '', run.items, complete and not ENDED[run.state] and 1 or 0, entries, outcome, started, lines, parts}
   end
   answers[#answers + 1] = answer
 end

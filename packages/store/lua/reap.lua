@@ -8,7 +8,11 @@
 -- Returns {idle (1/0), ids of runs that ended here with a webhook due, overdue deliveries as {id, next attempt}, how many ended}
 --@include clock
 --@include record
+--@include bytes
+--@include many
 --@include outbox
+--@include keep
+--@include claim
 --@include wake
 --@include finish
 --@include departure
@@ -103,7 +107,8 @@ for i = 1, #apps, 2 do
       end
     end
     queued = queued + redis.call('ZCARD', queue)
-  else
+  elseif redis.call('HEXISTS', K.apps, app) == 0 and redis.call('EXISTS', K.leases) == 0 then
+    -- Not before: a run that goes back to the queue has its app's queue timeout from here.
     redis.call('HDEL', K.queues, app)
   end
 end
@@ -118,6 +123,7 @@ for _, id in ipairs(overdue(K.due, now)) do
     redis.call('ZREM', K.due, id)
   end
 end
-send_outbox()
+settle()
+redis.call('ZREMRANGEBYSCORE', K.reading, '-inf', now)
 local idle = queued == 0 and redis.call('EXISTS', K.leases, K.due, K.absent) == 0
 return {idle and 1 or 0, due_runs, handed, ended}

@@ -7,7 +7,10 @@
 --       3 lease (ms)  4 bytes of parameters at most (one run may be over)  then per app: name, free slots
 -- Returns {now_us, more (1: a queue may hold more for these slots), runs as {id, app, function, attempt, paced, promised, parameters}}
 -- Asked again with the same number: the same runs, as far as they are still leased to it. A lower number: nothing.
+-- Gateways that follow all of a run (f: see outbox) are told that it starts.
 --@include clock
+--@include record
+--@include outbox
 --@include wake
 local worker, number, lease, room = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local token = worker .. ':' .. ARGV[2]
@@ -16,11 +19,12 @@ local last = tonumber(took[1] or 0)
 if number < last then return {now_us, 0, {}} end
 redis.call('ZADD', K.workers, now + lease, worker)
 
-local function described(id, f)
-  return {id, f[2], f[3], tonumber(f[4] or 0), f[5] or '0', f[6] or '0', f[7] or ''}
+local function fields_of(id, last)
+  return redis.call('HMGET', K.run .. id, 'state', 'app', 'terms', 'fn', 'attempt', 'params', last)
 end
-local function fields_of(id)
-  return redis.call('HMGET', K.run .. id, 'state', 'app', 'fn', 'attempt', 'paced', 'promised', 'params', 'token')
+local function described(id, f)
+  local terms = read_terms({}, f[3])
+  return {id, f[2], f[4], tonumber(f[5] or 0), terms.paced and 1 or 0, terms.promised and 1 or 0, f[6] or ''}
 end
 
 -- What one call hands out is bounded, however many slots are free: Redis serves others meanwhile.
@@ -29,8 +33,8 @@ local runs, ids, more = {}, {}, 0
 local remember = {'number', number, 'runs', ''}
 if number == last then
   for id in string.gmatch(took[2], '%S+') do
-    local f = fields_of(id)
-    if f[1] == 'running' and f[8] == token then runs[#runs + 1] = described(id, f) end
+    local f = fields_of(id, 'token')
+    if f[1] == 'running' and f[7] == token then runs[#runs + 1] = described(id, f) end
   end
   return {now_us, 1, runs}
 end
@@ -40,15 +44,16 @@ for i = 5, #ARGV, 2 do
   local queue, gone, got, full = K.queue .. app, {}, 0, false
   if slots > 0 then
     for _, id in ipairs(redis.call('ZRANGE', queue, 0, math.min(slots, MOST) - 1)) do
-      local f = fields_of(id)
+      local f = fields_of(id, 'followers')
       if f[1] ~= 'queued' then
         gone[#gone + 1] = id
       else
-        local size = #f[7]
+        local size = #f[6]
         if #runs == MOST or #runs > 0 and size > room then full = true; break end
         room = room - size
-        f[4] = tonumber(f[4] or 0) + 1
-        redis.call('HSET', K.run .. id, 'state', 'running', 'attempt', f[4], 'token', token, 'started', now_text)
+        f[5] = tonumber(f[5] or 0) + 1
+        redis.call('HSET', K.run .. id, 'state', 'running', 'attempt', f[5], 'token', token, 'started', now_text)
+        if f[7] and string.find(f[7], ':f', 1, true) then tell(f[7], 'start', string.format('s %s %s %s\n', id, token, now_text)) end
         gone[#gone + 1] = id
         ids[#ids + 1] = id
         runs[#runs + 1] = described(id, f)
@@ -76,4 +81,5 @@ if #ids > 0 then
 end
 remember[4] = table.concat(ids, ' ')
 redis.call('HSET', K.took .. worker, unpack(remember))
+send_outbox()
 return {now_us, more, runs}

@@ -7,7 +7,11 @@
 -- Returns the ids of runs that ended here and have a webhook due
 --@include clock
 --@include record
+--@include bytes
+--@include many
 --@include outbox
+--@include keep
+--@include claim
 --@include finish
 --@include departure
 if tonumber(ARGV[2]) < tonumber(redis.call('HGET', K.numbers, ARGV[1]) or 0) then return {} end
@@ -16,5 +20,5 @@ for i = 4, #ARGV do
   redis.call('SREM', K.following .. ARGV[1], ARGV[i])
   drop_follower(ARGV[i], ARGV[1], tonumber(ARGV[3]))
 end
-send_outbox()
+settle()
 return due_runs

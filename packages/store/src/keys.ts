@@ -55,6 +55,18 @@ export const names = {
   attempts: 'attempts:',
   /** zset: runs that have a delivery, scored by the run's end (ms) */
   deliveries: 'deliveries',
+  /** list by run: what its function printed; parts of `<number of the first line> <how many>\n<JSON>` */
+  log: 'log:',
+  /** zset: all runs, scored by their acceptance (µs) */
+  runs: 'runs',
+  /** zset: ended runs that nobody was promised, scored by when they are forgotten (ms) */
+  kept: 'kept',
+  /** zset: ended runs that were promised, scored by when they are forgotten (ms) */
+  promises: 'promises',
+  /** zset: ended runs that somebody still reads, scored by when that is believed no more (ms) */
+  reading: 'reading',
+  /** string: what the project's runs take in Redis, bytes */
+  bytes: 'bytes',
   /** string: when reap last ran (ms) */
   reaped: 'reaped',
   /** channel by gateway: items and outcomes of the runs it follows */

@@ -33,16 +33,3 @@ local function drop_follower(id, gateway, handover_ms)
     redis.call('ZADD', K.absent, now + run.absent, id)
   end
 end
-
--- Puts a gateway among an open run's followers, or widens what it is told (`i` items and outcome, `o` outcome only).
-local function add_follower(id, run, gateway, mode)
-  local others, known = {}, nil
-  for other, other_mode in string.gmatch(run.followers or '', '(%S+):(%a)') do
-    if other == gateway then known = other_mode else others[#others + 1] = other .. ':' .. other_mode end
-  end
-  if known == mode or known == 'i' then return end
-  others[#others + 1] = gateway .. ':' .. mode
-  redis.call('HSET', K.run .. id, 'followers', table.concat(others, ' '))
-  if known == nil then redis.call('SADD', K.following .. gateway, id) end
-  if run.absent and run.absent ~= '0' then redis.call('ZREM', K.absent, id) end
-end

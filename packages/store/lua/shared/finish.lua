@@ -1,47 +1,54 @@
--- Ends a run: outcome to the record, out of queue and leases, followers told, webhook due, retention begun.
+-- Ends a run: outcome to the record, out of queue and leases, followers told, webhook due, retention begun. `settle` sends what was gathered.
 -- outcome = {state, items, streamed ('1' or '0'), ms, status, result, error}; empty strings for what there is not.
 local LIVE_BYTES = 262144
-local due_runs = {}
+-- How long readers of an ended run are believed to go on without word; attend renews it.
+local READING_MS = 20000
+local due_runs, due, delivered, released, left, reading = {}, {}, {}, {}, {}, {}
+
+-- A run that never started frees its idempotency key. One that went back to the queue did start.
+local NEVER_STARTED = '"code":"app_failed_to_start"'
 local function finish(id, run, outcome, handover_ms)
   local key = K.run .. id
-  if run.state == 'queued' then redis.call('ZREM', K.queue .. run.app, id) else redis.call('ZREM', K.leases, id) end
+  if run.state == 'queued' then redis.call('ZREM', K.queue .. run.app, id) else released[#released + 1] = id end
   if run.absent and run.absent ~= '0' then redis.call('ZREM', K.absent, id) end
-  redis.call('HDEL', key, 'params', 'followers', 'taken')
-  local fields = {'state', outcome.state, 'items', outcome.items, 'ended', now_text, 'ms', outcome.ms}
-  local function keep(name, value) if value ~= '' then fields[#fields + 1] = name; fields[#fields + 1] = value end end
-  keep('streamed', outcome.streamed == '1' and '1' or '')
-  keep('status', outcome.status)
-  keep('result', outcome.result)
-  keep('error', outcome.error)
-  if run.hook then keep('delivery', 'pending') end
+  local result, err = outcome.result, outcome.error
+  local size = run.size + beyond(#result) + beyond(#err)
+  if run.size > 0 then size = size - beyond(redis.call('HSTRLEN', key, 'params')) end
+  if run.items > 0 then redis.call('HDEL', key, 'params', 'followers', 'taken') else redis.call('HDEL', key, 'params', 'followers') end
+  local fields = {'state', outcome.state, 'ended', now_text, 'ms', outcome.ms}
+  local function put(name, value) fields[#fields + 1] = name; fields[#fields + 1] = value end
+  if outcome.streamed == '1' then put('streamed', '1') end
+  if outcome.status ~= '' then put('status', outcome.status) end
+  if result ~= '' then put('result', result) end
+  if err ~= '' then put('error', err) end
+  if size ~= run.size then put('size', size); grown = grown + size - run.size end
+  if run.hook then put('delivery', 'pending') end
   redis.call('HSET', key, unpack(fields))
-  if run.claim then
-    local claim = K.idempotency .. run.claim
-    if run.attempt == 0 then
-      -- A run that never started (one that went back to the queue did) frees its key, if the key still names it.
-      local holder = redis.call('GET', claim)
-      if holder and string.sub(holder, 1, #id) == id then redis.call('DEL', claim) end
-      redis.call('HDEL', key, 'claim')
-    elseif not run.hook then
-      redis.call('PEXPIRE', claim, run.keep)
-    end
+  if run.claim and (run.attempt == 0 or string.find(err, NEVER_STARTED, 1, true)) then
+    free_claim(id, redis.call('HGET', key, 'claim'))
+    redis.call('HDEL', key, 'claim')
   end
   if run.hook then
-    redis.call('ZADD', K.due, now + handover_ms, id)
+    due[#due + 1] = string.format('%d', now + handover_ms)
+    due[#due + 1] = id
+    delivered[#delivered + 1] = now_text
+    delivered[#delivered + 1] = id
     due_runs[#due_runs + 1] = id
   else
-    redis.call('PEXPIRE', key, run.keep)
-    if run.items > 0 then redis.call('PEXPIRE', K.items .. id, run.keep) end
+    keep(id, run.promised, run.keep)
   end
   if run.followers then
-    for gateway in string.gmatch(run.followers, '(%S+):%a') do redis.call('SREM', K.following .. gateway, id) end
-    local size = #outcome.result + #outcome.error
-    if size > LIVE_BYTES then
-      tell(run.followers, false, 'x ' .. id .. '\n')
+    for gateway in string.gmatch(run.followers, '(%S+):%a') do
+      if left[gateway] == nil then left[gateway] = {} end
+      left[gateway][#left[gateway] + 1] = id
+    end
+    if run.items > 0 then reading[#reading + 1] = string.format('%d', now + READING_MS); reading[#reading + 1] = id end
+    if #result + #err > LIVE_BYTES then
+      tell(run.followers, 'outcome', 'x ' .. id .. '\n')
     else
-      tell(run.followers, false, string.format('e %s %s %s %d %s %s %d %s %d %d\n', id, run.token or '-', outcome.state, outcome.items,
-        outcome.streamed, outcome.ms, now, outcome.status == '' and '0' or outcome.status, #outcome.result, #outcome.error)
-        .. outcome.result .. outcome.error)
+      tell(run.followers, 'outcome', string.format('e %s %s %s %d %s %s %s %s %d %d\n', id, run.token or '-', outcome.state, outcome.items,
+        outcome.streamed, outcome.ms, now_text, outcome.status == '' and '0' or outcome.status, #result, #err)
+        .. result .. err)
     end
   end
 end
@@ -49,4 +56,15 @@ end
 -- Outcomes that the store itself decides. A run that was never in a function took no time.
 local function failure(run, state, error)
   return {state = state, items = run.items, streamed = '0', ms = '0', status = '', result = '', error = error}
+end
+
+-- Once, at the end of a script that may have ended runs.
+local function settle()
+  if #released > 0 then many('ZREM', K.leases, released) end
+  if #due > 0 then many('ZADD', K.due, due); many('ZADD', K.deliveries, delivered) end
+  if #reading > 0 then many('ZADD', K.reading, reading) end
+  for gateway, ids in pairs(left) do many('SREM', K.following .. gateway, ids) end
+  send_kept()
+  count_bytes()
+  send_outbox()
 end

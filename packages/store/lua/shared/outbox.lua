@@ -1,8 +1,10 @@
 -- Messages to gateways, gathered and sent once per gateway and script call. Their text is read by src/runs/live.ts.
+-- What a gateway follows of a run: o its outcome, i also its items, l also its log, f all of it and its start.
+local HEAR = {items = {i = true, f = true}, log = {l = true, f = true}, start = {f = true}, outcome = {o = true, i = true, l = true, f = true}}
 local outbox = {}
-local function tell(followers, wants_items, message)
+local function tell(followers, what, message)
   for gateway, mode in string.gmatch(followers, '(%S+):(%a)') do
-    if mode == 'i' or not wants_items then
+    if HEAR[what][mode] then
       local box = outbox[gateway]
       if box == nil then box = {}; outbox[gateway] = box end
       box[#box + 1] = message

@@ -70,15 +70,53 @@ test('a freed key that another run has taken is left to that run', async () => {
   await store.running('b', { claim: 'k', fingerprint: 'g' });
   await store.begin('a', 1, 't');
   await store.recordAttempt('a', 1, 't', 'delivered');
-  expect(await store.client.pttl(`${store.prefix}idempotency:k`)).toBe(-1);
+  await store.advance(61_000);
+  await store.sweep();
+  expect(await store.record('a')).toEqual({});
+  expect(await store.accept('c', { claim: 'k', fingerprint: 'g' })).toBe('joined b');
 });
 
 test('a key lives as long as its run: with a webhook from the delivery’s end on', async () => {
-  const key = `${store.prefix}idempotency:k`;
   const token = await store.running('a', { claim: 'k', fingerprint: 'f', hook: 'http://receiver/' });
   await store.end('a', token);
-  expect(await store.client.pttl(key)).toBe(-1);
+  await store.advance(61_000);
+  await store.sweep();
+  expect(await store.accept('b', { claim: 'k', fingerprint: 'f' })).toBe('joined a');
   await store.begin('a', 1, 't');
   await store.recordAttempt('a', 1, 't', 'delivered');
-  expect(await store.client.pttl(key)).toBeGreaterThan(50_000);
+  await store.advance(59_000);
+  await store.sweep();
+  expect(await store.accept('b', { claim: 'k', fingerprint: 'f' })).toBe('joined a');
+  await store.advance(2_000);
+  await store.sweep();
+  expect(await store.client.keys(`${store.prefix}idempotency:*`)).toEqual([]);
+  expect(await store.accept('b', { claim: 'k', fingerprint: 'g' })).toBe('accepted');
+});
+
+test.each([
+  ['the app that failed to start under it', '{"code":"app_failed_to_start","message":"m"}', 'accepted'],
+  ['a function that raised', '{"code":"function_error","message":"\\"code\\":\\"app_failed_to_start\\""}', 'joined a'],
+])('after %s a key is free only where the run never started', async (_, error, answer) => {
+  const token = await store.running('a', { claim: 'k', fingerprint: 'f' });
+  await store.run('end', 10_000, 'a', token, 'failed', 0, 0, '1', '', '', error, 0);
+  expect(await store.accept('b', { claim: 'k', fingerprint: 'f' })).toBe(answer);
+});
+
+test.each([
+  ['expired', 9_000],
+  ['unavailable', 31_000],
+])('a run that ended as %s in the queue frees its key', async (fate, waited) => {
+  if (fate === 'expired') await store.renew('w');
+  await store.accept('a', { claim: 'k', fingerprint: 'f', timeout: fate === 'expired' ? 8_000 : 600_000 });
+  await store.pass(waited);
+  expect(await store.fate('a')).toBe(fate);
+  expect(await store.accept('b', { claim: 'k', fingerprint: 'g' })).toBe('accepted');
+});
+
+test('two first calls that race are one run', async () => {
+  const head = [(await store.now()) + 2000, 'g1', 15_000, 1e9];
+  const call = (id: string) => [id, 'app', 'fn', '{}', '60000 - c', '', '', 'k', 'f', 100, 600_000, '-'];
+  const [, answers] = (await store.run('accept', ...head, ...call('a'), ...call('b'))) as [number, string[]];
+  expect(answers).toEqual(['accepted', 'joined a']);
+  expect(await store.take('w', 1, 5)).toEqual(['a']);
 });

@@ -28,17 +28,20 @@ test('follow reads from inside an entry and registers where it reaches the end o
       ['3-1', 's', 'c'],
     ],
     [],
+    '',
+    0,
+    [],
   ]);
   expect(await followers('a')).toBe('g1:i');
 });
 
-test('a page that is full does not register, and the next one goes on', async () => {
+test('a reader that is behind counts as one, and hears live what comes after its last page', async () => {
   const token = await store.running('a');
   for (const n of [1, 2, 3]) await store.append('a', token, n, 'x'.repeat(1000));
   const [, , , registered, entries] = await store.follow('a', 0, { bytes: 2300 });
   expect(registered).toBe(0);
   expect(entries).toHaveLength(2);
-  expect(await followers('a')).toBeUndefined();
+  expect(await followers('a')).toBe('g1:i');
   expect((await store.follow('a', 2, { bytes: 2300 }))[3]).toBe(1);
 });
 
@@ -48,7 +51,10 @@ test('the pages of one call are bounded together, and one entry always comes', a
   await store.take('w', 2, 1);
   await store.append('a', token, 1, 'x'.repeat(5000));
   await store.append('b', 'w:2', 1, 'y');
-  const reply = (await store.run('follow', 'g1', 1, 15_000, 100, 'a', 0, 'i', 'b', 0, 'i')) as [number, unknown[][]];
+  const reply = (await store.run('follow', 'g1', 1, 15_000, 100, 'a', 0, 'i', 0, 'b', 0, 'i', 0)) as [
+    number,
+    unknown[][],
+  ];
   expect(reply[1].map((answer) => [(answer[4] as unknown[]).length, answer[3]])).toEqual([
     [1, 1],
     [0, 0],
@@ -113,29 +119,49 @@ test('one gateway’s leaving leaves the others', async () => {
   expect(await store.fate('a')).toBe('queued');
 });
 
-test('attend: the list is the truth, what is missing is registered and the rest dropped', async () => {
+test('what a gateway follows of a run widens by its readers', async () => {
+  await store.accept('a');
+  for (const [mode, all] of [
+    ['o', 'o'],
+    ['l', 'l'],
+    ['o', 'l'],
+    ['i', 'f'],
+    ['l', 'f'],
+  ] as const) {
+    await store.follow('a', 0, { mode });
+    expect(await followers('a')).toBe(`g1:${all}`);
+  }
+});
+
+test('attend: what is missing is registered again, and the gateway is told how many it stands at', async () => {
   await store.accept('listed');
   await store.accept('unlisted', { absent: 0, live: 'i' });
   const token = await store.running('ended');
   expect(token).toBe('w:1');
   await store.end('listed', token);
   await store.accept('open');
-  expect(
-    await store.attend([
-      ['listed', 0, 'i'],
-      ['open', 0, 'o'],
-      ['gone', 0, 'i'],
-    ]),
-  ).toEqual([['succeeded', 0], ['queued', 0], []]);
+  const [answers, following] = await store.attend([
+    ['listed', 0, 'i'],
+    ['open', 0, 'o'],
+    ['gone', 0, 'i'],
+  ]);
+  expect(answers).toEqual([['succeeded', 0], ['queued', 0], []]);
+  expect(following).toBe(2);
   expect(await followers('open')).toBe('g1:o');
-  expect(await store.fate('unlisted')).toBe('cancelled');
 });
 
-test('an attend that is resent does not drop what was accepted since', async () => {
-  await store.attend([], 'g1', 7);
-  await store.accept('a', { absent: 0, live: 'i' });
-  expect(await store.attend([], 'g1', 7)).toEqual(['stale']);
-  expect(await store.fate('a')).toBe('queued');
+test('a reader’s place counts only as far as there are items', async () => {
+  const token = await store.running('a', { live: 'i', paced: true });
+  await store.append('a', token, 1, 'a');
+  await store.attend([['a', 1_000_000, 'i']]);
+  expect((await store.record('a')).taken).toBe('1');
+});
+
+test('an attend that was overtaken brings nobody back', async () => {
+  await store.accept('a', { live: 'i' });
+  await store.unfollow('a', 'g1', 7);
+  expect(await store.attend([['a', 0, 'i']], 'g1', 7)).toEqual(['stale']);
+  expect(await followers('a')).toBeUndefined();
 });
 
 test('a dead gateway is dropped from all it followed: plain runs are cancelled, their workers told', async () => {

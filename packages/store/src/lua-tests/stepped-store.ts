@@ -23,11 +23,15 @@ export interface AcceptOptions {
   readonly hook?: string;
   readonly keep?: number;
   readonly absent?: number | '';
+  readonly promised?: boolean;
+  readonly paced?: boolean;
+  /** Bytes that the project's runs may take. */
+  readonly room?: number;
   readonly claim?: string;
   readonly fingerprint?: string;
   readonly limit?: number;
   readonly timeout?: number;
-  readonly live?: 'i' | 'o' | '-';
+  readonly live?: 'i' | 'o' | 'l' | 'f' | '-';
   /** From now, ms. */
   readonly executeIn?: number;
 }
@@ -76,24 +80,11 @@ export class SteppedStore {
   async accept(id: string, options: AcceptOptions = {}): Promise<Reply | undefined> {
     const { by = 'g1', app = 'app', params = '{}', hook = '', keep = 60_000, absent = '' } = options;
     const { claim = '', fingerprint = '', limit = 100, timeout = 600_000, live = '-', executeIn = 2000 } = options;
-    const head = [(await this.now()) + executeIn, by, LEASE];
-    const run = [
-      id,
-      app,
-      'fn',
-      params,
-      hook,
-      hook && 'sealed',
-      0,
-      0,
-      keep,
-      absent,
-      claim,
-      fingerprint,
-      limit,
-      timeout,
-      live,
-    ];
+    const { promised = false, paced = false, room = 1e9 } = options;
+    const flags = `${promised ? 'p' : ''}${paced ? 's' : ''}${hook ? 'h' : ''}${claim ? 'c' : ''}` || '-';
+    const head = [(await this.now()) + executeIn, by, LEASE, room];
+    const terms = `${keep} ${absent === '' ? '-' : absent} ${flags}`;
+    const run = [id, app, 'fn', params, terms, hook, hook && 'sealed', claim, fingerprint, limit, timeout, live];
     const [, answers] = (await this.run('accept', ...head, ...run)) as [number, Reply[] | undefined];
     return answers?.[0];
   }
@@ -116,8 +107,33 @@ export class SteppedStore {
   }
 
   async append(id: string, token: string, first: number, ...items: string[]): Promise<Reply[]> {
-    const [answer] = (await this.run('append', id, token, first, items.length, 's', items.join('\n'))) as Reply[][];
+    return this.appendWindowed(id, token, first, items, '-');
+  }
+
+  /** @param taken as the worker was told; `-` where all items are kept */
+  async appendWindowed(
+    id: string,
+    token: string,
+    first: number,
+    items: string[],
+    taken: number | '-',
+    window = 1000,
+  ): Promise<Reply[]> {
+    const batch = [id, token, first, items.length, 's', items.join('\n'), taken];
+    const [answer] = (await this.run('append', window, ...batch)) as Reply[][];
     return answer as Reply[];
+  }
+
+  /** @param number of this part, rising per worker */
+  async log(id: string, token: string, number: number, lines: string[], most = 1000): Promise<Reply> {
+    const json = JSON.stringify(lines.map((text) => [1, 'stdout', text]));
+    const [answer] = (await this.run('log', most, id, token, number, lines.length, 0, json)) as Reply[];
+    return answer as Reply;
+  }
+
+  /** @returns more, bytes, oldest that may go, oldest promise */
+  async sweep(downTo: number | '' = '', most = 256): Promise<Reply[]> {
+    return (await this.run('sweep', most, downTo, LEASE)) as Reply[];
   }
 
   async end(id: string, token: string, items = 0, retry: 0 | 1 = 0): Promise<Reply[]> {
@@ -137,10 +153,10 @@ export class SteppedStore {
   async follow(
     id: string,
     cursor: number,
-    options: { by?: string; mode?: 'i' | 'o'; number?: number; bytes?: number } = {},
+    options: { by?: string; mode?: 'i' | 'o' | 'l' | 'f'; number?: number; bytes?: number; line?: number | '-' } = {},
   ): Promise<Reply[]> {
-    const { by = 'g1', mode = 'i', number = ++this.number, bytes = 1024 * 1024 } = options;
-    const [stale, answers] = (await this.run('follow', by, number, LEASE, bytes, id, cursor, mode)) as [
+    const { by = 'g1', mode = 'i', number = ++this.number, bytes = 1024 * 1024, line = 0 } = options;
+    const [stale, answers] = (await this.run('follow', by, number, LEASE, bytes, id, cursor, mode, line)) as [
       number,
       Reply[][],
     ];
@@ -151,16 +167,14 @@ export class SteppedStore {
     return this.run('unfollow', by, number, HANDOVER, id);
   }
 
+  /** @returns per run its state and last number, and how many open runs the gateway stands at */
   async attend(
     runs: [id: string, taken: number, mode: 'i' | 'o'][],
     by = 'g1',
     number = ++this.number,
   ): Promise<Reply[]> {
-    const [stale, answers] = (await this.run('attend', by, number, LEASE, HANDOVER, ...runs.flat())) as [
-      number,
-      Reply[],
-    ];
-    return stale ? ['stale'] : answers;
+    const reply = (await this.run('attend', by, number, LEASE, ...runs.flat())) as [number, Reply[], number];
+    return reply[0] ? ['stale'] : [reply[1], reply[2]];
   }
 
   async renew(worker: string, ...held: [id: string, token: string][]): Promise<Reply[]> {

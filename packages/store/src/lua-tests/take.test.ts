@@ -85,13 +85,14 @@ test('workers that are gone do not stay among those that serve an app', async ()
 });
 
 test('renew tells of each attempt whether it is held, how far readers are, and of a cancel', async () => {
-  const token = await store.running('a', { live: 'i' });
+  const token = await store.running('a', { live: 'i', paced: true });
+  await store.append('a', token, 1, 'a', 'b');
   await store.attend([['a', 7, 'i']]);
   expect(await store.renew('w', ['a', token], ['a', 'w:9'], ['b', 'w:1'])).toEqual([
-    [1, 7, 0],
-    [0, 7, 0],
+    [1, 2, 0],
+    [0, 2, 0],
     [0, 0, 0],
   ]);
   await store.cancel('a');
-  expect(await store.renew('w', ['a', token])).toEqual([[1, 7, 1]]);
+  expect(await store.renew('w', ['a', token])).toEqual([[1, 2, 1]]);
 });

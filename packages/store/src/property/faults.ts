@@ -15,6 +15,7 @@ export const scripts = [
   'unfollow',
   'attend',
   'reap',
+  'sweep',
 ] as const satisfies readonly ScriptName[];
 
 /**

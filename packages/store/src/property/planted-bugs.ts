@@ -26,8 +26,6 @@ const fault = (script: (typeof scripts)[number], how: 'lost' | 'resent' | 'repea
   fault: how,
   ms,
 });
-/** Runs for some 60 ms. */
-const long = Array.from({ length: 30 }, () => 1);
 const wait = (ms: number): Step => ({ type: 'wait', ms });
 /** Ten runs that stay on nine slots: one of them waits in the queue. */
 const busy: Step[] = Array.from({ length: 10 }, () => call('promised', { how: 'stay' }));
@@ -81,7 +79,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a take that is asked again hands out nothing',
-    piece: "if f[1] == 'running' and f[8] == token then runs",
+    piece: "if f[1] == 'running' and f[7] == token then runs",
     becomes: 'if false then runs',
     bait: [wait(20), fault('take', 'lost'), call('promised', quick), wait(10)],
   },
@@ -149,15 +147,6 @@ export const plantedBugs: readonly PlantedBug[] = [
     bait: [call('items', { items: [1, 1, 1] }), wait(30)],
   },
   {
-    name: 'a list of runs that is resent drops what was accepted since',
-    piece: "if number <= tonumber(redis.call('HGET', K.numbers, gateway) or 0) then return {1, {}, {}} end",
-    becomes: '',
-    bait: [
-      ...Array.from({ length: 6 }, () => fault('attend', 'repeated', 40)),
-      ...Array.from({ length: 8 }, () => [call('items', { items: long }), wait(10)]).flat(),
-    ],
-  },
-  {
     name: 'a run that goes back is not queued',
     piece: "redis.call('ZADD', K.queue .. run.app, now_us, id)",
     becomes: '',
@@ -165,8 +154,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a due webhook is not noted',
-    piece: "redis.call('ZADD', K.due, now + handover_ms, id)",
-    becomes: '',
+    piece: "many('ZADD', K.due, due)",
+    becomes: 'do end',
     bait: [call('webhook'), wait(30)],
   },
   {

@@ -1,6 +1,6 @@
 // One round: two gateways and three workers on a real Redis go through a schedule, come to rest, and are judged.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RunId } from '@inference-proxy/contracts';
+import type { DeliveryJob, RunId } from '@inference-proxy/contracts';
 import type { TestRedis } from '@inference-proxy/test/redis';
 import { Redis } from 'ioredis';
 import { DeliveryQueue } from '../deliveries/queue.ts';
@@ -202,12 +202,13 @@ class Round {
 
   private async gatherFinals(finals: Map<RunId, Final>): Promise<void> {
     const gateway = this.gateways[0] as SimulatedGateway;
+    const handedOver = await this.handedOver();
     for (const { runId } of this.history.runs.values()) {
       if (!(await this.admin.exists(`ip:{${this.project}}:run:${runId}`))) continue;
       const record = await patiently(() => gateway.store.look(this.project, runId));
       const batches = await patiently(() => gateway.store.items(this.project, runId));
       const token = await this.admin.hget(`ip:{${this.project}}:run:${runId}`, 'token');
-      const jobs = record?.webhook ? (await this.admin.keys(`{ip}:deliveries:${runId}-1-*`)).length : -1;
+      const jobs = record?.webhook ? handedOver.filter((id) => id === runId).length : -1;
       finals.set(runId, {
         outcome: record?.outcome,
         texts: batches.flatMap((batch) => batch.blob.toString().split('\n')),
@@ -215,6 +216,14 @@ class Round {
         delivery: { jobs, due: (await this.admin.zscore(`ip:{${this.project}}:due`, runId)) !== null },
       });
     }
+  }
+
+  /** Runs whose first attempt is in some job. */
+  private async handedOver(): Promise<RunId[]> {
+    const keys = await this.admin.keys('{ip}:deliveries:*-*-*');
+    const jobs = await Promise.all(keys.map((key) => this.admin.hget(key, 'data')));
+    const carried = jobs.flatMap((data) => (JSON.parse(data ?? '{"deliveries":[]}') as DeliveryJob).deliveries);
+    return carried.filter(({ attempt }) => attempt === 1).map(({ runId }) => runId);
   }
 
   /** Every ended run is read once more from its start, on every gateway. */

@@ -160,10 +160,8 @@ export class SimulatedGateway {
       const subscribe = () =>
         reader.events().subscribe({
           next: (event) => {
-            if (event.type === 'outcome') {
-              reading.outcome = event.outcome;
-              return;
-            }
+            if (event.type === 'outcome') reading.outcome = event.outcome;
+            if (event.type !== 'items') return;
             const expected = reading.from + reading.texts.length + 1;
             const lines = event.batch.blob.toString().split('\n');
             if (event.batch.first !== expected || lines.length !== event.batch.count)

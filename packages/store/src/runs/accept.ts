@@ -32,8 +32,13 @@ export interface NewRun {
 }
 
 export type Accepted =
-  | { readonly state: 'accepted' | 'conflict' | 'overloaded' | 'cancelled' }
-  | { readonly state: 'joined'; readonly runId: RunId };
+  | { readonly state: 'accepted' | 'conflict' | 'cancelled' }
+  | { readonly state: 'joined'; readonly runId: RunId }
+  /** The app's queue is full, or the run store of what must be kept. Nothing was accepted. */
+  | { readonly state: 'overloaded'; readonly reason: 'queue' | 'store'; readonly retryAfterMs: number };
+
+/** When a refused call may be tried again: queues move in a second, room in the store comes by retention. */
+const RETRY_AFTER_MS = { queue: 1_000, store: 5_000 } as const;
 
 interface Acceptance {
   readonly run: NewRun;
@@ -44,12 +49,16 @@ export class Acceptor {
   private readonly clock = new StoreClock();
   private readonly batch: TickBatch<Acceptance, Accepted>;
 
-  /** @param prepare what must be confirmed before a project's first accept */
+  /**
+   * @param prepare what must be confirmed before a project's first accept
+   * @param roomOf bytes that the project's runs may take
+   */
   constructor(
     private readonly redis: Redis,
     private readonly gatewayId: string,
     private readonly timings: StoreTimings,
     private readonly prepare: (project: string) => Promise<void>,
+    private readonly roomOf: (project: string) => number,
   ) {
     this.batch = new TickBatch(
       (project, items) => this.send(project, items),
@@ -77,7 +86,7 @@ export class Acceptor {
     const runs = items.flatMap(runArguments);
     for (let tries = 0; tries < 2; tries++) {
       const executeBy = this.clock.now() + Math.max(0, Math.round(until - performance.now()));
-      const args: ScriptArgument[] = [executeBy, this.gatewayId, this.timings.leaseMs, ...runs];
+      const args: ScriptArgument[] = [executeBy, this.gatewayId, this.timings.leaseMs, this.roomOf(project), ...runs];
       const [now, answers] = (await runScript(this.redis, 'accept', project, args)) as [number, Buffer[] | undefined];
       this.clock.set(now);
       if (answers) return answers.map(acceptedOf);
@@ -88,18 +97,21 @@ export class Acceptor {
   }
 }
 
+/** What was agreed, in the words of lua/shared/record. */
+function termsOf(run: NewRun): string {
+  const flags = `${run.promised ? 'p' : ''}${run.paced ? 's' : ''}${run.webhook ? 'h' : ''}${run.idempotency ? 'c' : ''}`;
+  return `${run.keepMs} ${run.absentMs ?? '-'} ${flags || '-'}`;
+}
+
 function runArguments({ run, live }: Acceptance): ScriptArgument[] {
   return [
     run.runId,
     run.app,
     run.fn,
     run.params,
+    termsOf(run),
     run.webhook?.url ?? '',
     run.webhook?.secret ?? '',
-    run.promised ? 1 : 0,
-    run.paced ? 1 : 0,
-    run.keepMs,
-    run.absentMs ?? '',
     run.idempotency?.key ?? '',
     run.idempotency?.fingerprint ?? '',
     run.queueLimit,
@@ -109,6 +121,15 @@ function runArguments({ run, live }: Acceptance): ScriptArgument[] {
 }
 
 function acceptedOf(answer: Buffer): Accepted {
-  const [state, runId] = answer.toString().split(' ');
-  return state === 'joined' ? { state, runId: runId as string } : { state: state as 'accepted' };
+  const [state, runId] = answer.toString().split(' ') as [string, string];
+  switch (state) {
+    case 'joined':
+      return { state, runId };
+    case 'overloaded':
+      return { state, reason: 'queue', retryAfterMs: RETRY_AFTER_MS.queue };
+    case 'full':
+      return { state: 'overloaded', reason: 'store', retryAfterMs: RETRY_AFTER_MS.store };
+    default:
+      return { state: state as 'accepted' };
+  }
 }

@@ -1,6 +1,6 @@
 // One run that this gateway reads, however many readers it has here.
 import type { RunId } from '@inference-proxy/contracts';
-import type { LiveMode, RunReader } from './reader.ts';
+import { type LiveMode, type RunReader, wantsItems } from './reader.ts';
 
 export interface Feed {
   readonly runId: RunId;
@@ -19,12 +19,20 @@ export interface Feed {
 /** Number of the last item that the feed's fastest reader has. */
 export const furthest = (feed: Feed): number => {
   let upTo = 0;
-  for (const reader of feed.readers) if (reader.mode === 'i' && reader.cursor > upTo) upTo = reader.cursor;
+  for (const { mode, reached } of feed.readers) if (wantsItems(mode) && reached > upTo) upTo = reached;
   return upTo;
 };
 
 /** What the readers want to be told, together. */
 export const modeOf = (feed: Feed): LiveMode => {
-  for (const reader of feed.readers) if (reader.mode === 'i') return 'i';
-  return 'o';
+  const modes = new Set<LiveMode>();
+  for (const { mode } of feed.readers) modes.add(mode);
+  if (modes.has('f') || (modes.has('i') && modes.has('l'))) return 'f';
+  return modes.has('i') ? 'i' : modes.has('l') ? 'l' : 'o';
+};
+
+/** Whether somebody here still reads what an ended run left: it is not forgotten meanwhile. */
+export const isRead = (feed: Feed): boolean => {
+  for (const reader of feed.readers) if (!reader.finished) return true;
+  return false;
 };

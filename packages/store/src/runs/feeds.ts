@@ -7,20 +7,24 @@ import { runScript, type ScriptArgument } from '../scripts.ts';
 import { TickBatch } from '../tick-batch.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
-import { type Feed, furthest, modeOf } from './feed.ts';
+import { type Feed, furthest, isRead, modeOf } from './feed.ts';
 import { type LiveMessage, liveMessages } from './live.ts';
 import { type LogPage, type PageReply, pageOf } from './log-page.ts';
 import { LARGE_BYTES, Positions } from './positions.ts';
-import { type LiveMode, RunReader } from './reader.ts';
+import { type LiveMode, RunReader, wantsItems } from './reader.ts';
 
 /** The pages of one call hold at most this much together (or one entry). */
 const PAGE_BYTES = 1024 * 1024;
 /** A call that another of this gateway overtook (resent after a lost reply) is made anew; that often in a row is not believed. */
 const STALE_TRIES = 3;
+/** Runs told of in one attend: a gateway may read tens of thousands, and Redis serves others meanwhile. */
+const ATTEND_RUNS = 2_000;
+
 interface PageRequest {
   readonly runId: RunId;
   readonly cursor: number;
   readonly mode: LiveMode;
+  readonly line: number | undefined;
 }
 
 export interface FeedsOptions {
@@ -116,7 +120,7 @@ export class Feeds {
     }
     let feed = feeds.get(runId);
     if (!feed) {
-      feed = { runId, readers: new Set(), known: !registered, token: '', told: cursor, bytes: 0, over: false };
+      feed = { runId, readers: new Set(), known: !registered, token: '', told: 0, bytes: 0, over: false };
       feeds.set(runId, feed);
     }
     const reader = new RunReader(project, runId, mode, cursor, registered, this);
@@ -125,12 +129,17 @@ export class Feeds {
   }
 
   page(reader: RunReader): Promise<LogPage | undefined> {
-    return this.pages.add(reader.project, { runId: reader.runId, cursor: reader.cursor, mode: reader.mode });
+    return this.pages.add(reader.project, {
+      runId: reader.runId,
+      cursor: reader.cursor,
+      mode: reader.mode,
+      line: reader.line,
+    });
   }
 
   moved(reader: RunReader): void {
     const feed = this.projects.get(reader.project)?.get(reader.runId);
-    if (feed) this.positions.moved(reader.project, feed, reader.cursor);
+    if (feed) this.positions.moved(reader.project, feed, reader.reached);
   }
 
   left(reader: RunReader): void {
@@ -175,19 +184,25 @@ export class Feeds {
   };
 
   private hand(feed: Feed, message: LiveMessage): void {
-    if (message.type === 'items' || message.type === 'stored') {
-      feed.token = message.token;
-      feed.bytes += message.type === 'items' ? message.batch.blob.length : LARGE_BYTES;
-    } else {
-      feed.over = true;
-    }
+    if (message.type === 'ended' || message.type === 'ended-stored') feed.over = true;
+    else feed.token = message.token;
+    if (message.type === 'items') feed.bytes += message.batch.blob.length;
+    else if (message.type === 'stored') feed.bytes += LARGE_BYTES;
     for (const reader of feed.readers) reader.live(message);
   }
 
   private async follow(project: string, requests: PageRequest[]): Promise<(LogPage | undefined)[]> {
     const { timings, gatewayId, commands } = this.options;
     await withinLimit(this.listen(project), timings.commandMs);
-    const runs = requests.flatMap(({ runId, cursor, mode }) => [runId, cursor, mode]);
+    // Readers of one run at one place, however many, are one request.
+    const places = new Map<string, number>();
+    const asked = requests.map(({ runId, cursor, mode, line = '-' }) => {
+      const place = `${runId} ${cursor} ${mode} ${line}`;
+      const at = places.get(place) ?? places.size;
+      places.set(place, at);
+      return at;
+    });
+    const runs = [...places.keys()].flatMap((place) => place.split(' '));
     let answers: PageReply[] | undefined;
     for (let tries = 0; !answers && tries < STALE_TRIES; tries++) {
       const args: ScriptArgument[] = [gatewayId, ++this.number, timings.leaseMs, PAGE_BYTES, ...runs];
@@ -196,9 +211,9 @@ export class Feeds {
       if (!stale) answers = pages;
     }
     if (!answers) throw new ServiceError('unavailable', 'The run store answered out of turn.');
-    return answers.map((answer, at) => {
+    const pages = answers.map((answer, at) => {
       const page = pageOf(answer);
-      const feed = this.projects.get(project)?.get((requests[at] as PageRequest).runId);
+      const feed = this.projects.get(project)?.get(runs[at * 4] as RunId);
       if (feed && page) {
         feed.known = true;
         feed.token = page.token;
@@ -211,6 +226,7 @@ export class Feeds {
       }
       return page;
     });
+    return asked.map((at) => pages[at]);
   }
 
   private async unfollow(project: string, ids: RunId[]): Promise<undefined[]> {
@@ -251,33 +267,50 @@ export class Feeds {
 
   /** @returns false when it was overtaken and did nothing */
   private async attend(project: string): Promise<boolean> {
-    const { timings, gatewayId, commands, deliveries } = this.options;
-    const feeds = [...(this.projects.get(project)?.values() ?? [])].filter((feed) => !feed.over);
-    const args: ScriptArgument[] = [gatewayId, ++this.number, timings.leaseMs, timings.handoverMs];
-    const asked = feeds.map((feed) => feed.known);
-    for (const feed of feeds) args.push(feed.runId, furthest(feed), modeOf(feed));
-    const [stale, answers, due] = (await withinLimit(
-      runScript(commands, 'attend', project, args),
-      timings.commandMs,
-    )) as [number, [state: Buffer, last: number][], Buffer[]];
-    if (stale) return false;
-    deliveries.handOver(project, due.map(String));
-    answers.forEach(([state, last], at) => {
-      const feed = feeds[at] as Feed;
-      if (state === undefined) {
-        if (!asked[at]) return;
-        feed.over = true;
-        for (const reader of feed.readers) {
-          reader.fail(new ServiceError('unavailable', 'The run was lost with the store.', { runId: feed.runId }));
-        }
-        return;
-      }
-      const open = state.equals(RUNNING) || state.equals(QUEUED);
-      for (const reader of feed.readers) if (!open || (reader.mode === 'i' && last > reader.cursor)) reader.check();
-    });
+    const { timings, gatewayId, commands } = this.options;
+    const feeds = [...(this.projects.get(project)?.values() ?? [])].filter((feed) => !feed.over || isRead(feed));
+    let from = 0;
+    do {
+      const part = feeds.slice(from, from + ATTEND_RUNS);
+      const args: ScriptArgument[] = [gatewayId, ++this.number, timings.leaseMs];
+      const asked = part.map((feed) => feed.known && !feed.over);
+      for (const feed of part) args.push(feed.runId, furthest(feed), modeOf(feed));
+      const [stale, answers, following] = (await withinLimit(
+        runScript(commands, 'attend', project, args),
+        timings.commandMs,
+      )) as [number, AttendReply[], number];
+      if (stale) return false;
+      for (const [at, answer] of answers.entries()) this.attended(part[at] as Feed, answer, asked[at] as boolean);
+      from += ATTEND_RUNS;
+      if (from >= feeds.length && following > feeds.filter((feed) => !feed.over).length) await this.dropStrays(project);
+    } while (from < feeds.length);
     return true;
   }
+
+  /** @param asked the run was known when the store was asked of it */
+  private attended(feed: Feed, [state, last]: AttendReply, asked: boolean): void {
+    if (state === undefined || last === undefined) {
+      if (!asked) return;
+      feed.over = true;
+      for (const reader of feed.readers) {
+        reader.fail(new ServiceError('unavailable', 'The run was lost with the store.', { runId: feed.runId }));
+      }
+      return;
+    }
+    const open = state.equals(RUNNING) || state.equals(QUEUED);
+    for (const reader of feed.readers) if (!open || (wantsItems(reader.mode) && last > reader.cursor)) reader.check();
+  }
+
+  /** Runs at which this gateway stands as a follower though nobody here reads them: a departure was lost. */
+  private async dropStrays(project: string): Promise<void> {
+    const { commands, gatewayId, timings } = this.options;
+    const key = projectPrefix(project) + names.following + gatewayId;
+    const following = await withinLimit(commands.smembers(key), timings.commandMs);
+    for (const runId of following) if (!this.projects.get(project)?.has(runId)) this.depart(project, runId);
+  }
 }
+
+type AttendReply = [] | [state: Buffer, last: number];
 
 const RUNNING = Buffer.from('running');
 const QUEUED = Buffer.from('queued');

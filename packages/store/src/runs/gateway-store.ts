@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { type AppDescription, type ItemBatch, type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
+import { DeliveryLog } from '../deliveries/delivery-log.ts';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { INDEX_MS, projectsKey } from '../keys.ts';
 import { Registry } from '../registry/registry.ts';
@@ -9,15 +10,24 @@ import { runScript } from '../scripts.ts';
 import { withinLimit } from '../time-limit.ts';
 import { defaultTimings, type StoreLogger, type StoreTimings } from '../timings.ts';
 import { type Accepted, Acceptor, type NewRun } from './accept.ts';
+import { readDepths, type StoreDepths } from './depths.ts';
 import { type RunExtent, readExtent } from './extent.ts';
 import { Feeds } from './feeds.ts';
 import { readItems } from './items.ts';
-import type { RunReader } from './reader.ts';
+import { listRuns, type RunPage, type RunQuery } from './list.ts';
+import type { LiveMode, RunReader } from './reader.ts';
 import { Reaper } from './reaper.ts';
 import { keepGoing, type RunRecord, readRecord } from './record.ts';
+import { type RunLog, readLog } from './run-log.ts';
+import { Sweeper } from './sweeper.ts';
 
-/** What a caller of `accept` follows: items and the outcome, the outcome alone, or nothing. */
-export type Live = 'items' | 'outcome' | 'none';
+/** What a reader follows beside the outcome: items, log lines, both and the start (`full`), or nothing (`outcome`). */
+export type Following = 'outcome' | 'items' | 'logs' | 'full';
+
+/** What a caller of `accept` follows; `none`: not even the outcome. */
+export type Live = Following | 'none';
+
+const MODES: Readonly<Record<Following, LiveMode>> = { outcome: 'o', items: 'i', logs: 'l', full: 'f' };
 
 export interface GatewayStoreOptions {
   readonly commands: Redis;
@@ -28,13 +38,18 @@ export interface GatewayStoreOptions {
   readonly deliveries: DeliveryQueue;
   readonly logger: StoreLogger;
   readonly timings?: Partial<StoreTimings>;
+  /** What runs may take in Redis (`RUN_STORE_MAX_BYTES`); absent: 60 % of its `maxmemory`, or 1 GiB where it has none. */
+  readonly storeMaxBytes?: number;
 }
 
 export class GatewayStore {
+  /** A project's deliveries and their redelivery (contract 5). */
+  readonly deliveryLog: DeliveryLog;
   private readonly timings: StoreTimings;
   private readonly feeds: Feeds;
   private readonly registry: Registry;
   private readonly reaper: Reaper;
+  private readonly sweeper: Sweeper;
   private readonly acceptor: Acceptor;
   private readonly indexed = new Map<string, number>();
 
@@ -44,21 +59,31 @@ export class GatewayStore {
     const shared = { ...options, timings: this.timings };
     this.feeds = new Feeds(shared);
     this.registry = new Registry(shared);
+    this.deliveryLog = new DeliveryLog(commands, deliveries, this.timings);
     this.reaper = new Reaper(commands, deliveries, logger, this.timings);
-    this.acceptor = new Acceptor(commands, gatewayId, this.timings, (project) => this.prepare(project));
+    this.sweeper = new Sweeper(commands, logger, this.timings, options.storeMaxBytes);
+    this.acceptor = new Acceptor(
+      commands,
+      gatewayId,
+      this.timings,
+      (project) => this.prepare(project),
+      (project) => this.sweeper.roomOf(project),
+    );
   }
 
-  /** Begins to attend and to reap. */
+  /** Begins to attend, to reap and to forget. */
   start(): void {
     this.feeds.start();
     this.registry.start();
     this.reaper.start();
+    this.sweeper.start();
   }
 
   stop(): void {
     this.feeds.stop();
     this.registry.stop();
     this.reaper.stop();
+    this.sweeper.stop();
   }
 
   /** True when the store answers within its limit. */
@@ -79,9 +104,9 @@ export class GatewayStore {
    * promised is then cancelled as soon as the store is back.
    */
   accept(run: NewRun, live: Live): { accepted: Promise<Accepted>; reader?: RunReader } {
-    const mode = live === 'items' ? 'i' : 'o';
-    const reader = live === 'none' ? undefined : this.feeds.openNew(run.project, run.runId, mode);
-    const accepted = this.acceptor.accept(run, live === 'none' ? '-' : mode).then(
+    const mode = live === 'none' ? undefined : MODES[live];
+    const reader = mode && this.feeds.openNew(run.project, run.runId, mode);
+    const accepted = this.acceptor.accept(run, mode ?? '-').then(
       (answer) => {
         if (answer.state !== 'accepted') reader?.close();
         else if (reader) this.feeds.confirm(run.project, run.runId);
@@ -100,9 +125,12 @@ export class GatewayStore {
     return reader ? { accepted, reader } : { accepted };
   }
 
-  /** A reader of a run that exists, after item `cursor` (0: from the start). */
-  read(project: string, runId: RunId, live: 'items' | 'outcome', cursor: number): RunReader {
-    return this.feeds.open(project, runId, live === 'items' ? 'i' : 'o', cursor);
+  /**
+   * A reader of a run that exists, after item `cursor` (0: from the start); of its logs, after line `cursor`. Where the run is no more,
+   * or the items after `cursor` are not, the reader says so.
+   */
+  read(project: string, runId: RunId, live: Following, cursor: number): RunReader {
+    return this.feeds.open(project, runId, MODES[live], cursor);
   }
 
   /** @throws ServiceError `unavailable` */
@@ -118,6 +146,22 @@ export class GatewayStore {
   /** All items of a run. @throws ServiceError `unavailable` */
   items(project: string, runId: RunId): Promise<ItemBatch[]> {
     return readItems(this.options.commands, project, runId, this.timings.commandMs);
+  }
+
+  /** Runs, the newest first. @throws ServiceError `invalid_request` for a cursor that is none, `unavailable` */
+  list(project: string, query: RunQuery): Promise<RunPage> {
+    return listRuns(this.options.commands, project, query, this.timings.commandMs);
+  }
+
+  /** What a run has printed, after line `after`; undefined: unknown run. @throws ServiceError `unavailable` */
+  logs(project: string, runId: RunId, after = 0): Promise<RunLog | undefined> {
+    return readLog(this.options.commands, project, runId, after, this.timings.commandMs);
+  }
+
+  /** What waits, runs and is kept, of one project or of all. @throws ServiceError `unavailable` */
+  async depths(project?: string): Promise<StoreDepths> {
+    const projects = await withinLimit(readDepths(this.options.commands, project), this.timings.commandMs);
+    return { projects, store: this.sweeper.usage };
   }
 
   /** Cancels a run and says what it was. @throws ServiceError `unavailable` */

@@ -179,7 +179,7 @@ test('a reader that pauses costs its cursor and goes on from the log without a g
 });
 
 test('a gateway that asks for a run nobody knows is told so', async () => {
-  await expect(collect(gateway.read('demo', newRunId(), 'items', 0))).rejects.toMatchObject({ code: 'unavailable' });
+  await expect(collect(gateway.read('demo', newRunId(), 'items', 0))).rejects.toMatchObject({ code: 'not_found' });
 });
 
 test('an announced app is known to gateways, and a change reaches them', async () => {

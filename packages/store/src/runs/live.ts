@@ -1,6 +1,7 @@
-// What `append` and `end` publish to a gateway: messages of one header line and, where it names lengths, that many bytes.
+// What scripts publish to a gateway: messages of one header line and, where it names lengths, that many bytes.
 import type { ItemBatch, ItemKind, Outcome, RunId } from '@inference-proxy/contracts';
 import { outcomeOf } from './outcome-codec.ts';
+import { decodeLines, type LogLine } from './run-log.ts';
 
 /** One message about one run. `token` names the attempt. */
 export type LiveMessage =
@@ -8,6 +9,8 @@ export type LiveMessage =
   /** Items up to `last` are in the store (too large to publish). */
   | { readonly type: 'stored'; readonly runId: RunId; readonly token: string; readonly last: number }
   | { readonly type: 'ended'; readonly runId: RunId; readonly token: string; readonly outcome: Outcome }
+  | { readonly type: 'started'; readonly runId: RunId; readonly token: string; readonly at: number }
+  | { readonly type: 'log'; readonly runId: RunId; readonly token: string; readonly lines: readonly LogLine[] }
   /** Ended; the outcome is in the store (too large to publish). */
   | { readonly type: 'ended-stored'; readonly runId: RunId };
 
@@ -49,6 +52,20 @@ export function* liveMessages(published: Buffer): Generator<LiveMessage> {
         });
         at = errorEnd;
         yield { type: 'ended', runId, token, outcome };
+        break;
+      }
+      case 's':
+        yield { type: 'started', runId, token, at: Number(part[3]) };
+        break;
+      case 'l': {
+        const size = Number(part[5]);
+        yield {
+          type: 'log',
+          runId,
+          token,
+          lines: decodeLines(Number(part[3]), published.toString('utf8', at, at + size)),
+        };
+        at += size;
         break;
       }
       case 'x':

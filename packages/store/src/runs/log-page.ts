@@ -2,6 +2,7 @@
 import type { ItemBatch, Outcome } from '@inference-proxy/contracts';
 import { batchOfEntry } from './batches.ts';
 import { outcomeOf } from './outcome-codec.ts';
+import { type LogLine, linesOfPart } from './run-log.ts';
 
 /** One page of a run's log, as `follow` answers. */
 export interface LogPage {
@@ -13,6 +14,11 @@ export interface LogPage {
   readonly outcome?: Outcome;
   /** True when what comes after this page comes live. */
   readonly registered: boolean;
+  /** When this attempt started (Unix ms), for readers of all there is. */
+  readonly startedAt?: number;
+  /** Number of the last line that was printed, and the lines asked for. */
+  readonly lastLine: number;
+  readonly lines: readonly LogLine[];
 }
 
 type EntryReply = [id: Buffer, kind: Buffer, blob: Buffer];
@@ -20,12 +26,22 @@ type OutcomeReply = [streamed: Buffer, ms: Buffer, ended: Buffer, status: Buffer
 /** The script's answer for one run; empty when the run is gone. */
 export type PageReply =
   | []
-  | [state: Buffer, token: Buffer, last: number, registered: number, entries: EntryReply[], outcome: OutcomeReply | []];
+  | [
+      state: Buffer,
+      token: Buffer,
+      last: number,
+      registered: number,
+      entries: EntryReply[],
+      outcome: OutcomeReply | [],
+      started: Buffer,
+      lines: number,
+      log: Buffer[],
+    ];
 
 /** The page, or `undefined` when the run is gone. */
 export function pageOf(reply: PageReply): LogPage | undefined {
   if (reply.length === 0) return undefined;
-  const [state, token, last, registered, entries, ended] = reply;
+  const [state, token, last, registered, entries, ended, started, lastLine, log] = reply;
   let outcome: Outcome | undefined;
   if (ended.length === 6) {
     const [streamed, ms, at, status, result, error] = ended;
@@ -46,5 +62,8 @@ export function pageOf(reply: PageReply): LogPage | undefined {
     registered: registered === 1,
     batches: entries.map(([id, kind, blob]) => batchOfEntry(id.toString(), kind.toString(), blob)),
     ...(outcome && { outcome }),
+    ...(started.length > 0 && { startedAt: Number(started) }),
+    lastLine,
+    lines: log.flatMap(linesOfPart),
   };
 }

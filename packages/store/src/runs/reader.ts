@@ -4,14 +4,21 @@ import { Observable, type Subscriber } from 'rxjs';
 import { after, lastOf } from './batches.ts';
 import type { LiveMessage } from './live.ts';
 import type { LogPage } from './log-page.ts';
+import type { LogLine } from './run-log.ts';
 
-/** What a reader gets: items in order, then one outcome. */
+/** What a reader gets: what it follows, in order, then one outcome. */
 export type RunEvent =
   | { readonly type: 'items'; readonly batch: ItemBatch }
+  | { readonly type: 'log'; readonly line: LogLine }
+  /** `at` is Unix ms; again where the run went back to the queue. */
+  | { readonly type: 'started'; readonly at: number }
   | { readonly type: 'outcome'; readonly outcome: Outcome };
 
-/** What a reader wants to be told while the run is open: `i` items and outcome, `o` outcome only. */
-export type LiveMode = 'i' | 'o';
+/** What a reader wants to be told beside the outcome: `o` nothing, `i` items, `l` log lines, `f` both and the start. */
+export type LiveMode = 'o' | 'i' | 'l' | 'f';
+
+export const wantsItems = (mode: LiveMode): boolean => mode === 'i' || mode === 'f';
+const wantsLog = (mode: LiveMode): boolean => mode === 'l' || mode === 'f';
 
 /** What a reader needs of the feed it reads from. */
 export interface ReaderSource {
@@ -29,6 +36,10 @@ export interface ReaderSource {
 export class RunReader {
   /** Number of the last item handed out. */
   cursor: number;
+  /** Number of the last log line handed out; undefined where only those to come are wanted. */
+  line: number | undefined;
+  /** How far this reader is among the items that there are: what it asked for may lie beyond them. */
+  reached = 0;
   private subscriber: Subscriber<RunEvent> | undefined;
   private waiter: { resolve(outcome: Outcome): void; reject(error: unknown): void } | undefined;
   /** The attempt whose items were handed out: a reader never mixes two executions (after a lost store tail there may be two). */
@@ -39,9 +50,13 @@ export class RunReader {
   private behind: boolean;
   private ended: { readonly outcome: Outcome } | { readonly error: ServiceError } | undefined;
   private closed = false;
+  /** The store has told of the run. */
+  private known: boolean;
+  /** The attempt whose start was told. */
+  private started: string | undefined;
 
   /**
-   * @param cursor last item number the caller has
+   * @param cursor number of the last item (of the last log line, for `l`) the caller has
    * @param registered true when the feed is live from the run's first item (accepted by this gateway)
    */
   constructor(
@@ -52,15 +67,24 @@ export class RunReader {
     registered: boolean,
     private readonly source: ReaderSource,
   ) {
-    this.cursor = cursor;
+    this.cursor = mode === 'l' ? 0 : cursor;
+    // Logs are not resumed (contract 3): a stream that is taken up again has those to come.
+    this.line = mode === 'l' || cursor === 0 ? cursor : undefined;
     this.behind = !registered;
+    this.known = registered;
+  }
+
+  /** Nothing more comes: this reader has had the end, or cannot have it. */
+  get finished(): boolean {
+    return this.ended !== undefined;
   }
 
   /**
    * Entries after the cursor, in order, each once; then the outcome; then it completes. Unsubscribing pauses, subscribing again goes
    * on from the cursor. Emission is synchronous: who unsubscribes inside `next` gets nothing further.
    *
-   * @throws ServiceError `unavailable` when the run is gone or the store is away, `items_gone` when the next item is no longer kept
+   * @throws ServiceError `not_found` where there is no such run, `unavailable` when it was lost or the store is away, `items_gone` when
+   * the next item is no longer kept
    */
   events(): Observable<RunEvent> {
     return new Observable((subscriber) => {
@@ -94,19 +118,34 @@ export class RunReader {
   /** A live message about this run. */
   live(message: LiveMessage): void {
     if (this.ended) return;
+    const idle = this.reading || !this.subscriber;
     switch (message.type) {
       case 'items':
-        if (this.mode === 'o') return;
-        if (this.reading || !this.subscriber) this.behind = true;
+        if (!wantsItems(this.mode)) return;
+        if (idle) this.behind = true;
         else if (message.batch.first > this.cursor + 1 || this.behind) this.check();
         else this.take(message.batch, message.token);
         return;
       case 'stored':
-        if (this.mode === 'i' && message.last > this.cursor) this.check();
+        if (wantsItems(this.mode) && message.last > this.cursor) this.check();
         return;
+      case 'started':
+        if (this.mode !== 'f') return;
+        if (idle || this.behind) this.check();
+        else this.start(message.token, message.at);
+        return;
+      case 'log': {
+        if (!wantsLog(this.mode)) return;
+        const [first] = message.lines;
+        if (idle) this.behind = true;
+        else if (this.behind || (first?.seq ?? 0) > (this.line ?? 0) + 1) this.check();
+        else this.tell(message.lines);
+        return;
+      }
       case 'ended':
         if (this.mode === 'o') this.end({ outcome: message.outcome });
-        else if (this.reading || !this.subscriber || message.outcome.items > this.cursor) this.check();
+        // A lost log line leaves no gap where it was the last one: the store is asked.
+        else if (idle || wantsLog(this.mode) || message.outcome.items > this.cursor) this.check();
         else this.end({ outcome: message.outcome });
         return;
       case 'ended-stored':
@@ -128,7 +167,7 @@ export class RunReader {
 
   /** Whether somebody takes what a page would bring. */
   private get wanted(): boolean {
-    return this.subscriber !== undefined || (this.mode === 'o' && this.waiter !== undefined);
+    return this.subscriber !== undefined || (!wantsItems(this.mode) && this.waiter !== undefined);
   }
 
   private take(batch: ItemBatch, token: string): void {
@@ -144,8 +183,27 @@ export class RunReader {
     this.token = token;
     const part = after(batch, this.cursor);
     this.cursor = lastOf(batch);
+    this.reached = this.cursor;
     this.subscriber?.next({ type: 'items', batch: part });
     this.source.moved(this);
+  }
+
+  private start(token: string, at: number): void {
+    if (this.started === token) return;
+    this.started = token;
+    this.subscriber?.next({ type: 'started', at });
+  }
+
+  private tell(lines: readonly LogLine[]): void {
+    for (const line of lines) {
+      if (line.seq <= (this.line ?? 0)) continue;
+      if (!this.subscriber) {
+        this.behind = true;
+        return;
+      }
+      this.line = line.seq;
+      this.subscriber.next({ type: 'log', line });
+    }
   }
 
   private end(how: NonNullable<typeof this.ended>): void {
@@ -176,7 +234,11 @@ export class RunReader {
         const page = await this.source.page(this);
         if (this.closed) return;
         if (!page) {
-          this.end({ error: new ServiceError('unavailable', 'The run is no longer known.', { runId: this.runId }) });
+          const { runId } = this;
+          const error = this.known
+            ? new ServiceError('unavailable', 'The run was lost with the store.', { runId })
+            : new ServiceError('not_found', 'There is no such run, or it is kept no longer.');
+          this.end({ error });
           return;
         }
         this.accept(page);
@@ -193,6 +255,16 @@ export class RunReader {
   }
 
   private accept(page: LogPage): void {
+    this.known = true;
+    const { startedAt } = page;
+    if (startedAt !== undefined && this.mode === 'f' && this.subscriber) this.start(page.token, startedAt);
+    this.line ??= page.lastLine;
+    this.tell(page.lines);
+    const had = Math.min(this.cursor, page.last);
+    if (had > this.reached) {
+      this.reached = had;
+      this.source.moved(this);
+    }
     for (const batch of page.batches) {
       if (!this.subscriber) {
         this.behind = true;
@@ -207,7 +279,7 @@ export class RunReader {
       this.take(batch, page.token);
       if (this.ended) return;
     }
-    if (page.outcome && (this.mode === 'o' || this.cursor >= page.last)) {
+    if (page.outcome && (!wantsItems(this.mode) || this.cursor >= page.last)) {
       if (this.subscriber || this.waiter) this.end({ outcome: page.outcome });
       else this.behind = true;
     } else if (!page.registered) {

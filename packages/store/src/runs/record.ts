@@ -15,9 +15,13 @@ export interface RunRecord {
   readonly startedAt?: number;
   readonly firstItemAt?: number;
   readonly endedAt?: number;
-  /** How many items there are. */
+  /** Which execution it is in, from 1; 0 while it was never started. */
+  readonly attempt: number;
+  /** How many items it has had. */
   readonly items: number;
-  /** Set when the run has ended. A streamed result is its items, which are read apart. */
+  /** How many of them are kept no longer, from the first one on (a long plain stream): above 0 it has no result. */
+  readonly gone: number;
+  /** Set when the run has ended. A streamed result is its items, which are read apart; a list has no results at all. */
   readonly outcome?: Outcome;
   readonly webhook?: {
     readonly state: 'waiting' | 'pending' | 'delivered' | 'failed';
@@ -26,7 +30,8 @@ export interface RunRecord {
   };
 }
 
-const FIELDS = [
+/** Fields of a record that a list shows. */
+export const LISTED = [
   'state',
   'app',
   'fn',
@@ -35,11 +40,12 @@ const FIELDS = [
   'started',
   'first',
   'ended',
+  'attempt',
   'items',
+  'gone',
   'streamed',
   'ms',
   'status',
-  'result',
   'error',
   'hook',
   'delivery',
@@ -47,11 +53,17 @@ const FIELDS = [
   'next',
 ] as const;
 
+const FIELDS = [...LISTED, 'result'] as const;
+
 const NOTHING = Buffer.alloc(0);
 
 /** The record, or `undefined` where the run is unknown or past its retention. */
 export async function readRecord(redis: Redis, project: string, runId: RunId): Promise<RunRecord | undefined> {
-  const values = await redis.hmgetBuffer(projectPrefix(project) + names.run + runId, ...FIELDS);
+  return recordOf(runId, await redis.hmgetBuffer(projectPrefix(project) + names.run + runId, ...FIELDS));
+}
+
+/** @param values of `LISTED`, and maybe the result after them */
+export function recordOf(runId: RunId, values: readonly (Buffer | null)[]): RunRecord | undefined {
   const text = (field: (typeof FIELDS)[number]): string | undefined => values[FIELDS.indexOf(field)]?.toString();
   const time = (field: (typeof FIELDS)[number]): number | undefined => {
     const value = text(field);
@@ -63,17 +75,21 @@ export async function readRecord(redis: Redis, project: string, runId: RunId): P
   const firstItemAt = time('first');
   const endedAt = time('ended');
   const nextAt = time('next');
+  const acceptedAt = time('accepted') as number;
   const items = time('items') ?? 0;
   return {
     runId,
     app: text('app') as string,
     fn: text('fn') as string,
     state,
-    acceptedAt: time('accepted') as number,
-    queuedAt: time('queued') as number,
+    acceptedAt,
+    // Written only where the run went back to the queue.
+    queuedAt: time('queued') ?? acceptedAt,
     ...(startedAt !== undefined && { startedAt }),
     ...(firstItemAt !== undefined && { firstItemAt }),
+    attempt: time('attempt') ?? 0,
     items,
+    gone: time('gone') ?? 0,
     ...(endedAt !== undefined && {
       endedAt,
       outcome: outcomeOf({
@@ -97,8 +113,9 @@ export async function readRecord(redis: Redis, project: string, runId: RunId): P
   };
 }
 
-/** `onDisconnect=cancel` becomes `continue`. What is written once is read and removed: two steps are as good as one. */
+/** `onDisconnect=cancel` becomes `continue`. What was agreed is written once otherwise: two steps are as good as one. */
 export async function keepGoing(redis: Redis, project: string, runId: RunId): Promise<void> {
   const key = projectPrefix(project) + names.run + runId;
-  if ((await redis.hget(key, 'absent')) === '0') await redis.hdel(key, 'absent');
+  const [keepMs, absentMs, flags] = (await redis.hget(key, 'terms'))?.split(' ') ?? [];
+  if (absentMs === '0') await redis.hset(key, 'terms', `${keepMs} - ${flags}`);
 }

@@ -9,6 +9,7 @@ import { runScript, type ScriptArgument } from '../scripts.ts';
 import { TickBatch } from '../tick-batch.ts';
 import { withinLimit } from '../time-limit.ts';
 import { defaultTimings, type StoreLogger, type StoreTimings } from '../timings.ts';
+import { type LogPart, LogWriter } from './log-writer.ts';
 
 /** One attempt of a run, leased to this worker. */
 export interface TakenRun {
@@ -66,7 +67,14 @@ export interface WorkerStoreOptions {
   readonly deliveries: DeliveryQueue;
   readonly logger: StoreLogger;
   readonly timings?: Partial<StoreTimings>;
+  /** How much of a plain stream is kept (`STREAM_WINDOW_BYTES`); default 2 MiB. */
+  readonly windowBytes?: number;
+  /** How much of a run's log is kept, the newest (`RUN_LOG_MAX_BYTES`); default 256 KiB. */
+  readonly maxLogBytes?: number;
 }
+
+const WINDOW_BYTES = 2 * 1024 * 1024;
+const LOG_BYTES = 256 * 1024;
 
 /** Parameters handed over by one take; one run may be over. */
 const TAKE_BYTES = 1024 * 1024;
@@ -87,7 +95,10 @@ export class WorkerStore {
   private readonly served = new Set<string>();
   /** Per project: number of the last take, and the store's time (µs) of its answer: a wake from before it is old news. */
   private readonly takes = new Map<string, { number: number; answeredAt: number }>();
+  /** Plain streams of this worker, by attempt: the number of the last item that readers took. What they have not taken stays in the window. */
+  private readonly taken = new Map<string, number>();
   private readonly appends: TickBatch<Append, AppendAnswer>;
+  private readonly logs: LogWriter;
   private readonly ends: TickBatch<End, EndAnswer>;
   private closed = false;
 
@@ -101,6 +112,7 @@ export class WorkerStore {
       (project, items) => this.sendEnds(project, items),
       ({ outcome }) => outcome.result?.length ?? 0,
     );
+    this.logs = new LogWriter(options.commands, options.maxLogBytes ?? LOG_BYTES, this.timings.commandMs);
     options.subscriber.on('smessageBuffer', this.onMessage);
     options.subscriber.on('ready', this.onReady);
   }
@@ -143,7 +155,9 @@ export class WorkerStore {
         const reply = (await runScript(this.options.commands, 'take', project, args)) as [number, number, TakeReply[]];
         state.answeredAt = reply[0];
         const token = `${workerId}:${state.number}`;
-        return { runs: reply[2].map((run) => takenRun(project, token, run)), more: reply[1] === 1 };
+        const runs = reply[2].map((run) => takenRun(project, token, run));
+        for (const { runId, paced } of runs) if (paced) this.taken.set(attemptOf(runId, token), 0);
+        return { runs, more: reply[1] === 1 };
       } catch (error) {
         logger.warn({ err: error, project }, 'a take was not answered; asked again');
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
@@ -155,6 +169,15 @@ export class WorkerStore {
   /** @throws ServiceError `unavailable`, `overloaded`: repeat while the lease holds; repeats are harmless */
   append(project: string, append: Append): Promise<AppendAnswer> {
     return this.appends.add(project, append);
+  }
+
+  /**
+   * Adds lines to a run's log. Bounded: the newest are kept. `lost`: the attempt is no longer this worker's.
+   *
+   * @throws ServiceError `unavailable`, `overloaded`: the lines were maybe not written; a repeat may double them
+   */
+  log(project: string, part: LogPart): Promise<'ok' | 'lost'> {
+    return this.logs.write(project, part);
   }
 
   /** Ends an attempt; where a webhook is due, hands it over. @throws as `append` */
@@ -180,9 +203,15 @@ export class WorkerStore {
       this.timings.commandMs,
     )) as [number, [number, number, number][]];
     if (unknown) this.onForgotten(project);
-    return answers.map(([held, taken, cancel]) =>
-      held ? { state: 'held', taken, cancel: cancel === 1 } : { state: 'lost' },
-    );
+    return answers.map(([held, taken, cancel], at) => {
+      const { runId, token } = runs[at] as { runId: RunId; token: string };
+      if (!held) {
+        this.taken.delete(attemptOf(runId, token));
+        return { state: 'lost' };
+      }
+      this.took(runId, token, taken);
+      return { state: 'held', taken, cancel: cancel === 1 };
+    });
   }
 
   /** Tells the gateways of an app. Repeat after a restart of Redis; harmless. */
@@ -219,15 +248,24 @@ export class WorkerStore {
       } else if (verb === 'cancel') {
         this.onCancel({ project, runId: subject, token });
       } else if (verb === 'taken') {
+        this.took(subject, token, Number(upTo));
         this.onTaken({ project, runId: subject, token, upTo: Number(upTo) });
       }
     }
   };
 
+  private took(runId: RunId, token: string, upTo: number): void {
+    const attempt = attemptOf(runId, token);
+    const before = this.taken.get(attempt);
+    if (before !== undefined && upTo > before) this.taken.set(attempt, upTo);
+  }
+
   private async sendAppends(project: string, items: Append[]): Promise<AppendAnswer[]> {
-    const args: ScriptArgument[] = [];
-    for (const { runId, token, batch } of items)
+    const args: ScriptArgument[] = [this.options.windowBytes ?? WINDOW_BYTES];
+    for (const { runId, token, batch } of items) {
       args.push(runId, token, batch.first, batch.count, batch.kind, batch.blob);
+      args.push(this.taken.get(attemptOf(runId, token)) ?? '-');
+    }
     const answers = (await withinLimit(
       runScript(this.options.commands, 'append', project, args),
       this.timings.commandMs,
@@ -249,8 +287,10 @@ export class WorkerStore {
     )) as [Buffer, number, number][];
     const due: RunId[] = [];
     const ends = answers.map(([code, last, webhook], at): EndAnswer => {
-      if (webhook) due.push((items[at] as End).runId);
+      const { runId, token } = items[at] as End;
+      if (webhook) due.push(runId);
       const state = code.toString() as EndAnswer['state'];
+      if (state !== 'behind') this.taken.delete(attemptOf(runId, token));
       return state === 'behind' ? { state, last } : { state };
     });
     this.options.deliveries.handOver(project, due);
@@ -258,13 +298,15 @@ export class WorkerStore {
   }
 }
 
+const attemptOf = (runId: RunId, token: string): string => `${runId} ${token}`;
+
 type TakeReply = [
   id: Buffer,
   app: Buffer,
   fn: Buffer,
   attempt: number,
-  paced: Buffer,
-  promised: Buffer,
+  paced: number,
+  promised: number,
   params: Buffer,
 ];
 
@@ -279,7 +321,7 @@ const takenRun = (
   fn: fn.toString(),
   token,
   attempt,
-  paced: paced.toString() === '1',
-  promised: promised.toString() === '1',
+  paced: paced === 1,
+  promised: promised === 1,
   params,
 });

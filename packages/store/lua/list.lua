@@ -1,0 +1,30 @@
+#!lua flags=allow-oom
+-- Runs as their records say, the newest first, from a place in the order of their acceptance. What an index names and is no more is struck out.
+--
+-- KEYS  1 the project's prefix
+-- ARGV  1 place (µs; empty: the newest)  2 the run that was last at that place (empty: none)  3 records read at most  4 runs wanted
+--       5 app, 6 function, 7 state (empty: any)  then the names of the fields that are wanted
+-- Returns {records read, place and id of the last one read (empty: the end was reached), per run {id, the fields}}
+local place, last = ARGV[1], ARGV[2]
+local most, wanted, app, fn, state = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7]
+local runs, gone, read, ended = {}, {}, 0, false
+-- Places are as good as unique: a few more are asked for, where some before `last` share its place.
+local found = redis.call('ZRANGE', K.runs, place == '' and '+inf' or place, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, most + 8, 'WITHSCORES')
+for i = 1, #found, 2 do
+  local id, at = found[i], string.format('%d', found[i + 1])
+  if at ~= place or id < last then
+    if read == most or #runs == wanted then ended = true; break end
+    read = read + 1
+    place, last = at, id
+    local f = redis.call('HMGET', K.run .. id, 'state', 'app', 'fn')
+    if not f[1] then
+      gone[#gone + 1] = id
+    elseif (state == '' or f[1] == state) and (app == '' or f[2] == app) and (fn == '' or f[3] == fn) then
+      runs[#runs + 1] = {id, unpack(redis.call('HMGET', K.run .. id, unpack(ARGV, 8)))}
+    end
+  end
+end
+if #gone > 0 then redis.call('ZREM', K.runs, unpack(gone)) end
+-- A full answer of the index may have more behind it.
+if not ended and #found < (most + 8) * 2 then place, last = '', '' end
+return {read, place, last, runs}

@@ -1,0 +1,39 @@
+#!lua
+-- Writes lines to the logs of running runs, and to those that ended under the same attempt: a function's last words. Bounded in bytes, the
+-- oldest go first; lines are numbered on, so what is missing at the front can be counted.
+--
+-- KEYS  1 the project's prefix
+-- ARGV  1 bytes of a run's log that are kept
+--       then per part: run id, token, number of this part (rising per worker), how many lines, how many were dropped before them, the lines (JSON)
+-- Returns per part ok (also when asked again) | lost (fence)
+-- A part is kept as `<number of its first line> <how many>`, a newline and the lines.
+-- Not allowed when memory is short.
+--@include bytes
+--@include outbox
+local most, answers = tonumber(ARGV[1]), {}
+for i = 2, #ARGV, 6 do
+  local id, token, number, count, dropped, text = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), ARGV[i + 5]
+  local key, log = K.run .. id, K.log .. id
+  local f = redis.call('HMGET', key, 'token', 'logged', 'lines', 'followers', 'size')
+  local code = 'ok'
+  if f[1] ~= token then
+    code = 'lost'
+  else
+    local by, last_number, kept = string.match(f[2] or '- 0 0', '^(%S+) (%d+) (%d+)$')
+    if by ~= token or number > tonumber(last_number) then
+      local first = tonumber(f[3] or 0) + dropped + 1
+      local part = first .. ' ' .. count .. '\n' .. text
+      redis.call('RPUSH', log, part)
+      local bytes = kept + #part + ENTRY
+      while bytes > most and redis.call('LLEN', log) > 1 do bytes = bytes - #redis.call('LPOP', log) - ENTRY end
+      grown = grown + bytes - kept
+      redis.call('HSET', key, 'logged', string.format('%s %d %d', token, number, bytes), 'lines', first + count - 1,
+        'size', string.format('%d', tonumber(f[5] or 0) + bytes - kept))
+      if f[4] then tell(f[4], 'log', string.format('l %s %s %d %d %d\n', id, token, first, count, #text) .. text) end
+    end
+  end
+  answers[#answers + 1] = code
+end
+count_bytes()
+send_outbox()
+return answers

@@ -1,0 +1,8 @@
+-- What the project's runs take in Redis, counted as they grow and go: a flat rate for each, and what is large by its length.
+-- A run's record holds what it takes beyond the flat rate (`size`), so that the same is taken off when it is forgotten.
+local FLAT, ENTRY, STREAM = 700, 64, 4600
+local grown = 0
+local function beyond(length) return length > 256 and length or 0 end
+local function count_bytes()
+  if grown ~= 0 then redis.call('INCRBY', K.bytes, string.format('%d', grown)); grown = 0 end
+end

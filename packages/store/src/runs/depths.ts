@@ -1,0 +1,47 @@
+// For the gateway's metrics: what waits, what runs, and what the store holds.
+import type { Redis } from 'ioredis';
+import { names, projectPrefix, projectsKey } from '../keys.ts';
+
+export interface AppDepth {
+  readonly app: string;
+  /** Runs in its queue, and how long the oldest of them has waited. */
+  readonly queued: number;
+  readonly oldestQueuedMs: number;
+}
+
+export interface ProjectDepth {
+  readonly project: string;
+  readonly running: number;
+  /** What its runs take in Redis. */
+  readonly bytes: number;
+  readonly apps: readonly AppDepth[];
+}
+
+export interface StoreDepths {
+  readonly projects: readonly ProjectDepth[];
+  /** The bound is infinite while it is not known. */
+  readonly store: { readonly bytes: number; readonly boundBytes: number };
+}
+
+/** @param only this project; absent: all that there are */
+export async function readDepths(redis: Redis, only?: string): Promise<ProjectDepth[]> {
+  const projects = only === undefined ? await redis.zrange(projectsKey, '0', '-1') : [only];
+  const [seconds, micros] = await redis.time();
+  const nowUs = Number(seconds) * 1e6 + Number(micros);
+  return Promise.all(projects.map((project) => projectDepth(redis, project, nowUs)));
+}
+
+async function projectDepth(redis: Redis, project: string, nowUs: number): Promise<ProjectDepth> {
+  const prefix = projectPrefix(project);
+  const [queues, running, bytes] = await Promise.all([
+    redis.hkeys(prefix + names.queues),
+    redis.zcard(prefix + names.leases),
+    redis.get(prefix + names.bytes),
+  ]);
+  const apps = queues.map(async (app): Promise<AppDepth> => {
+    const queue = prefix + names.queue + app;
+    const [queued, [, oldest]] = await Promise.all([redis.zcard(queue), redis.zrange(queue, '0', '0', 'WITHSCORES')]);
+    return { app, queued, oldestQueuedMs: oldest === undefined ? 0 : Math.max(0, (nowUs - Number(oldest)) / 1000) };
+  });
+  return { project, running, bytes: Math.max(0, Number(bytes ?? 0)), apps: await Promise.all(apps) };
+}

@@ -1,0 +1,71 @@
+// Contract 5, `GET /runs`: the newest first, in pages that each read a bounded number of records however many are kept.
+import { type RunState, ServiceError } from '@inference-proxy/contracts';
+import type { Redis } from 'ioredis';
+import { runScript } from '../scripts.ts';
+import { withinLimit } from '../time-limit.ts';
+import { LISTED, type RunRecord, recordOf } from './record.ts';
+
+export interface RunQuery {
+  readonly app?: string;
+  readonly fn?: string;
+  readonly status?: RunState;
+  /** Runs on a page, at least 1. */
+  readonly limit: number;
+  /** Where the page before ended. */
+  readonly cursor?: string;
+}
+
+export interface RunPage {
+  /** Without results. */
+  readonly runs: readonly RunRecord[];
+  /** Set where there may be more; a page of a filtered list may be shorter than its limit. */
+  readonly cursor?: string;
+}
+
+/** Records read for one page. */
+const MOST_READ = 500;
+/** Read in one call, so that none holds Redis for long. */
+const PORTION = 100;
+
+/** A place in the order of acceptance: µs of the store's clock and, where runs share it, the run that came last. */
+interface Place {
+  readonly at: string;
+  readonly runId: string;
+}
+
+const written = ({ at, runId }: Place): string => Buffer.from(`${at} ${runId}`).toString('base64url');
+
+function placeOf(cursor: string): Place {
+  const [, at, runId] = /^(\d{1,16}) ([\w-]{1,64})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
+  if (at === undefined || runId === undefined)
+    throw new ServiceError('invalid_request', 'The cursor is not one of this list.');
+  return { at, runId };
+}
+
+type ListReply = [read: number, at: Buffer, runId: Buffer, runs: [id: Buffer, ...fields: (Buffer | null)[]][]];
+
+/**
+ * One page. A place in the order of acceptance stays where it is while runs come and go.
+ *
+ * @param limitMs how long each call may take
+ * @throws ServiceError `invalid_request` for a cursor that is none, `unavailable`
+ */
+export async function listRuns(redis: Redis, project: string, query: RunQuery, limitMs: number): Promise<RunPage> {
+  let place = query.cursor === undefined ? { at: '', runId: '' } : placeOf(query.cursor);
+  const runs: RunRecord[] = [];
+  for (let read = 0; read < MOST_READ && runs.length < query.limit; ) {
+    const most = Math.min(PORTION, MOST_READ - read);
+    const filters = [query.app ?? '', query.fn ?? '', query.status ?? ''];
+    const args = [place.at, place.runId, most, query.limit - runs.length, ...filters, ...LISTED];
+    const reply = await withinLimit(runScript(redis, 'list', project, args), limitMs);
+    const [count, at, runId, found] = reply as ListReply;
+    for (const [id, ...fields] of found) {
+      const record = recordOf(id.toString(), fields);
+      if (record) runs.push(record);
+    }
+    if (at.length === 0) return { runs };
+    read += count;
+    place = { at: at.toString(), runId: runId.toString() };
+  }
+  return { runs, cursor: written(place) };
+}

@@ -1,0 +1,171 @@
+// Contract 5, retention and the bound: forgets runs in time, and near the bound the oldest that nobody was promised. Runs in every gateway.
+import type { Redis } from 'ioredis';
+import { names, projectPrefix, projectsKey } from '../keys.ts';
+import { runScript } from '../scripts.ts';
+import { withinLimit } from '../time-limit.ts';
+import type { StoreLogger, StoreTimings } from '../timings.ts';
+
+/** Runs forgotten per kind and call: a call stays short. */
+const MOST = 256;
+/** Calls in a row for one project; what is left waits for the next round. */
+const MOST_CALLS = 100;
+/** New calls are refused from this share of the bound on (docs/decisions/0007-the-run-store-is-bounded.md). */
+const FULL = 0.85;
+/** From this share on room is made, down to the other: before anybody is refused, and not at every run. */
+const TIGHT = 0.8;
+const ROOMY = 0.75;
+/** Where there are several projects, what one may take of the bound. */
+const SHARE = 0.5;
+/** Where Redis has no `maxmemory`, and its share where it has. */
+const DEFAULT_BOUND = 1024 ** 3;
+const SHARE_OF_REDIS = 0.6;
+/** `maxmemory` is asked for every so many rounds; and a project whose next run is not due is visited all the same. */
+const SLOW_ROUNDS = 10;
+
+type SweepReply = [more: number, bytes: number, oldestKept: Buffer, oldestPromise: Buffer];
+
+interface Kept {
+  bytes: number;
+  /** When the oldest run that may go for room is forgotten anyway, Unix ms; infinite where there is none. */
+  oldest: number;
+  /** When the next run is past its retention. */
+  next: number;
+}
+
+const timeOf = (text: Buffer): number => (text.length > 0 ? Number(text) : Number.POSITIVE_INFINITY);
+
+export class Sweeper {
+  private timer: NodeJS.Timeout | undefined;
+  private running = false;
+  private round = 0;
+  private readonly projects = new Map<string, Kept>();
+  /** What all projects' runs take, and what they may. Infinite until it was asked for: nobody is refused on a guess. */
+  private total = 0;
+  private limit = Number.POSITIVE_INFINITY;
+
+  /** @param maxBytes the bound; absent: by what Redis may use */
+  constructor(
+    private readonly redis: Redis,
+    private readonly logger: StoreLogger,
+    private readonly timings: StoreTimings,
+    private readonly maxBytes: number | undefined,
+  ) {}
+
+  start(): void {
+    if (this.timer) return;
+    this.timer = setInterval(() => void this.once(), this.timings.reapMs);
+    void this.once();
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+    this.timer = undefined;
+  }
+
+  /** What the runs of all projects take, bytes, and the bound (infinite while not known). */
+  get usage(): { readonly bytes: number; readonly boundBytes: number } {
+    return { bytes: this.total, boundBytes: this.limit };
+  }
+
+  /** What the runs of one project may take just now, bytes. */
+  roomOf(project: string): number {
+    if (!Number.isFinite(this.limit)) return Number.MAX_SAFE_INTEGER;
+    const own = this.projects.get(project);
+    const rest = this.limit * FULL - this.total + (own?.bytes ?? 0);
+    const several = this.projects.size > (own ? 1 : 0);
+    return Math.max(0, Math.floor(several ? Math.min(rest, this.limit * SHARE) : rest));
+  }
+
+  /** One round over all projects. */
+  async once(): Promise<void> {
+    if (this.running) return;
+    this.running = true;
+    try {
+      if (this.round++ % SLOW_ROUNDS === 0 || !Number.isFinite(this.limit))
+        this.limit = this.maxBytes ?? (await this.boundOfRedis());
+      await this.measure();
+      for (const [project, kept] of this.projects) {
+        const due = kept.next <= Date.now() || this.round % SLOW_ROUNDS === 1;
+        if (kept.bytes > 0 && due) await this.safely(project);
+      }
+      await this.makeRoom();
+    } catch (error) {
+      this.logger.warn({ err: error }, 'sweeping failed; tried again in a moment');
+    } finally {
+      this.running = false;
+    }
+  }
+
+  private async boundOfRedis(): Promise<number> {
+    const info = await withinLimit(this.redis.info('memory'), this.timings.commandMs);
+    const most = Number(/^maxmemory:(\d+)/m.exec(info)?.[1] ?? 0);
+    return most > 0 ? Math.floor(most * SHARE_OF_REDIS) : DEFAULT_BOUND;
+  }
+
+  private async measure(): Promise<void> {
+    const { redis, projects, timings } = this;
+    const known = await withinLimit(redis.zrange(projectsKey, '0', '-1'), timings.commandMs);
+    const bytes = await withinLimit(
+      Promise.all(known.map((project) => redis.get(projectPrefix(project) + names.bytes))),
+      timings.commandMs,
+    );
+    const gone = new Set(projects.keys());
+    for (const [at, project] of known.entries()) {
+      gone.delete(project);
+      const kept = projects.get(project);
+      const now = Math.max(0, Number(bytes[at] ?? 0));
+      if (kept) kept.bytes = now;
+      else projects.set(project, { bytes: now, oldest: 0, next: 0 });
+    }
+    for (const project of gone) projects.delete(project);
+    this.count();
+  }
+
+  private count(): void {
+    this.total = 0;
+    for (const { bytes } of this.projects.values()) this.total += bytes;
+  }
+
+  private async makeRoom(): Promise<void> {
+    for (const [project, { bytes }] of this.projects) {
+      const share = this.projects.size > 1 ? this.limit * SHARE : Number.POSITIVE_INFINITY;
+      if (bytes > (share * TIGHT) / FULL) await this.safely(project, (share * ROOMY) / FULL);
+    }
+    if (this.total <= this.limit * TIGHT) return;
+    const aim = this.limit * ROOMY;
+    // The oldest first, wherever they are: from each project in turn no more than a part, then the oldest may be another's.
+    for (let calls = 0; calls < MOST_CALLS && this.total > aim; calls++) {
+      const [oldest] = [...this.projects].sort(([, a], [, b]) => a.oldest - b.oldest);
+      if (!oldest || !Number.isFinite(oldest[1].oldest)) return;
+      const [project, kept] = oldest;
+      const before = kept.bytes;
+      await this.safely(project, Math.max(0, before - Math.max(this.total - aim, 0)), 1);
+      // All that may go is being read.
+      if (kept.bytes >= before) kept.oldest = Number.POSITIVE_INFINITY;
+    }
+  }
+
+  /** One project that cannot be swept does not keep the others from it. */
+  private async safely(project: string, downTo?: number, calls = MOST_CALLS): Promise<void> {
+    try {
+      for (let call = 0; call < calls && (await this.sweep(project, downTo)); call++);
+    } catch (error) {
+      this.logger.warn({ err: error, project }, 'a project was not swept; tried again in a moment');
+    }
+  }
+
+  /** @returns true when there is more to do */
+  private async sweep(project: string, downTo: number | undefined): Promise<boolean> {
+    const args = [MOST, downTo === undefined ? '' : Math.floor(downTo), this.timings.leaseMs];
+    const reply = await withinLimit(runScript(this.redis, 'sweep', project, args), this.timings.commandMs);
+    const [more, bytes, kept, promise] = reply as SweepReply;
+    const known = this.projects.get(project);
+    if (known) {
+      known.bytes = Math.max(0, bytes);
+      known.oldest = timeOf(kept);
+      known.next = Math.min(known.oldest, timeOf(promise));
+    }
+    this.count();
+    return more === 1;
+  }
+}

@@ -1,0 +1,68 @@
+// Contract 5, logs: the lines that functions print, joined per tick, never in a run's way.
+import type { RunId } from '@inference-proxy/contracts';
+import type { Redis } from 'ioredis';
+import { encodeLines, type NewLogLine } from '../runs/run-log.ts';
+import { runScript, type ScriptArgument } from '../scripts.ts';
+import { TickBatch } from '../tick-batch.ts';
+import { withinLimit } from '../time-limit.ts';
+
+/** Lines that a run's function printed. */
+export interface LogPart {
+  readonly runId: RunId;
+  readonly token: string;
+  readonly lines: readonly NewLogLine[];
+}
+
+interface Written extends LogPart {
+  /** Lines that were left out before these. */
+  readonly dropped: number;
+  readonly json: string;
+}
+
+/** Beside its text, what a line takes as JSON. */
+const LINE_BYTES = 40;
+
+export class LogWriter {
+  /** Rising: a part that is resent after a lost reply is known by it. */
+  private number = 0;
+  private readonly parts: TickBatch<Written, 'ok' | 'lost'>;
+
+  /** @param maxBytes of a run's log that are kept */
+  constructor(
+    private readonly redis: Redis,
+    private readonly maxBytes: number,
+    private readonly limitMs: number,
+  ) {
+    this.parts = new TickBatch(
+      (project, parts) => this.send(project, parts),
+      ({ json }) => json.length,
+    );
+  }
+
+  write(project: string, part: LogPart): Promise<'ok' | 'lost'> {
+    if (part.lines.length === 0) return Promise.resolve('ok');
+    const lines = this.newest(part.lines);
+    const dropped = part.lines.length - lines.length;
+    return this.parts.add(project, { ...part, lines, dropped, json: encodeLines(lines) });
+  }
+
+  /** The last lines, as many as will be kept; a line of its own that is longer is cut. */
+  private newest(lines: readonly NewLogLine[]): readonly NewLogLine[] {
+    let from = lines.length;
+    for (let bytes = 0; from > 0; from--) {
+      bytes += (lines[from - 1] as NewLogLine).text.length + LINE_BYTES;
+      if (bytes > this.maxBytes) break;
+    }
+    if (from < lines.length) return from === 0 ? lines : lines.slice(from);
+    const last = lines[lines.length - 1] as NewLogLine;
+    return [{ ...last, text: last.text.slice(0, Math.max(0, this.maxBytes - LINE_BYTES)) }];
+  }
+
+  private async send(project: string, parts: Written[]): Promise<('ok' | 'lost')[]> {
+    const args: ScriptArgument[] = [this.maxBytes];
+    for (const { runId, token, lines, dropped, json } of parts)
+      args.push(runId, token, ++this.number, lines.length, dropped, json);
+    const answers = (await withinLimit(runScript(this.redis, 'log', project, args), this.limitMs)) as Buffer[];
+    return answers.map((answer) => answer.toString() as 'ok');
+  }
+}
