@@ -1,0 +1,148 @@
+// webhooks.md "Isolation": open attempts per receiver, parked deliveries and circuits, shared by all dispatchers.
+import { randomBytes } from 'node:crypto';
+import type { DueDelivery, RunId } from '@inference-proxy/contracts';
+import type { Redis } from 'ioredis';
+import type { ParkReason } from '../deliveries/delivery-store.ts';
+import { hostsPrefix, names } from '../keys.ts';
+import { runScriptAt, type ScriptArgument } from '../scripts.ts';
+import { TickBatch } from '../tick-batch.ts';
+import { withinLimit } from '../time-limit.ts';
+
+/** An open attempt's place at its receiver: a lease. */
+export interface Slot extends DueDelivery {
+  /** `host:port`. */
+  readonly host: string;
+  readonly name: string;
+}
+
+/** What an attempt says of its receiver. `none`: nothing, as when it was not sent. */
+export type HostOutcome = 'good' | 'bad' | 'none';
+
+export type Entered =
+  | { readonly state: 'open'; readonly slot: Slot }
+  | { readonly state: 'parked'; readonly reason: ParkReason };
+
+/** `parked`: it was parked until now. `forced`: it is let in whatever is open. */
+export type Entry = 'normal' | 'parked' | 'forced';
+
+export interface HostStoreOptions {
+  /** Of a slot, ms: longer than an attempt may take. */
+  readonly leaseMs: number;
+  /** Open attempts of one project to one host and port. */
+  readonly perProject: number;
+  /** Open attempts to one host and port, over all projects. */
+  readonly perHost: number;
+  /** From the opening of a circuit to its first probe, ms; doubles up to 60 times that. */
+  readonly probeMs: number;
+  /** How long a call may go unanswered, ms. */
+  readonly commandMs: number;
+}
+
+interface Step {
+  readonly kind: 'enter' | 'leave';
+  readonly slot: Slot;
+  readonly flag: string;
+}
+
+type WokenReply = [project: Buffer, run: Buffer, attempt: number, host: Buffer, slot: Buffer][];
+
+const FLAGS: Readonly<Record<Entry, string>> = { normal: 'n', parked: 'p', forced: 'f' };
+/** Lines looked at in one call: it stays short. */
+const LOOKED_AT = 50;
+
+export class HostStore {
+  private readonly steps: TickBatch<Step, string>;
+  private woken: (slots: readonly Slot[]) => void = () => {};
+
+  constructor(
+    private readonly redis: Redis,
+    private readonly options: HostStoreOptions,
+  ) {
+    this.steps = new TickBatch(
+      (_, steps) => this.send(steps),
+      () => 0,
+    );
+  }
+
+  /** Who begins parked deliveries whose slot came; until then their slots lapse. */
+  onWoken(begin: (slots: readonly Slot[]) => void): void {
+    this.woken = begin;
+  }
+
+  /** A slot for an attempt, or the reason why the delivery was parked: then whoever `onWoken` named has it, here or in another dispatcher. */
+  async enter(due: DueDelivery, host: string, entry: Entry): Promise<Entered> {
+    const { project, runId, attempt } = due;
+    const slot = {
+      project,
+      runId,
+      attempt,
+      host,
+      name: `${attempt} ${project} ${runId} ${randomBytes(6).toString('hex')}`,
+    };
+    const answer = await this.steps.add('', { kind: 'enter', slot, flag: FLAGS[entry] });
+    const [state, reason] = answer.split(' ');
+    return state === 'open' ? { state, slot } : { state: 'parked', reason: reason as ParkReason };
+  }
+
+  /** Gives a slot back, with what its attempt said of the receiver. */
+  async leave(slot: Slot, outcome: HostOutcome): Promise<void> {
+    await this.steps.add('', { kind: 'leave', slot, flag: outcome });
+  }
+
+  /** Due probes are woken. @returns deliveries whose slots have lapsed: their dispatcher died, or never heard of its slot */
+  async look(): Promise<DueDelivery[]> {
+    const [woken, lapsed] = (await this.call('host-look', [...this.head(), LOOKED_AT])) as [
+      WokenReply,
+      [project: Buffer, run: Buffer, attempt: number][],
+    ];
+    this.tell(woken);
+    return lapsed.map(([project, runId, attempt]) => ({ project: String(project), runId: String(runId), attempt }));
+  }
+
+  /** For metrics: how many circuits are open, how many deliveries are parked, over all dispatchers. */
+  async counts(): Promise<{ openCircuits: number; parked: number }> {
+    const [openCircuits, parked] = await withinLimit(
+      Promise.all([
+        this.redis.zcount(hostsPrefix + names.circuits, Date.now(), '+inf'),
+        this.redis.get(hostsPrefix + names.parkedCount),
+      ]),
+      this.options.commandMs,
+    );
+    return { openCircuits, parked: Number(parked ?? 0) };
+  }
+
+  private async send(steps: readonly Step[]): Promise<string[]> {
+    // Who leaves makes room for who enters.
+    const order = [...steps].sort((a, b) => Number(a.kind === 'enter') - Number(b.kind === 'enter'));
+    const args = this.head();
+    for (const { kind, slot, flag } of order) {
+      args.push(kind, slot.project, slot.host, slot.runId, slot.attempt, slot.name, flag);
+    }
+    const [answers, woken] = (await this.call('hosts', args)) as [Buffer[], WokenReply];
+    this.tell(woken);
+    const answerOf = new Map(order.map((step, at) => [step, String(answers[at])]));
+    return steps.map((step) => answerOf.get(step) as string);
+  }
+
+  private head(): ScriptArgument[] {
+    const { leaseMs, perProject, perHost, probeMs } = this.options;
+    return [leaseMs, perProject, perHost, probeMs];
+  }
+
+  private tell(woken: WokenReply): void {
+    if (woken.length === 0) return;
+    this.woken(
+      woken.map(([project, runId, attempt, host, name]) => ({
+        project: String(project),
+        runId: String(runId) as RunId,
+        attempt,
+        host: String(host),
+        name: String(name),
+      })),
+    );
+  }
+
+  private call(name: 'hosts' | 'host-look', args: ScriptArgument[]): Promise<unknown> {
+    return withinLimit(runScriptAt(this.redis, name, hostsPrefix, args), this.options.commandMs);
+  }
+}

@@ -1,0 +1,328 @@
+// webhooks.md "Isolation": caps, parking, circuits and probes over all dispatchers, as tables, with a clock that the test moves.
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { type Reply, SteppedStore } from '../lua-tests/stepped-store.ts';
+
+const LEASE = 30_000;
+const PROBE = 5_000;
+const HOST = 'slow.test:443';
+
+let server: SteppedStore;
+let receivers: Receivers;
+beforeAll(async () => {
+  server = await SteppedStore.open();
+});
+afterAll(() => server.close());
+beforeEach(() => {
+  receivers = new Receivers(server.fresh());
+});
+
+interface Woken {
+  readonly project: string;
+  readonly run: string;
+  readonly slot: string;
+}
+
+/** The two scripts, and what the test calls runs: `a1` is a run of project `a`. */
+class Receivers {
+  private number = 0;
+  perProject = 3;
+  perHost = 5;
+
+  constructor(readonly store: SteppedStore) {}
+
+  private head = () => [LEASE, this.perProject, this.perHost, PROBE];
+
+  private async steps(...steps: (string | number)[][]): Promise<{ answers: string[]; woken: Woken[] }> {
+    const [answers, woken] = (await this.store.run('hosts', ...this.head(), ...steps.flat())) as [string[], Reply[][]];
+    return { answers, woken: woken.map(wokenOf) };
+  }
+
+  /** @returns the slot, or why it was parked */
+  async enter(run: string, how = 'n', slot = `s${++this.number}`): Promise<string> {
+    const { answers } = await this.steps([
+      'enter',
+      run.charAt(0),
+      HOST,
+      run,
+      1,
+      `1 ${run.charAt(0)} ${run} ${slot}`,
+      how,
+    ]);
+    return answers[0] === 'open' ? `1 ${run.charAt(0)} ${run} ${slot}` : (answers[0] as string);
+  }
+
+  async leave(slot: string, outcome: 'good' | 'bad' | 'none'): Promise<Woken[]> {
+    const [, project = '', run = ''] = slot.split(' ');
+    return (await this.steps(['leave', project, HOST, run, 1, slot, outcome])).woken;
+  }
+
+  async look(): Promise<{ woken: Woken[]; lapsed: string[] }> {
+    const [woken, lapsed] = (await this.store.run('host-look', ...this.head(), 50)) as [Reply[][], string[][]];
+    return { woken: woken.map(wokenOf), lapsed: lapsed.map(([, run]) => run as string) };
+  }
+
+  /** One attempt that enters and ends. */
+  async attempt(outcome: 'good' | 'bad' | 'none', run = 'a0'): Promise<string> {
+    const slot = await this.enter(run);
+    if (slot.startsWith('parked')) return slot;
+    await this.leave(slot, outcome);
+    return outcome;
+  }
+
+  async attempts(count: number, outcome: 'good' | 'bad'): Promise<void> {
+    for (let at = 0; at < count; at += 1) await this.attempt(outcome);
+  }
+
+  parked = async (): Promise<number> => Number((await this.store.client.get(`${this.store.prefix}parked-count`)) ?? 0);
+  keys = async (): Promise<string[]> =>
+    (await this.store.client.keys(`${this.store.prefix.replace(/[{}]/g, '?')}*`))
+      .map((key) => key.slice(this.store.prefix.length))
+      .filter((key) => key !== 'offset')
+      .sort();
+}
+
+const wokenOf = ([project, run, , , slot]: Reply[]): Woken => ({
+  project: String(project),
+  run: String(run),
+  slot: String(slot),
+});
+
+test('a project has its share of a receiver open; what exceeds it is parked and woken by a freed slot', async () => {
+  const slots = [await receivers.enter('a1'), await receivers.enter('a2'), await receivers.enter('a3')];
+  expect(await receivers.enter('a4')).toBe('parked host_busy');
+  expect(await receivers.enter('b1')).toMatch(/b1/);
+  expect(await receivers.parked()).toBe(1);
+  expect(await receivers.leave(slots[0] as string, 'good')).toMatchObject([{ project: 'a', run: 'a4' }]);
+  expect(await receivers.parked()).toBe(0);
+});
+
+test('a receiver has its cap over all projects, and a slot that any of them frees goes round them', async () => {
+  const slots: string[] = [];
+  for (const run of ['a1', 'a2', 'a3', 'b1', 'b2']) slots.push(await receivers.enter(run));
+  for (const run of ['c1', 'd1', 'c2', 'd2']) expect(await receivers.enter(run)).toBe('parked host_busy');
+  const woken: Woken[] = [];
+  for (const slot of slots) woken.push(...(await receivers.leave(slot, 'good')));
+  expect(woken.map(({ project }) => project)).toEqual(['c', 'd', 'c', 'd']);
+});
+
+test('woken are the longest parked and the newest by turns: a backlog does not hold up what is fresh', async () => {
+  receivers.perProject = 1;
+  let slot = await receivers.enter('a0');
+  for (let at = 1; at <= 6; at += 1) await receivers.enter(`a${at}`);
+  const order: string[] = [];
+  for (let at = 0; at < 6; at += 1) {
+    const [next] = await receivers.leave(slot, 'good');
+    order.push(next?.run as string);
+    slot = next?.slot as string;
+  }
+  expect(order).toEqual(['a1', 'a6', 'a2', 'a5', 'a3', 'a4']);
+  await receivers.leave(slot, 'good');
+  expect(await receivers.keys()).toEqual(['parked-count', 'slot-number', 'watch']);
+});
+
+test('asked again, a step does what it did: a slot counts once, one that was left is not left again', async () => {
+  receivers.perProject = 1;
+  const slot = await receivers.enter('a1', 'n', 'same');
+  expect(await receivers.enter('a1', 'n', 'same')).toBe(slot);
+  await receivers.enter('a2');
+  await receivers.enter('a2');
+  expect(await receivers.parked()).toBe(1);
+  expect(await receivers.leave(slot, 'bad')).toHaveLength(1);
+  expect(await receivers.leave(slot, 'bad')).toHaveLength(0);
+});
+
+test('a delivery that was parked and comes by another way is parked no longer', async () => {
+  receivers.perProject = 1;
+  const slot = await receivers.enter('a1');
+  await receivers.enter('a2');
+  expect(await receivers.enter('a2', 'p')).toBe('parked host_busy');
+  expect(await receivers.enter('a2', 'f')).toMatch(/a2/);
+  await receivers.leave(slot, 'good');
+  expect(await receivers.enter('a2', 'p')).toBe('parked host_busy');
+  expect(await receivers.parked()).toBe(1);
+});
+
+test('slots of a dispatcher that died lapse: others enter, and their deliveries are handed out again', async () => {
+  for (const run of ['a1', 'a2', 'a3', 'a4']) await receivers.enter(run);
+  await receivers.store.advance(LEASE + 5000);
+  const { woken, lapsed } = await receivers.look();
+  expect(lapsed.sort()).toEqual(['a1', 'a2', 'a3']);
+  expect(woken).toMatchObject([{ run: 'a4' }]);
+  expect(await receivers.look()).toEqual({ woken: [], lapsed: [] });
+});
+
+type Outcome = 'good' | 'bad' | 'none';
+/** Outcomes in order, and what an attempt then meets. */
+const table: [string, [Outcome, number][], string][] = [
+  ['19 failures in a row', [['bad', 19]], 'open'],
+  ['20 failures in a row', [['bad', 20]], 'parked circuit_open'],
+  [
+    'a success between them',
+    [
+      ['bad', 19],
+      ['good', 1],
+      ['bad', 19],
+    ],
+    'open',
+  ],
+  [
+    'what says nothing between them',
+    [
+      ['bad', 19],
+      ['none', 5],
+      ['bad', 1],
+    ],
+    'parked circuit_open',
+  ],
+  [
+    'half of the last hundred',
+    [
+      ...repeat(10, [
+        ['bad', 5],
+        ['good', 5],
+      ]),
+    ],
+    'open',
+  ],
+  [
+    'half of the last hundred, ending with a failure',
+    [
+      ['good', 1],
+      ['bad', 1],
+      ...repeat(49, [
+        ['good', 1],
+        ['bad', 1],
+      ]),
+      ['good', 1],
+      ['bad', 1],
+    ],
+    'parked circuit_open',
+  ],
+  [
+    'less than half of them',
+    [
+      ...repeat(34, [
+        ['bad', 1],
+        ['good', 2],
+      ]),
+    ],
+    'open',
+  ],
+  [
+    'fewer than a hundred, all but one bad',
+    [
+      ['bad', 19],
+      ['good', 1],
+      ['bad', 19],
+      ['good', 1],
+    ],
+    'open',
+  ],
+];
+
+function repeat<T>(times: number, what: T[]): T[] {
+  return Array.from({ length: times }, () => what).flat();
+}
+
+test.each(table)('the circuit after %s', async (_name, outcomes, expected) => {
+  for (const [outcome, count] of outcomes) {
+    for (let at = 0; at < count; at += 1) await receivers.attempt(outcome);
+  }
+  const met = await receivers.enter('a9');
+  expect(met.startsWith('parked') ? met : 'open').toBe(expected);
+});
+
+test("one project's open circuit is not another's", async () => {
+  await receivers.attempts(20, 'bad');
+  expect(await receivers.enter('a1')).toBe('parked circuit_open');
+  expect(await receivers.enter('b1')).toMatch(/b1/);
+});
+
+test('an open circuit is probed one at a time, after pauses that double up to sixty times the first', async () => {
+  await receivers.attempts(20, 'bad');
+  for (const run of ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7', 'a8', 'a9']) await receivers.enter(run);
+  expect((await receivers.look()).woken).toEqual([]);
+  for (let pause = PROBE, probes = 0; probes < 8; pause = Math.min(pause * 2, PROBE * 60), probes += 1) {
+    await receivers.store.advance(pause - 500);
+    expect((await receivers.look()).woken).toEqual([]);
+    await receivers.store.advance(500);
+    const { woken } = await receivers.look();
+    expect(woken).toHaveLength(1);
+    expect((await receivers.look()).woken).toEqual([]);
+    expect(await receivers.enter('az')).toBe('parked circuit_open');
+    expect(await receivers.leave((woken[0] as Woken).slot, 'bad')).toEqual([]);
+  }
+});
+
+test('a probe that says nothing is followed by another after the same pause', async () => {
+  await receivers.attempts(20, 'bad');
+  await receivers.enter('a1');
+  await receivers.enter('a2');
+  await receivers.store.advance(PROBE);
+  const [probe] = (await receivers.look()).woken;
+  await receivers.leave((probe as Woken).slot, 'none');
+  await receivers.store.advance(PROBE);
+  expect((await receivers.look()).woken).toHaveLength(1);
+});
+
+test('a probe whose dispatcher died is followed by another', async () => {
+  await receivers.attempts(20, 'bad');
+  await receivers.enter('a1');
+  await receivers.enter('a2');
+  await receivers.store.advance(PROBE);
+  expect((await receivers.look()).woken).toHaveLength(1);
+  await receivers.store.advance(LEASE + 1000);
+  const { woken, lapsed } = await receivers.look();
+  expect([woken.length, lapsed.length]).toEqual([1, 1]);
+});
+
+test('where nothing is parked, the next delivery after the pause is the probe', async () => {
+  await receivers.attempts(20, 'bad');
+  expect(await receivers.enter('a1')).toBe('parked circuit_open');
+  await receivers.store.advance(PROBE);
+  const probe = await receivers.enter('a2');
+  expect(probe).toMatch(/a2/);
+  expect(await receivers.enter('a3')).toBe('parked circuit_open');
+  expect((await receivers.look()).woken).toEqual([]);
+});
+
+test('the first success closes it, and what is parked goes out without a flood', async () => {
+  receivers.perProject = 16;
+  receivers.perHost = 64;
+  await receivers.attempts(20, 'bad');
+  for (let at = 0; at < 200; at += 1) await receivers.enter(`a-${at}`);
+  await receivers.store.advance(PROBE);
+  const [probe] = (await receivers.look()).woken;
+  let open = await receivers.leave((probe as Woken).slot, 'good');
+  const widths: number[] = [open.length];
+  let delivered = 1;
+  while (open.length > 0) {
+    const next: Woken[] = [];
+    for (const { slot } of open) {
+      next.push(...(await receivers.leave(slot, 'good')));
+      delivered += 1;
+    }
+    open = next;
+    widths.push(open.length);
+  }
+  expect(delivered).toBe(200);
+  // Two at first, never more than twice as many as before, never more than the share.
+  expect(widths[0]).toBe(2);
+  expect(Math.max(...widths)).toBe(16);
+  widths.slice(1).forEach((width, at) => {
+    expect(width).toBeLessThanOrEqual(2 * (widths[at] as number));
+  });
+  expect(await receivers.parked()).toBe(0);
+});
+
+test('a receiver that fails again while it is drained is asked by fewer at a time', async () => {
+  receivers.perProject = 8;
+  await receivers.attempts(20, 'bad');
+  for (let at = 0; at < 50; at += 1) await receivers.enter(`a-${at}`);
+  await receivers.store.advance(PROBE);
+  const [probe] = (await receivers.look()).woken;
+  const open = await receivers.leave((probe as Woken).slot, 'good');
+  expect(open).toHaveLength(2);
+  expect(await receivers.leave((open[0] as Woken).slot, 'bad')).toEqual([]);
+  expect(await receivers.leave((open[1] as Woken).slot, 'bad')).toHaveLength(1);
+});
