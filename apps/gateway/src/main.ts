@@ -27,7 +27,15 @@ await bootService({
       reapMs: settings.REAP_MS,
       workerGraceMs: settings.WORKER_GRACE_S * 1000,
     };
-    const store = new GatewayStore({ ...redis, gatewayId, deliveries, logger, timings });
+    const storeMaxBytes = settings.RUN_STORE_MAX_BYTES;
+    const store = new GatewayStore({
+      ...redis,
+      gatewayId,
+      deliveries,
+      logger,
+      timings,
+      ...(storeMaxBytes !== undefined && { storeMaxBytes }),
+    });
     store.start();
     shutdown.add('flush', 'store', async () => {
       store.stop();

@@ -84,6 +84,9 @@ export class GatewaySettings extends settingsOf(
         .describe('longest time that a stream’s status line is held back for its first item'),
       RUN_RETENTION_S: seconds().prefault('86400').describe('how long a promised run is kept after its end'),
       SYNC_RUN_RETENTION_S: seconds().prefault('600').describe('how long any other run is kept after its end'),
+      RUN_STORE_MAX_BYTES: bytes()
+        .optional()
+        .describe('what runs may take in Redis; not set: 60 % of its maxmemory, or 1 GiB where it has none'),
       WORKER_GRACE_S: seconds().prefault('30').describe('how long calls queue for an app that no worker serves'),
       WEBHOOK_ALLOWED_NETWORKS: text()
         .prefault('')

@@ -25,6 +25,7 @@ export class WorkerSettings extends settingsOf(
       .describe('how often to look for changed code where the file system does not tell'),
     MAX_ITEM_BYTES: bytes().prefault('8MiB').describe('largest item that a function may yield'),
     MAX_OUTPUT_BYTES: bytes().prefault('64MiB').describe('largest output of a run that is promised or not streamed'),
+    STREAM_WINDOW_BYTES: bytes().prefault('2MiB').describe('how much of a plain stream is kept, the newest'),
     RUN_LOG_MAX_BYTES: bytes().prefault('256KiB').describe('how much of what a run prints is kept, the newest'),
     LEASE_MS: milliseconds().prefault('15000').describe('how long a worker is believed to be alive without word'),
     LEASE_RENEW_MS: milliseconds().prefault('5000').describe('how often a worker renews its leases'),
