@@ -201,6 +201,7 @@ function read(
     const subscription = reader.events().subscribe({
       next: (event) => {
         if (event.type === 'outcome') return resolve({ items, outcome: event.outcome });
+        if (event.type !== 'items') return;
         for (const item of event.batch.blob.toString().split('\n')) {
           items.push(item);
           if (onItem(item) !== false) continue;
