@@ -3,14 +3,19 @@ import { readFileSync } from 'node:fs';
 import { SealedBox } from '@inference-proxy/crypto';
 import { AddressPolicy, GuardedAgent } from '@inference-proxy/egress';
 import { type Boot, closeRedis, connectRedis } from '@inference-proxy/platform';
-import { DeliveryQueue, DeliveryStore, defaultTimings } from '@inference-proxy/store';
+import { DeliveryQueue, DeliveryStore, defaultTimings, HostStore } from '@inference-proxy/store';
 import { type DynamicModule, Module } from '@nestjs/common';
 import { Redis } from 'ioredis';
 import { z } from 'zod';
 import { defaultLimits } from './deliveries/attempt.ts';
 import { Deliver } from './deliveries/deliver.ts';
+import { Intake } from './deliveries/intake.ts';
+import { Places } from './deliveries/places.ts';
 import { DeliveryWorker } from './deliveries/queue.ts';
 import { HostLimits } from './fairness/host-limits.ts';
+import { HostWatch } from './fairness/host-watch.ts';
+import { DeliveryMetrics } from './operations/delivery-metrics.ts';
+import { gaugeDepths } from './operations/gauges.ts';
 import { DispatcherSettings } from './settings.ts';
 
 /** How long an attempt may hold one of this process' places while it waits for its receiver's turn. */
@@ -25,7 +30,11 @@ const { version } = z
 @Module({})
 class DispatcherModule {}
 
-export function dispatcherModule({ settings, logger, shutdown }: Boot<DispatcherSettings>): DynamicModule {
+export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule {
+  const { settings, logger, shutdown, operations, tracing } = boot;
+  const limits = { ...defaultLimits, headMs: settings.WEBHOOK_TIMEOUT_S * 1000 };
+  const recordMs = settings.WEBHOOK_RECORD_S * 1000;
+  const leaseMs = HOST_WAIT_MS + limits.headMs + limits.answerMs + recordMs;
   const connect = (name: string, options: Parameters<typeof connectRedis>[3]): Redis => {
     const redis = connectRedis(settings.REDIS_URL, name, logger, options);
     shutdown.add('redis', name, () => closeRedis(redis));
@@ -67,11 +76,24 @@ export function dispatcherModule({ settings, logger, shutdown }: Boot<Dispatcher
           new HostLimits({ open: settings.WEBHOOK_HOST_CONCURRENCY, waitMs: HOST_WAIT_MS, stillMs: HOST_STILL_MS }),
       },
       {
+        provide: HostStore,
+        inject: [Redis],
+        useFactory: (redis: Redis) =>
+          new HostStore(redis, {
+            leaseMs,
+            perProject: settings.WEBHOOK_HOST_CONCURRENCY,
+            perHost: settings.WEBHOOK_HOST_CONCURRENCY_ALL,
+            probeMs: settings.WEBHOOK_PROBE_S * 1000,
+            commandMs: defaultTimings.commandMs,
+          }),
+      },
+      {
         provide: Deliver,
-        inject: [DeliveryStore, DeliveryQueue, GuardedAgent, AddressPolicy, SealedBox, HostLimits],
+        inject: [DeliveryStore, DeliveryQueue, HostStore, GuardedAgent, AddressPolicy, SealedBox, HostLimits],
         useFactory: (
           records: DeliveryStore,
           queue: DeliveryQueue,
+          slots: HostStore,
           agent: GuardedAgent,
           policy: AddressPolicy,
           box: SealedBox,
@@ -80,30 +102,55 @@ export function dispatcherModule({ settings, logger, shutdown }: Boot<Dispatcher
           new Deliver({
             records,
             queue,
+            slots,
             agent,
             policy,
             requireHttps: settings.WEBHOOK_REQUIRE_HTTPS,
             box,
             hosts,
             schedule: { delaysS: settings.WEBHOOK_SCHEDULE, jitter: settings.WEBHOOK_JITTER },
-            limits: { ...defaultLimits, headMs: settings.WEBHOOK_TIMEOUT_S * 1000 },
-            hostWaitMs: HOST_WAIT_MS,
-            recordMs: settings.WEBHOOK_RECORD_S * 1000,
+            limits,
+            leaseMs,
+            recordMs,
             version,
             // Its lines hold no headers: there is nothing to look for and hide.
             log: logger.child({}, { redact: [] }),
+            accounts: { metrics: new DeliveryMetrics(operations.registry), tracing },
           }),
       },
       {
-        provide: DeliveryWorker,
-        inject: [Deliver],
-        useFactory: (deliver: Deliver) => {
-          const connection = connect('dispatcher-jobs', { whileAway: 'wait' });
-          const worker = new DeliveryWorker(deliver, {
-            connection,
-            concurrency: settings.WEBHOOK_CONCURRENCY,
-            log: logger,
+        provide: Intake,
+        inject: [Deliver, DeliveryQueue, HostStore],
+        useFactory: (deliver: Deliver, queue: DeliveryQueue, hosts: HostStore) => {
+          const places = new Places(settings.WEBHOOK_CONCURRENCY);
+          const intake = new Intake({ deliver, places, queue, log: logger });
+          hosts.onWoken(intake.woken);
+          return intake;
+        },
+      },
+      {
+        provide: HostWatch,
+        inject: [HostStore, Intake, DeliveryQueue],
+        useFactory: (hosts: HostStore, intake: Intake, queue: DeliveryQueue) => {
+          gaugeDepths(operations.registry, {
+            backlogMs: () => queue.backlogMs(),
+            counts: () => queue.counts(),
+            receivers: () => hosts.counts(),
           });
+          const watch = new HostWatch({ hosts, handOut: intake.again, log: logger });
+          shutdown.add('intake', 'receivers', () => watch.stop());
+          return watch;
+        },
+      },
+      {
+        provide: DeliveryWorker,
+        inject: [Intake, DeliveryQueue],
+        useFactory: (intake: Intake, queue: DeliveryQueue) => {
+          const connections = {
+            fresh: connect('dispatcher-jobs', { whileAway: 'wait' }),
+            backlog: connect('dispatcher-backlog', { whileAway: 'wait' }),
+          };
+          const worker = new DeliveryWorker({ connections, intake, queue, log: logger });
           // Not awaited at intake: closing stops the taking at once, and resolves when the last attempt has ended.
           shutdown.add('intake', 'deliveries', () => {
             worker.stop().catch(() => {});

@@ -18,6 +18,7 @@ import { Redis } from 'ioredis';
 import { Webhook } from 'standardwebhooks';
 import { DeliveryWorker } from './deliveries/queue.ts';
 import { dispatcherModule } from './dispatcher.module.ts';
+import { HostWatch } from './fairness/host-watch.ts';
 import { DispatcherSettings } from './settings.ts';
 
 const project = 'demo';
@@ -77,6 +78,7 @@ async function dispatcher(env: Record<string, string> = {}): Promise<Shutdown> {
   const shutdown = new Shutdown({ logger: quiet });
   const boot = { settings, logger: quiet, shutdown, operations: new OperationsPort(), tracing: undefined };
   const context = await nestContext(dispatcherModule(boot), boot);
+  context.get(HostWatch).start();
   context.get(DeliveryWorker).start();
   cleanups.push(() => shutdown.stop('the test is over'));
   return shutdown;

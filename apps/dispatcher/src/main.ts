@@ -4,6 +4,7 @@ import { bootService, nestContext, redisAnswers, redisReady } from '@inference-p
 import { Redis } from 'ioredis';
 import { DeliveryWorker } from './deliveries/queue.ts';
 import { dispatcherModule } from './dispatcher.module.ts';
+import { HostWatch } from './fairness/host-watch.ts';
 import { DispatcherSettings } from './settings.ts';
 
 await bootService({
@@ -15,6 +16,7 @@ await bootService({
     const redis = context.get(Redis);
     await redisReady(redis);
     boot.operations.readyWhen(async () => ((await redisAnswers(redis)) ? undefined : 'the run store does not answer'));
+    context.get(HostWatch).start();
     context.get(DeliveryWorker).start();
     return undefined;
   },

@@ -65,6 +65,12 @@ export class DispatcherSettings extends settingsOf(
     WEBHOOK_CONCURRENCY: wholeNumber(1, 10_000).prefault('256').describe('attempts under way at once'),
     WEBHOOK_HOST_CONCURRENCY: wholeNumber(1, 10_000)
       .prefault('16')
-      .describe('of these, to one host and port for one project'),
+      .describe('of all dispatchers, attempts open to one host and port for one project'),
+    WEBHOOK_HOST_CONCURRENCY_ALL: wholeNumber(1, 100_000)
+      .prefault('64')
+      .describe('of all dispatchers, attempts open to one host and port over all projects'),
+    WEBHOOK_PROBE_S: seconds()
+      .prefault('5')
+      .describe('from the opening of a circuit to its first probe; doubles with each that fails, up to 60 times that'),
   }),
 ) {}

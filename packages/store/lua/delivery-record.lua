@@ -4,35 +4,47 @@
 --
 -- KEYS  1 the project's prefix
 -- ARGV  1 time after an attempt is due in which it must have begun (ms)
---       then per run: id, attempt, token of this attempt, its record (JSON), next: delivered | failed | pending | parked,
---       when the next attempt is due (ms, for pending and parked), refusals so far
--- Returns per run 1 (also when this attempt was recorded before), or 0: superseded
+--       then per run: id, attempt, token of this attempt, its record (JSON without its last brace), next: delivered | failed | pending |
+--       parked, milliseconds until the next attempt (for pending and parked), refusals so far (for parked: the reason)
+-- Returns per run 1 (also when this attempt was recorded before), 0: superseded, or 2: parked, but its slot came while it was being parked
 --@include clock
+--@include many
+--@include keep
+local KEPT_ATTEMPTS = 100
 local answers = {}
-local function record(id, attempt, token, text, next_state, at, refusals)
+local function record(id, attempt, token, text, next_state, delay, note)
   local key = K.run .. id
-  local f = redis.call('HMGET', key, 'hold', 'keep', 'items', 'recorded', 'claim')
-  if f[4] == token then return 1 end
+  local f = redis.call('HMGET', key, 'hold', 'recorded', 'missed', 'parked', 'terms')
+  if f[2] == token then return 1 end
   if f[1] ~= token then return 0 end
-  redis.call('HDEL', key, 'hold', 'held')
   if next_state == 'parked' then
-    redis.call('ZADD', K.due, at + ARGV[1], id)
-    return 1
+    redis.call('HDEL', key, 'hold', 'held', 'missed')
+    redis.call('HSET', key, 'parked', (f[4] and string.match(f[4], '^%d+') or now_text) .. ' ' .. note)
+    redis.call('ZADD', K.due, now + (f[3] and ARGV[1] or delay), id)
+    return f[3] and 2 or 1
   end
-  redis.call('RPUSH', K.attempts .. id, text)
-  redis.call('HSET', key, 'tries', attempt, 'delivery', next_state, 'recorded', token)
+  if f[4] then
+    local since, reason = string.match(f[4], '^(%d+) (.*)$')
+    text = string.format('%s,"parked":{"since":%s,"reason":"%s"}', text, since, reason)
+  end
+  local fields = {'tries', attempt, 'delivery', next_state, 'recorded', token}
   if next_state == 'pending' then
-    redis.call('HSET', key, 'next', at, 'refusals', refusals)
+    local at = string.format('%d', now + delay)
+    text = text .. ',"nextAt":' .. at
+    fields[7], fields[8], fields[9], fields[10] = 'next', at, 'refusals', note
+    redis.call('HDEL', key, 'hold', 'held', 'missed', 'parked', 'wanted')
     redis.call('ZADD', K.due, at + ARGV[1], id)
   else
-    redis.call('HDEL', key, 'next', 'refusals', 'secret', 'envelope')
+    -- The sealed secret stays as long as the run, to sign a redelivery; the envelope is made again from it.
+    redis.call('HDEL', key, 'hold', 'held', 'missed', 'parked', 'wanted', 'next', 'refusals', 'envelope')
     redis.call('ZREM', K.due, id)
-    redis.call('PEXPIRE', key, f[2])
-    redis.call('PEXPIRE', K.attempts .. id, f[2])
-    if f[5] then redis.call('PEXPIRE', K.idempotency .. f[5], f[2]) end
-    if tonumber(f[3] or 0) > 0 then redis.call('PEXPIRE', K.items .. id, f[2]) end
+    keep(id, true, tonumber(string.match(f[5], '^%d+')))
   end
+  redis.call('HSET', key, unpack(fields))
+  redis.call('RPUSH', K.attempts .. id, text .. '}')
+  if tonumber(attempt) > KEPT_ATTEMPTS then redis.call('LTRIM', K.attempts .. id, -KEPT_ATTEMPTS, -1) end
   return 1
 end
 for i = 2, #ARGV, 7 do answers[#answers + 1] = record(unpack(ARGV, i, i + 6)) end
+send_kept()
 return answers

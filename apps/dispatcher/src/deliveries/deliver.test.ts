@@ -1,14 +1,17 @@
 // design.md "Webhook attempt": the journey of a delivery, against real receivers; the record is held in memory here.
 import { randomBytes } from 'node:crypto';
-import type { DeliveryJob } from '@inference-proxy/contracts';
+import type { DueDelivery } from '@inference-proxy/contracts';
 import { SealedBox, serviceSignature } from '@inference-proxy/crypto';
 import { AddressPolicy, GuardedAgent, parseNetworks } from '@inference-proxy/egress';
-import { type Receiver, rawReceiver, receiver } from '@inference-proxy/test/receiver';
+import { Registry } from '@inference-proxy/platform';
+import type { Entered, Entry, HostOutcome, Slot } from '@inference-proxy/store';
+import { type Receiver, receiver } from '@inference-proxy/test/receiver';
 import { afterEach, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { HostLimits } from '../fairness/host-limits.ts';
+import { DeliveryMetrics } from '../operations/delivery-metrics.ts';
 import { Deliver, type DeliverOptions } from './deliver.ts';
-import type { AttemptRecord, DeliveryRecords, DeliveryTask, NextJobs, NextStep } from './records.ts';
+import type { AttemptRecord, DeliveryRecords, DeliveryTask, HostSlots, NextJobs, NextStep } from './records.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -29,18 +32,22 @@ class Records implements DeliveryRecords {
   parked = 0;
   recordFailures = 0;
   superseded = false;
+  ageMs = 0;
+  earlyMs = 0;
+  wokenMeanwhile = false;
 
   constructor(
     readonly url: string,
     readonly sealed = box.seal(Buffer.from(secret), runId),
   ) {}
 
-  async begin(job: DeliveryJob, leaseMs: number) {
+  async begin(job: DueDelivery, leaseMs: number) {
     expect(leaseMs).toBeGreaterThan(0);
     if (this.state === 'settled' || job.attempt <= this.made.length) return { state: 'settled' } as const;
-    const { url, sealed, refusals } = this;
+    if (this.earlyMs > 0) return { state: 'early', inMs: this.earlyMs } as const;
+    const { url, sealed, refusals, ageMs } = this;
     const own = { deliveryId: 'msg_1', url, secret: sealed, endedAt: 0, token: 't', refusals, content: { body } };
-    const task: DeliveryTask = { ...job, ...own };
+    const task: DeliveryTask = { ...job, ...own, ageMs, earlier: 0, runAttempt: 1 };
     return { state: 'begun', task } as const;
   }
 
@@ -50,7 +57,7 @@ class Records implements DeliveryRecords {
 
   async park() {
     this.parked += 1;
-    return 'recorded' as const;
+    return this.wokenMeanwhile ? ('again' as const) : ('recorded' as const);
   }
 
   async record(_: DeliveryTask, record: AttemptRecord, next: NextStep) {
@@ -67,9 +74,32 @@ class Records implements DeliveryRecords {
 }
 
 class Jobs implements NextJobs {
-  readonly added: { readonly job: DeliveryJob; readonly delayMs: number }[] = [];
-  async add(job: DeliveryJob, delayMs: number) {
+  readonly added: { readonly job: DueDelivery; readonly delayMs: number }[] = [];
+  async add(job: DueDelivery, delayMs: number) {
     this.added.push({ job, delayMs });
+  }
+}
+
+/** A receiver's slots, as many as `free`. */
+class Slots implements HostSlots {
+  readonly entered: { readonly host: string; readonly entry: Entry }[] = [];
+  readonly left: HostOutcome[] = [];
+  free = 100;
+  circuitOpen = false;
+
+  async enter(due: DueDelivery, host: string, entry: Entry): Promise<Entered> {
+    this.entered.push({ host, entry });
+    if (entry !== 'forced') {
+      if (this.circuitOpen) return { state: 'parked', reason: 'circuit_open' };
+      if (this.free === 0) return { state: 'parked', reason: 'host_busy' };
+    }
+    this.free -= 1;
+    return { state: 'open', slot: { ...due, host, name: 's' } };
+  }
+
+  async leave(_: Slot, outcome: HostOutcome) {
+    this.left.push(outcome);
+    this.free += 1;
   }
 }
 
@@ -82,9 +112,11 @@ function journey(records: Records, more: Partial<DeliverOptions> = {}) {
   const agent = new GuardedAgent({ policy, connectTimeoutMs: 400 });
   cleanups.push(() => agent.close());
   const jobs = new Jobs();
+  const slots = new Slots();
   const deliver = new Deliver({
     records,
     queue: jobs,
+    slots,
     agent,
     policy,
     requireHttps: false,
@@ -92,13 +124,14 @@ function journey(records: Records, more: Partial<DeliverOptions> = {}) {
     hosts: new HostLimits({ open: 2, waitMs: 100, stillMs: 100 }),
     schedule: { delaysS: [0, 5, 300, 1800, 7200], jitter: 0 },
     limits: { headMs: 500, answerMs: 100, answerBytes: 4096 },
-    hostWaitMs: 100,
+    leaseMs: 1500,
     recordMs: 800,
     version: '0.1.0',
     log: { debug: log, info: log, warn: log, error: log },
+    accounts: { metrics: new DeliveryMetrics(new Registry()), tracing: undefined },
     ...more,
   });
-  return { jobs, run: (attempt = 1) => deliver.deliver({ project, runId, attempt }) };
+  return { jobs, slots, run: (attempt = 1, woken?: Slot) => deliver.deliver({ project, runId, attempt }, woken) };
 }
 
 async function standing<R extends Receiver>(made: Promise<R>): Promise<R> {
@@ -208,20 +241,73 @@ test.each<[string, string, Partial<DeliverOptions>, Partial<AttemptRecord>]>([
   expect(jobs.added).toHaveLength(1);
 });
 
-test('attempts to a receiver that hangs hold their share; the next is parked, another receiver gets its delivery', async () => {
-  const hanging = await standing(rawReceiver(() => {}));
-  const good = await standing(receiver(() => ({ status: 200 })));
-  const hosts = new HostLimits({ open: 2, waitMs: 50, stillMs: 50 });
-  const deliveries = [1, 2, 3].map(() => {
-    const records = new Records(hanging.url);
-    return { records, ...journey(records, { hosts }) };
-  });
-  const stuck = deliveries.map(({ run }) => run());
-  expect(await journey(new Records(good.url), { hosts }).run()).toBe('recorded');
-  expect(await Promise.all(stuck)).toEqual(['recorded', 'recorded', 'parked']);
-  const last = deliveries[2];
-  expect(last?.records.parked).toBe(1);
-  expect(last?.jobs.added).toMatchObject([{ job: { attempt: 1 } }]);
+test.each([
+  ['its receiver has its share open', { free: 0 }, 'host_busy'],
+  ["its receiver's circuit is open", { circuitOpen: true }, 'circuit_open'],
+])('a delivery is parked unmade when %s, and leaves no job', async (_name, state, reason) => {
+  const { url, requests } = await standing(receiver(() => ({ status: 200 })));
+  const records = new Records(url);
+  const { run, jobs, slots } = journey(records);
+  Object.assign(slots, state);
+  expect(await run()).toBe('parked');
+  expect([records.parked, jobs.added.length, requests.length, records.made.length]).toEqual([1, 0, 0, 0]);
+  expect(lines).toMatchObject([{ text: 'parked', fields: { reason } }]);
+});
+
+test('a delivery whose slot came while it was being parked is handed out again', async () => {
+  const { url } = await standing(receiver(() => ({ status: 200 })));
+  const records = new Records(url);
+  records.wokenMeanwhile = true;
+  const { run, jobs, slots } = journey(records);
+  slots.free = 0;
+  expect(await run()).toBe('parked');
+  expect(jobs.added).toEqual([{ job: { project, runId, attempt: 1 }, delayMs: 0 }]);
+});
+
+test('a woken delivery uses the slot that it was given, and gives it back when there is nothing to do', async () => {
+  const { url, requests, port } = await standing(receiver(() => ({ status: 200 })));
+  const records = new Records(url);
+  const { run, slots } = journey(records);
+  const slot = { project, runId, attempt: 1, host: `127.0.0.1:${port}`, name: 'given' };
+  expect(await run(1, slot)).toBe('recorded');
+  expect(slots.entered).toEqual([]);
+  expect(await run(1, slot)).toBe('settled');
+  expect(slots.left).toEqual(['good', 'none']);
+  expect(requests).toHaveLength(1);
+});
+
+test('what was parked until its schedule had run out is let in for its last attempt', async () => {
+  const { url } = await standing(receiver(() => ({ status: 500 })));
+  const records = new Records(url);
+  records.ageMs = 10 * 86_400_000;
+  const { run, jobs, slots } = journey(records);
+  slots.circuitOpen = true;
+  expect(await run()).toBe('recorded');
+  expect(slots.entered).toMatchObject([{ entry: 'forced' }]);
+  expect(records.made).toMatchObject([{ next: { state: 'failed' } }]);
+  expect(jobs.added).toEqual([]);
+});
+
+test('a job that comes before its time by the store’s clock goes back for the rest of it', async () => {
+  const { url, requests } = await standing(receiver(() => ({ status: 200 })));
+  const records = new Records(url);
+  records.earlyMs = 3_600_000;
+  const { run, jobs } = journey(records);
+  expect(await run()).toBe('early');
+  expect(jobs.added).toEqual([{ job: { project, runId, attempt: 1 }, delayMs: 3_600_000 }]);
+  expect(requests).toHaveLength(0);
+});
+
+test.each<[string, number | undefined, HostOutcome]>([
+  ['takes it', 200, 'good'],
+  ['fails', 500, 'bad'],
+  ['asks for patience', 429, 'bad'],
+  ['refuses', 400, 'good'],
+])('the slot is given back with what a receiver that %s has shown', async (_name, status, outcome) => {
+  const { url } = await standing(receiver(() => ({ status: status ?? 200 })));
+  const { run, slots } = journey(new Records(url));
+  await run();
+  expect(slots.left).toEqual([outcome]);
 });
 
 test('one line tells an attempt, without the secret, the body or the rest of the URL', async () => {

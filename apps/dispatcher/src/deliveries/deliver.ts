@@ -1,18 +1,29 @@
-// design.md "Webhook attempt": begin → host limit → body → sign → attempt → record → next job. Reads in that order.
+// design.md "Webhook attempt": begin → a slot at the receiver → body → sign → attempt → record → next job. Reads in that order.
 import { setTimeout as pause } from 'node:timers/promises';
-import { type DeliveryJob, ServiceError } from '@inference-proxy/contracts';
+import { type DueDelivery, ServiceError } from '@inference-proxy/contracts';
 import { type SealedBox, UnsealError } from '@inference-proxy/crypto';
 import { type AddressPolicy, type GuardedAgent, judgeWebhookUrl } from '@inference-proxy/egress';
+import type { Slot } from '@inference-proxy/store';
 import type { HostLimits } from '../fairness/host-limits.ts';
+import { hostOutcome } from '../fairness/host-outcome.ts';
+import { AttemptAccount, type AttemptAccountParts } from '../operations/attempt-account.ts';
 import { type AttemptLimits, attempt, type ErrorClass } from './attempt.ts';
 import { deliveryHeaders } from './headers.ts';
-import type { AttemptRecord, DeliveryRecords, DeliveryTask, NextJobs, NextStep } from './records.ts';
-import type { Schedule } from './schedule.ts';
+import type {
+  AttemptRecord,
+  DeliveryRecords,
+  DeliveryTask,
+  HostSlots,
+  NextJobs,
+  NextStep,
+  ParkReason,
+} from './records.ts';
+import { longestRoundMs, type Schedule } from './schedule.ts';
 import { type Verdict, verdict } from './verdict.ts';
 
 const RECORD_AGAIN_MS = 250;
-/** How soon a parked attempt looks for a slot again, whatever its receiver's pace promises. */
-const PARK_MS = { least: 500, most: 30_000 };
+/** A parked delivery is woken by its receiver's slots; this long after, the store hands it out even if they were forgotten. */
+const PARKED_MS = 3_600_000;
 
 /** What the journey tells of: a pino logger fits. Never a secret, a body, or more of a URL than its host. */
 export interface DeliveryLog {
@@ -25,23 +36,27 @@ export interface DeliveryLog {
 export interface DeliverOptions {
   readonly records: DeliveryRecords;
   readonly queue: NextJobs;
+  readonly slots: HostSlots;
   readonly agent: GuardedAgent;
   readonly policy: AddressPolicy;
   readonly requireHttps: boolean;
   readonly box: SealedBox;
+  /** This process' own turns at quick receivers: they spare most parkings. */
   readonly hosts: HostLimits;
   readonly schedule: Schedule;
   readonly limits: AttemptLimits;
-  /** How long an attempt may wait for a slot of its host, milliseconds: part of its lease. */
-  readonly hostWaitMs: number;
+  /** Of an attempt: from its beginning to its record nobody else begins one. */
+  readonly leaseMs: number;
   /** How long a made attempt's record is tried again while Redis is away, milliseconds: part of its lease. */
   readonly recordMs: number;
   readonly version: string;
   readonly log: DeliveryLog;
+  /** Where attempts are counted and traced. */
+  readonly accounts: AttemptAccountParts;
 }
 
 /** What became of a job. `busy` and `unrecorded`: the store hands the delivery out again when the lease has run out. */
-export type Delivered = 'recorded' | 'superseded' | 'unrecorded' | 'parked' | 'settled' | 'busy' | 'gone';
+export type Delivered = 'recorded' | 'superseded' | 'unrecorded' | 'parked' | 'settled' | 'busy' | 'early' | 'gone';
 
 export class Deliver {
   readonly #options: DeliverOptions;
@@ -50,71 +65,108 @@ export class Deliver {
     this.#options = options;
   }
 
-  /** How long an attempt may take from its beginning to its record: nobody else begins one meanwhile. */
-  get leaseMs(): number {
-    const { hostWaitMs, limits, recordMs } = this.#options;
-    return hostWaitMs + limits.headMs + limits.answerMs + recordMs;
-  }
-
   /**
-   * Makes the attempt that a job stands for.
+   * Makes the attempt that is due.
    *
+   * @param woken its slot, where it was parked until now
    * @throws what the store throws before the attempt is made; afterwards only what the receiver did counts
    */
-  async deliver(job: DeliveryJob): Promise<Delivered> {
-    const { records, hosts } = this.#options;
-    const begun = await records.begin(job, this.leaseMs);
-    if (begun.state !== 'begun') return begun.state;
+  async deliver(due: DueDelivery, woken?: Slot): Promise<Delivered> {
+    const { records, schedule } = this.#options;
+    const begun = await records.begin(due, this.#options.leaseMs);
+    if (begun.state !== 'begun') {
+      if (woken) await this.#leave(woken, undefined);
+      if (begun.state === 'early') await this.#add(due, begun.inMs);
+      return begun.state;
+    }
     const { task } = begun;
     const url = new URL(task.url);
-    const leave = await hosts.enter(task.project, url.host);
-    if (!leave) {
-      return this.#park(job, task, url);
-    }
-    let made: AttemptRecord;
+    const host = hostAndPort(url);
+    const overdue = task.ageMs > longestRoundMs(schedule);
+    const leaveTurn = woken ? undefined : await this.#options.hosts.enter(task.project, host);
+    let slot = woken;
+    let made: AttemptRecord | undefined;
     try {
+      if (!slot) {
+        const how = overdue ? 'forced' : task.parked ? 'parked' : 'normal';
+        const entered = await this.#options.slots.enter(due, host, how);
+        if (entered.state === 'parked') return await this.#park(due, task, host, entered.reason);
+        slot = entered.slot;
+      }
       made = await this.#attempt(task, url);
     } finally {
-      leave();
+      leaveTurn?.();
+      // Not waited for: it goes out with the record.
+      if (slot) void this.#leave(slot, made);
     }
-    const { schedule } = this.#options;
-    const judged = verdict(made, task, schedule, Math.random());
-    const now = Date.now();
-    const next: NextStep =
-      judged.state === 'pending'
-        ? { state: 'pending', at: now + judged.delayMs, refusals: judged.refusals }
-        : { state: judged.state };
+    return this.#settle(due, task, host, made, overdue);
+  }
+
+  /** Judges and records in one step, so that the record says when the next attempt is; only then anything follows. */
+  async #settle(
+    due: DueDelivery,
+    task: DeliveryTask,
+    host: string,
+    made: AttemptRecord,
+    overdue: boolean,
+  ): Promise<Delivered> {
+    const { schedule, accounts } = this.#options;
+    const history = { attempt: task.attempt - task.earlier, refusals: task.refusals, overdue };
+    const judged = verdict(made, history, schedule, Math.random());
+    const next: NextStep = judged.state === 'failed' ? { state: 'failed' } : judged;
     const recorded = await this.#record(task, made, next);
     if (recorded === 'recorded' && judged.state === 'pending')
-      await this.#add({ ...job, attempt: job.attempt + 1 }, judged.delayMs);
-    this.#tell(task, url, made, judged, recorded);
+      await this.#add({ ...due, attempt: due.attempt + 1 }, judged.delayMs);
+    this.#tell(task, host, made, judged, recorded);
+    if (recorded === 'recorded') accounts.metrics.judged(judged);
     return recorded;
   }
 
-  /** Gives the attempt back: neither a place nor a socket waits for a receiver that has its share of attempts open. */
-  async #park(job: DeliveryJob, task: DeliveryTask, url: URL): Promise<Delivered> {
-    const { records, hosts, log } = this.#options;
-    const waitMs = Math.min(Math.max(hosts.expectedWaitMs(task.project, url.host), PARK_MS.least), PARK_MS.most);
-    const delayMs = Math.round(waitMs * (0.5 + Math.random()));
-    await records.park(task, Date.now() + delayMs);
-    await this.#add(job, delayMs);
-    log.debug({ ...named(task), host: url.host, delayMs }, 'the receiver has its share of attempts open; parked');
+  /** Gives the attempt back: neither a place nor a socket waits for a receiver whose slots are taken or whose circuit is open. */
+  async #park(due: DueDelivery, task: DeliveryTask, host: string, reason: ParkReason): Promise<Delivered> {
+    const { records, log, accounts } = this.#options;
+    const answer = await records.park(task, reason, Math.round(PARKED_MS * (1 + Math.random())));
+    accounts.metrics.parked(reason);
+    log.debug({ ...named(task), host, reason }, 'parked');
+    // Whoever had its slot meanwhile found it still in our hands.
+    if (answer === 'again') await this.#add(due, 0);
     return 'parked';
   }
 
   /** The bytes, their signatures, the POST. What keeps it from being sent is an attempt's outcome too. */
   async #attempt(task: DeliveryTask, url: URL): Promise<AttemptRecord> {
+    const account = new AttemptAccount(this.#options.accounts, task, url);
+    try {
+      const made = await this.#send(task, url, account.traceparent);
+      account.made(made);
+      return made;
+    } catch (error) {
+      account.unmade();
+      throw error;
+    }
+  }
+
+  async #send(task: DeliveryTask, url: URL, traceparent: string | undefined): Promise<AttemptRecord> {
     const { records, agent, box, limits, policy, requireHttps, version } = this.#options;
     const body = await records.body(task);
     try {
       // The gateway judged this URL by the settings of its time.
       judgeWebhookUrl(task.url, policy, { requireHttps });
-      const headers = deliveryHeaders(task, body, box, Date.now(), version);
+      const headers = deliveryHeaders(task, body, box, { now: Date.now(), version, traceparent });
       return await attempt(agent, url, headers, body, limits);
     } catch (error) {
       if (error instanceof ServiceError) return unsent('blocked', error);
       if (error instanceof UnsealError) return unsent('unsigned', error);
       throw error;
+    }
+  }
+
+  /** Gives a slot back. Where Redis is away it lapses by itself. */
+  async #leave(slot: Slot, made: AttemptRecord | undefined): Promise<void> {
+    try {
+      await this.#options.slots.leave(slot, made ? hostOutcome(made) : 'none');
+    } catch (err) {
+      this.#options.log.debug({ runId: slot.runId, err }, 'a slot was not given back; it lapses');
     }
   }
 
@@ -139,11 +191,11 @@ export class Deliver {
     }
   }
 
-  async #add(job: DeliveryJob, delayMs: number): Promise<void> {
+  async #add(due: DueDelivery, delayMs: number): Promise<void> {
     try {
-      await this.#options.queue.add(job, delayMs);
+      await this.#options.queue.add(due, delayMs);
     } catch (err) {
-      const { runId, project } = job;
+      const { runId, project } = due;
       this.#options.log.warn(
         { runId, project, err },
         'the next attempt has no job; the store hands it out when it is overdue',
@@ -151,17 +203,18 @@ export class Deliver {
     }
   }
 
-  #tell(task: DeliveryTask, url: URL, made: AttemptRecord, judged: Verdict, recorded: Delivered): void {
+  #tell(task: DeliveryTask, host: string, made: AttemptRecord, judged: Verdict, recorded: Delivered): void {
     const { status, errorClass, message, address, durationMs, retryAfterS } = made;
     const fields = {
       ...named(task),
-      host: url.host,
+      host,
       address,
       status,
       errorClass,
       message,
       durationMs,
       retryAfterS,
+      parked: task.parked,
       judged,
       recorded,
     };
@@ -171,6 +224,10 @@ export class Deliver {
 }
 
 const named = ({ project, runId, deliveryId, attempt }: DeliveryTask) => ({ project, runId, deliveryId, attempt });
+
+/** A receiver's name for caps and circuits: two ways to write one port are one receiver. */
+const hostAndPort = ({ hostname, port, protocol }: URL): string =>
+  `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`;
 
 const unsent = (errorClass: ErrorClass, error: Error): AttemptRecord => ({
   at: Date.now(),

@@ -3,13 +3,21 @@ import { randomBytes } from 'node:crypto';
 import { SealedBox, UnsealError } from '@inference-proxy/crypto';
 import { expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
-import { deliveryHeaders } from './headers.ts';
+import { deliveryHeaders as headersOf } from './headers.ts';
 import type { DeliveryTask } from './records.ts';
 
 const box = new SealedBox([randomBytes(32)]);
 const runId = '0199f0a0-0000-7000-8000-000000000001';
 const body = Buffer.from('{"result":"a.b\u2028 東京 🚀"}');
 const now = Date.now();
+const deliveryHeaders = (
+  of: DeliveryTask,
+  bytes: Buffer,
+  opener: SealedBox,
+  at: number,
+  version: string,
+  traceparent?: string,
+) => headersOf(of, bytes, opener, { now: at, version, traceparent });
 const task = (secret?: Buffer): DeliveryTask => ({
   project: 'demo',
   runId,
@@ -18,6 +26,9 @@ const task = (secret?: Buffer): DeliveryTask => ({
   url: 'http://receiver.test/',
   endedAt: now,
   refusals: 0,
+  earlier: 0,
+  ageMs: 0,
+  runAttempt: 1,
   content: { body },
   token: 't',
   ...(secret && { secret: box.seal(secret, runId) }),
@@ -71,4 +82,9 @@ test('every attempt has a time and signatures of its own', () => {
 test('a secret that cannot be opened leaves nothing to send', () => {
   const other = new SealedBox([randomBytes(32)]);
   expect(() => deliveryHeaders(task(Buffer.from('k')), body, other, now, '1')).toThrow(UnsealError);
+});
+
+test('a trace is carried on', () => {
+  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+  expect(deliveryHeaders(task(), body, box, now, '1', traceparent)).toMatchObject({ traceparent });
 });

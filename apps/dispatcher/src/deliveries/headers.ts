@@ -2,19 +2,25 @@
 import { type SealedBox, serviceSignature, standardSignature } from '@inference-proxy/crypto';
 import type { DeliveryTask } from './records.ts';
 
+export interface HeaderOptions {
+  /** Unix milliseconds. */
+  readonly now: number;
+  /** Of this service, for `User-Agent`. */
+  readonly version: string;
+  /** W3C Trace Context, where there is one. */
+  readonly traceparent: string | undefined;
+}
+
 /**
  * @param body the exact bytes that are sent
  * @param box opens the delivery's secret, which is wiped as soon as it has signed
- * @param now Unix milliseconds
- * @param version of this service, for `User-Agent`
  * @throws UnsealError where the secret cannot be opened with the keys at hand: nothing is sent unsigned
  */
 export function deliveryHeaders(
   task: DeliveryTask,
   body: Buffer,
   box: SealedBox,
-  now: number,
-  version: string,
+  { now, version, traceparent }: HeaderOptions,
 ): Record<string, string> {
   const timestamp = Math.floor(now / 1000);
   const headers = {
@@ -24,6 +30,7 @@ export function deliveryHeaders(
     'X-Service-Webhook-Timestamp': String(timestamp),
     'webhook-id': task.deliveryId,
     'webhook-timestamp': String(timestamp),
+    ...(traceparent !== undefined && { traceparent }),
   };
   if (task.secret === undefined) return headers;
   const secret = box.open(task.secret, task.runId);

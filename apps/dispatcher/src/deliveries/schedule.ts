@@ -43,6 +43,15 @@ export function nextDelayMs(
   return Math.round(Math.max(varied, Math.min(retryAfterS ?? 0, LONGEST_RETRY_AFTER_S)) * 1000);
 }
 
+/**
+ * How long a round of attempts may last, from the run's end or the redelivery that began it, milliseconds: all delays at their longest and
+ * a day for `Retry-After` and waiting. What was parked for longer has its last attempt whether its receiver's circuit is open or not.
+ */
+export function longestRoundMs({ delaysS, jitter }: Schedule): number {
+  const sumS = delaysS.reduce((sum, delayS) => sum + delayS, 0);
+  return Math.round(sumS * (1 + jitter) + LONGEST_RETRY_AFTER_S) * 1000;
+}
+
 /** The three forms of an HTTP date (RFC 9110 §5.6.7), far enough to keep `Date.parse` from guessing at anything else. */
 const HTTP_DATE = /^(Mon|Tues?|Wed(nes)?|Thu(rs)?|Fri|Sat(ur)?|Sun)(day)?,? .*\d\d:\d\d:\d\d( GMT| \d{4})$/;
 

@@ -8,7 +8,7 @@ import { verdict } from './verdict.ts';
 const schedule = { delaysS: defaultSchedule, jitter: 0 };
 const made = (fields: Partial<AttemptRecord>): AttemptRecord => ({ at: 0, durationMs: 1, ...fields });
 const judge = (fields: Partial<AttemptRecord>, attempt = 1, refusals = 0) =>
-  verdict(made(fields), { attempt, refusals }, schedule, 0.5);
+  verdict(made(fields), { attempt, refusals, overdue: false }, schedule, 0.5);
 
 test.each([200, 201, 202, 204, 226, 299])('%i is delivered', (status) => {
   expect(judge({ status }, 10)).toEqual({ state: 'delivered' });
@@ -62,4 +62,10 @@ test('any answer whatever ends in a verdict, and only a 2xx in a delivery', () =
       },
     ),
   );
+});
+
+test('what was parked until its schedule had run out has had its last attempt', () => {
+  const history = { attempt: 1, refusals: 0, overdue: true };
+  expect(verdict(made({ status: 500 }), history, schedule, 0.5)).toEqual({ state: 'failed', why: 'exhausted' });
+  expect(verdict(made({ status: 200 }), history, schedule, 0.5)).toEqual({ state: 'delivered' });
 });

@@ -12,11 +12,13 @@ export type Verdict =
   | { readonly state: 'failed'; readonly why: 'gone' | 'refused' | 'exhausted' }
   | { readonly state: 'pending'; readonly delayMs: number; readonly refusals: number };
 
-/** How often a delivery was tried, the attempt just made included, and how many of the earlier attempts were refused. */
+/** How often a delivery was tried in this round, the attempt just made included, and how many of the earlier attempts were refused. */
 export interface History {
   readonly attempt: number;
   /** Answers with a 4xx that does not pass. */
   readonly refusals: number;
+  /** It was parked until its schedule had run out: this was the last one. */
+  readonly overdue: boolean;
 }
 
 /** @param random from 0 to 1, as `Math.random()` */
@@ -27,6 +29,7 @@ export function verdict(result: AttemptRecord, history: History, schedule: Sched
   const refused = status !== undefined && status >= 400 && status <= 499 && !PASSING.has(status);
   const refusals = history.refusals + (refused ? 1 : 0);
   if (refused && refusals >= REFUSALS_TO_STOP) return { state: 'failed', why: 'refused' };
+  if (history.overdue) return { state: 'failed', why: 'exhausted' };
   const delayMs = nextDelayMs(schedule, history.attempt, result.retryAfterS, random);
   return delayMs === undefined ? { state: 'failed', why: 'exhausted' } : { state: 'pending', delayMs, refusals };
 }

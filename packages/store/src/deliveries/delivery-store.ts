@@ -1,6 +1,6 @@
 // Contract 4: one run's delivery, its attempts and its bytes. The record here, not BullMQ's, decides whether a repeat is already delivered.
 import { randomBytes } from 'node:crypto';
-import { type DeliveryJob, envelope, type Outcome, type RunId, ServiceError } from '@inference-proxy/contracts';
+import { type DueDelivery, envelope, type Outcome, type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
 import { readItems } from '../runs/items.ts';
@@ -14,8 +14,18 @@ import type { StoreTimings } from '../timings.ts';
 export interface DeliveryTask {
   readonly project: string;
   readonly runId: RunId;
-  /** From 1. */
+  /** From 1, over all rounds. */
   readonly attempt: number;
+  /** Attempts before this round of the schedule: a redelivery begins the schedule anew. */
+  readonly earlier: number;
+  /** How long this round has lasted, ms. */
+  readonly ageMs: number;
+  /** Set where it was parked until now. */
+  readonly parked?: { readonly since: number; readonly reason: string };
+  /** The call's trace (W3C Trace Context), where it has one. */
+  readonly traceparent?: string;
+  /** How often the run was taken by a worker. */
+  readonly runAttempt: number;
   /** `webhook-id`: the same on every attempt. */
   readonly deliveryId: string;
   readonly url: string;
@@ -23,7 +33,7 @@ export interface DeliveryTask {
   readonly secret?: string;
   /** When the run ended, Unix ms. */
   readonly endedAt: number;
-  /** How many earlier attempts were answered with a 4xx that does not pass. */
+  /** How many earlier attempts of this round were answered with a 4xx that does not pass. */
   readonly refusals: number;
   /** The envelope where it was made before, else what it is made of. */
   readonly content: { readonly body: Buffer } | { readonly outcome: Outcome };
@@ -37,6 +47,8 @@ export type Begun =
   | { readonly state: 'settled' }
   /** Another attempt is under way. */
   | { readonly state: 'busy' }
+  /** Not due yet by the store's clock. */
+  | { readonly state: 'early'; readonly inMs: number }
   | { readonly state: 'gone' };
 
 /** What came of one attempt. */
@@ -56,21 +68,29 @@ export interface AttemptRecord {
   readonly retryAfterS?: number;
 }
 
-/** What follows from an attempt. `at` is Unix ms; `refusals` counts 4xx answers that do not pass, this one included. */
+/** What follows from an attempt. `delayMs` from its record on; `refusals` counts 4xx answers that do not pass, this one included. */
 export type NextStep =
   | { readonly state: 'delivered' | 'failed' }
-  | { readonly state: 'pending'; readonly at: number; readonly refusals: number };
+  | { readonly state: 'pending'; readonly delayMs: number; readonly refusals: number };
+
+/** Why a delivery is parked: its receiver fails, or has its share of attempts open. */
+export type ParkReason = 'circuit_open' | 'host_busy';
+
+export type Recorded = 'recorded' | 'superseded';
 
 interface Beginning {
-  readonly job: DeliveryJob;
+  readonly job: DueDelivery;
   readonly leaseMs: number;
 }
 
 interface Recording {
   readonly task: DeliveryTask;
   readonly text: string;
-  readonly next: NextStep | { readonly state: 'parked'; readonly at: number };
+  readonly next: NextStep | { readonly state: 'parked'; readonly delayMs: number; readonly reason: ParkReason };
 }
+
+const ANSWERS = ['superseded', 'recorded', 'again'] as const;
+type RecordAnswer = (typeof ANSWERS)[number];
 
 interface Kept {
   readonly runId: RunId;
@@ -79,7 +99,7 @@ interface Kept {
 
 export class DeliveryStore {
   private readonly beginnings: TickBatch<Beginning, Begun>;
-  private readonly recordings: TickBatch<Recording, 'recorded' | 'superseded'>;
+  private readonly recordings: TickBatch<Recording, RecordAnswer>;
   private readonly envelopes: TickBatch<Kept, void>;
 
   constructor(
@@ -101,7 +121,7 @@ export class DeliveryStore {
   }
 
   /** Begins the attempt that a job stands for, under a lease of `leaseMs`; one at a time. */
-  begin(job: DeliveryJob, leaseMs: number): Promise<Begun> {
+  begin(job: DueDelivery, leaseMs: number): Promise<Begun> {
     return this.beginnings.add(job.project, { job, leaseMs });
   }
 
@@ -118,14 +138,21 @@ export class DeliveryStore {
   }
 
   /** Records an attempt before anything follows from it. `superseded`: its lease ran out and another attempt began. */
-  record(task: DeliveryTask, attempt: AttemptRecord, next: NextStep): Promise<'recorded' | 'superseded'> {
-    const text = JSON.stringify({ attempt: task.attempt, ...attempt, next: next.state });
-    return this.recordings.add(task.project, { task, text, next });
+  async record(task: DeliveryTask, attempt: AttemptRecord, next: NextStep): Promise<Recorded> {
+    const record = { attempt: task.attempt, ...attempt, state: next.state };
+    // Without its last brace: the script adds what the store's clock says.
+    const text = JSON.stringify(record).slice(0, -1);
+    const answer = await this.recordings.add(task.project, { task, text, next });
+    return answer === 'again' ? 'recorded' : answer;
   }
 
-  /** Gives a begun attempt back unmade, for its receiver has its share of attempts open: it is due again at `at` (Unix ms). */
-  park(task: DeliveryTask, at: number): Promise<'recorded' | 'superseded'> {
-    return this.recordings.add(task.project, { task, text: '', next: { state: 'parked', at } });
+  /**
+   * Gives a begun attempt back unmade, for its receiver's slots are all taken. Its slot wakes it; `delayMs` is when it is handed out without.
+   *
+   * @returns `again` where its slot came meanwhile: it is to be begun at once
+   */
+  park(task: DeliveryTask, reason: ParkReason, delayMs: number): Promise<RecordAnswer> {
+    return this.recordings.add(task.project, { task, text: '', next: { state: 'parked', delayMs, reason } });
   }
 
   private async sendBeginnings(project: string, items: Beginning[]): Promise<Begun[]> {
@@ -138,14 +165,14 @@ export class DeliveryStore {
     return replies.map((reply, at) => begun((items[at] as Beginning).job, tokens[at] as string, reply));
   }
 
-  private async sendRecordings(project: string, items: Recording[]): Promise<('recorded' | 'superseded')[]> {
+  private async sendRecordings(project: string, items: Recording[]): Promise<RecordAnswer[]> {
     const args: ScriptArgument[] = [this.timings.handoverMs];
     for (const { task, text, next } of items) {
-      args.push(task.runId, task.attempt, task.token, text, next.state, 'at' in next ? next.at : '');
-      args.push(next.state === 'pending' ? next.refusals : '');
+      args.push(task.runId, task.attempt, task.token, text, next.state, 'delayMs' in next ? next.delayMs : '');
+      args.push(next.state === 'pending' ? next.refusals : next.state === 'parked' ? next.reason : '');
     }
     const replies = (await this.call('delivery-record', project, args)) as number[];
-    return replies.map((reply) => (reply === 1 ? 'recorded' : 'superseded'));
+    return replies.map((reply) => ANSWERS[reply] as RecordAnswer);
   }
 
   private async keepEnvelopes(project: string, items: Kept[]): Promise<undefined[]> {
@@ -168,30 +195,52 @@ type BegunReply = [
   secret: Buffer,
   refusals: number,
   endedAt: number,
+  earlier: number,
+  ageMs: number,
+  parked: Buffer,
+  traceparent: Buffer,
+  runAttempt: number,
   envelope: Buffer,
   ...outcome: Buffer[],
 ];
-type BeginReply = BegunReply | [state: Buffer];
+type BeginReply = BegunReply | [state: Buffer, inMs: number] | [state: Buffer];
 
-function begun(job: DeliveryJob, token: string, reply: BeginReply): Begun {
+/** `webhook-id`: the same on every attempt and redelivery of a run's delivery. */
+export const deliveryIdOf = (runId: RunId): string => `msg_${runId.replaceAll('-', '')}`;
+
+function begun(job: DueDelivery, token: string, reply: BeginReply): Begun {
   const state = reply[0].toString() as Begun['state'];
+  if (state === 'early') return { state, inMs: reply[1] as number };
   if (state !== 'begun') return { state };
-  const [, url, secret, refusals, endedAt, body, ...parts] = reply as BegunReply;
+  const [, url, secret, refusals, endedAt, earlier, ageMs, parked, trace, runAttempt, body, ...parts] =
+    reply as BegunReply;
+  const wait = parkedOf(parked.toString());
   return {
     state: 'begun',
     task: {
       project: job.project,
       runId: job.runId,
       attempt: job.attempt,
-      deliveryId: `msg_${job.runId.replaceAll('-', '')}`,
+      deliveryId: deliveryIdOf(job.runId),
       url: url.toString(),
       ...(secret.length > 0 && { secret: secret.toString() }),
       refusals,
       endedAt,
+      earlier,
+      ageMs,
+      ...(wait && { parked: wait }),
+      ...(trace.length > 0 && { traceparent: trace.toString() }),
+      runAttempt,
       content: body.length > 0 ? { body } : { outcome: storedOutcome(endedAt, parts) },
       token,
     },
   };
+}
+
+/** `<since> <reason>`, as the record keeps it. */
+export function parkedOf(text: string | undefined): { since: number; reason: string } | undefined {
+  const [since, reason] = text?.split(' ') ?? [];
+  return since && reason ? { since: Number(since), reason } : undefined;
 }
 
 function storedOutcome(endedAt: number, parts: Buffer[]): Outcome {

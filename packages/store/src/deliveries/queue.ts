@@ -1,33 +1,38 @@
-// The queue of deliveries (design: a delivery lives for seconds to days and needs delays and retries, which is BullMQ's work). Jobs carry ids only.
+// The queue of deliveries (design: a delivery lives for seconds to days and needs delays and retries, which is BullMQ's work). Jobs carry ids
+// only, and are no more than wake-ups: what is due is in the project's `due` set, what was made in the delivery's record.
 import { randomBytes } from 'node:crypto';
-import type { DeliveryJob, RunId } from '@inference-proxy/contracts';
-import { type JobsOptions, Queue, type QueueOptions } from 'bullmq';
+import type { DeliveryJob, DueDelivery, RunId } from '@inference-proxy/contracts';
+import { Queue, type QueueOptions } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { StoreLogger } from '../timings.ts';
 
 export const deliveryQueueName = 'deliveries';
 
-/** What the queue's producers and its worker share. The braces make it one slot of a Redis Cluster. */
+/** Where jobs go that have waited long: fresh ones are not kept waiting by them. */
+export const backlogQueueName = 'deliveries-backlog';
+
+/** What the queues' producers and their workers share. The braces make it one slot of a Redis Cluster. */
 export const deliveryQueueOptions = {
   prefix: '{ip}',
   defaultJobOptions: {
     // The delivery's own record decides what is delivered, so finished jobs are kept only to be looked at.
-    removeOnComplete: { count: 1000 },
+    removeOnComplete: { count: 200 },
     removeOnFail: { count: 1000 },
     // A job is one attempt: the next one is a job of its own, with the delay of the schedule.
     attempts: 1,
   },
+  // Nobody reads BullMQ's events.
+  streams: { events: { maxLen: 100 } },
 } satisfies Partial<QueueOptions>;
 
-interface NewJob {
-  readonly job: DeliveryJob;
-  readonly delayMs: number;
-}
+/** Deliveries of one job at most: a job costs about 250 µs of Redis however many it carries, and is taken by one dispatcher. */
+const MOST_OF_A_JOB = 32;
 
-/** Adds deliveries; many of one tick go in one call. */
+/** Adds deliveries; those of one tick that are due at the same time share jobs. */
 export class DeliveryQueue {
   private readonly queue: Queue<DeliveryJob>;
-  private waiting: NewJob[] = [];
+  private readonly backlog: Queue<DeliveryJob>;
+  private waiting = new Map<number, DueDelivery[]>();
   private flushing: Promise<void> | undefined;
 
   /** @param redis a connection of its own or shared; closed by whoever made it */
@@ -35,13 +40,18 @@ export class DeliveryQueue {
     redis: Redis,
     private readonly logger: StoreLogger,
   ) {
-    this.queue = new Queue(deliveryQueueName, { ...deliveryQueueOptions, connection: redis, skipVersionCheck: true });
-    this.queue.on('error', (error) => this.logger.warn({ err: error }, 'the deliveries queue has lost Redis'));
+    const options = { ...deliveryQueueOptions, connection: redis, skipVersionCheck: true, skipMetasUpdate: true };
+    this.queue = new Queue(deliveryQueueName, options);
+    this.backlog = new Queue(backlogQueueName, options);
+    for (const queue of [this.queue, this.backlog])
+      queue.on('error', (error) => this.logger.warn({ err: error }, 'the deliveries queue has lost Redis'));
   }
 
   /** Rejects when Redis does: the `due` index hands the delivery out again. */
-  async add(job: DeliveryJob, delayMs: number): Promise<void> {
-    this.waiting.push({ job, delayMs });
+  async add(due: DueDelivery, delayMs: number): Promise<void> {
+    const same = this.waiting.get(delayMs);
+    if (same) same.push(due);
+    else this.waiting.set(delayMs, [due]);
     this.flushing ??= new Promise<void>((resolve) => setImmediate(resolve)).then(() => this.flush());
     await this.flushing;
   }
@@ -55,27 +65,44 @@ export class DeliveryQueue {
     }
   }
 
-  /** How long the oldest job has waited for a dispatcher, milliseconds; 0 when none waits. */
-  async backlogMs(): Promise<number> {
-    const [oldest] = await this.queue.getJobs(['waiting'], 0, 0, true);
-    return oldest ? Date.now() - oldest.timestamp : 0;
+  /** Puts a job aside that has waited since `since` (Unix ms) already. */
+  async yield(job: DeliveryJob, since: number): Promise<void> {
+    await this.backlog.add('deliver', job, { jobId: jobId(job), timestamp: since });
   }
 
-  close(): Promise<void> {
-    return this.queue.close();
+  /** How long the oldest job has waited for a dispatcher, milliseconds; 0 when none waits. */
+  async backlogMs(): Promise<number> {
+    const oldest = await Promise.all([this.queue, this.backlog].map((queue) => queue.getJobs(['waiting'], 0, 0, true)));
+    return Math.max(0, ...oldest.flat().map(({ timestamp }) => Date.now() - timestamp));
+  }
+
+  /** For metrics: how many jobs there are by state, in both queues together. */
+  async counts(): Promise<Readonly<Record<string, number>>> {
+    const states = ['waiting', 'active', 'delayed', 'failed'] as const;
+    const [fresh, backlog] = await Promise.all([this.queue, this.backlog].map((queue) => queue.getJobCounts(...states)));
+    return Object.fromEntries(states.map((state) => [state, (fresh?.[state] ?? 0) + (backlog?.[state] ?? 0)]));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.queue.close(), this.backlog.close()]);
   }
 
   private async flush(): Promise<void> {
-    const jobs = this.waiting;
-    this.waiting = [];
+    const batches = this.waiting;
+    this.waiting = new Map();
     this.flushing = undefined;
-    await this.queue.addBulk(
-      jobs.map(({ job, delayMs }) => ({ name: 'deliver', data: job, opts: jobOptions(job, delayMs) })),
-    );
+    const jobs: { name: string; data: DeliveryJob; opts: { jobId: string; delay: number } }[] = [];
+    for (const [delay, all] of batches) {
+      for (let from = 0; from < all.length; from += MOST_OF_A_JOB) {
+        const data = { deliveries: all.slice(from, from + MOST_OF_A_JOB) };
+        jobs.push({ name: 'deliver', data, opts: { jobId: jobId(data), delay } });
+      }
+    }
+    await this.queue.addBulk(jobs);
   }
 }
 
 /** BullMQ ignores the id of a job that it still keeps, finished ones too: every hand-over has an id of its own. */
-function jobOptions(job: DeliveryJob, delayMs: number): JobsOptions {
-  return { jobId: `${job.runId}-${job.attempt}-${randomBytes(4).toString('hex')}`, delay: delayMs };
+function jobId({ deliveries: [first] }: DeliveryJob): string {
+  return `${first?.runId}-${first?.attempt}-${randomBytes(4).toString('hex')}`;
 }

@@ -1,0 +1,66 @@
+// design.md "Webhook attempt": what is due comes in here, from the queues or woken by a freed slot, and each gets a place for its attempt.
+import type { DueDelivery } from '@inference-proxy/contracts';
+import type { Slot } from '@inference-proxy/store';
+import type { Deliver, DeliveryLog } from './deliver.ts';
+import type { Places, Share } from './places.ts';
+import type { NextJobs } from './records.ts';
+
+export interface IntakeOptions {
+  readonly deliver: Pick<Deliver, 'deliver'>;
+  readonly places: Places;
+  /** Where a delivery goes that is not begun here any more. */
+  readonly queue: NextJobs;
+  readonly log: DeliveryLog;
+}
+
+export class Intake {
+  constructor(private readonly options: IntakeOptions) {}
+
+  /** Begins the attempts of a job as places become free; resolves when all have begun, or were put back because this process stops. */
+  async take(deliveries: readonly DueDelivery[], share: Share): Promise<void> {
+    for (const due of deliveries) await this.#begin(due, share);
+  }
+
+  /** Deliveries that were parked and have their slot now. */
+  readonly woken = (slots: readonly Slot[]): void => {
+    for (const slot of slots) void this.#begin(slot, 'fresh', slot);
+  };
+
+  /** Hands a delivery out again. */
+  readonly again = (due: DueDelivery): void => {
+    void this.#begin(due, 'fresh');
+  };
+
+  /** Begins nothing more; resolves when the attempts under way have ended. */
+  stop(): Promise<void> {
+    this.options.places.close();
+    return this.options.places.empty();
+  }
+
+  async #begin(due: DueDelivery, share: Share, slot?: Slot): Promise<void> {
+    const leave = await this.options.places.take(share);
+    if (leave) void this.#attempt(due, slot).finally(leave);
+    else await this.#putBack(due);
+  }
+
+  async #attempt(due: DueDelivery, slot: Slot | undefined): Promise<void> {
+    const { project, runId, attempt } = due;
+    try {
+      await this.options.deliver.deliver({ project, runId, attempt }, slot);
+    } catch (err) {
+      this.options.log.error({ project, runId, attempt, err }, 'no attempt was made; the store hands it out again');
+    }
+  }
+
+  /** Its slot, where it had one, lapses. */
+  async #putBack({ project, runId, attempt }: DueDelivery): Promise<void> {
+    try {
+      await this.options.queue.add({ project, runId, attempt }, 0);
+    } catch (err) {
+      this.options.log.warn(
+        { project, runId, err },
+        'a delivery was not put back; the store hands it out when it is overdue',
+      );
+    }
+  }
+}

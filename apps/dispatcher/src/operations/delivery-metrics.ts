@@ -1,0 +1,83 @@
+// Contract 6, `/metrics` of the dispatcher: what became of deliveries, and of the attempts they are made of.
+import { Counter, DURATION_BUCKETS, Gauge, Histogram, type Registry } from '@inference-proxy/platform';
+import type { AttemptRecord } from '../deliveries/records.ts';
+import type { Verdict } from '../deliveries/verdict.ts';
+
+export class DeliveryMetrics {
+  readonly #deliveries: Counter<'end'>;
+  readonly #attempts: Counter<'class'>;
+  readonly #duration: Histogram;
+  readonly #lag: Histogram;
+  readonly #open: Gauge;
+  readonly #parked: Counter<'reason'>;
+
+  constructor(registry: Registry) {
+    const registers = [registry];
+    this.#deliveries = new Counter({
+      name: 'inference_proxy_deliveries_total',
+      help: 'Deliveries that have ended: delivered, or given up because the receiver was gone, refused, or all attempts were exhausted',
+      labelNames: ['end'],
+      registers,
+    });
+    this.#attempts = new Counter({
+      name: 'inference_proxy_delivery_attempts_total',
+      help: 'Attempts by class: of the status (2xx), or of the error (dns, refused, blocked, tls, timeout, reset, bad_response, redirect, unsigned)',
+      labelNames: ['class'],
+      registers,
+    });
+    this.#duration = new Histogram({
+      name: 'inference_proxy_delivery_attempt_duration_seconds',
+      help: 'From the start of an attempt to the start of its answer, or its error',
+      buckets: DURATION_BUCKETS,
+      registers,
+    });
+    this.#lag = new Histogram({
+      name: 'inference_proxy_delivery_lag_seconds',
+      help: 'From the end of a run to its first attempt',
+      buckets: DURATION_BUCKETS,
+      registers,
+    });
+    this.#open = new Gauge({
+      name: 'inference_proxy_open_attempts',
+      help: 'Attempts under way at this dispatcher',
+      registers,
+    });
+    this.#parked = new Counter({
+      name: 'inference_proxy_parkings_total',
+      help: 'Attempts put off unmade, by reason: the receiver has its share open, or its circuit is',
+      labelNames: ['reason'],
+      registers,
+    });
+  }
+
+  /** @param endedAt when the run ended, Unix ms; given for the first attempt only */
+  begun(endedAt: number | undefined): void {
+    this.#open.inc();
+    // The store's clock against this machine's: a negative lag is the difference of the two.
+    if (endedAt !== undefined) this.#lag.observe(Math.max(0, Date.now() - endedAt) / 1000);
+  }
+
+  made(record: AttemptRecord): void {
+    this.#open.dec();
+    this.#attempts.inc({ class: classOf(record) });
+    this.#duration.observe(record.durationMs / 1000);
+  }
+
+  /** The attempt could not be made at all. */
+  unmade(): void {
+    this.#open.dec();
+  }
+
+  judged(verdict: Verdict): void {
+    if (verdict.state !== 'pending') {
+      this.#deliveries.inc({ end: verdict.state === 'failed' ? verdict.why : 'delivered' });
+    }
+  }
+
+  parked(reason: string): void {
+    this.#parked.inc({ reason });
+  }
+}
+
+const classOf = ({ status, errorClass }: AttemptRecord): string =>
+  errorClass ?? (status === undefined ? 'bad_response' : `${Math.floor(status / 100)}xx`);
