@@ -1,3 +1,7 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { expect, test } from '@jest/globals';
 import { createLogger, NestLogger } from './logging.ts';
 
@@ -32,3 +36,73 @@ test('Nest’s start-up chatter is below info, its errors are errors', () => {
   nest.error(new Error('no provider'), 'stack', 'Injector');
   expect(JSON.parse(written.join(''))).toMatchObject({ level: 50, err: { message: 'no provider' } });
 });
+
+/** Runs a program that has a production logger named `logger`. */
+function program(code: string) {
+  const child = spawn(
+    process.execPath,
+    [
+      '--conditions=source',
+      '--input-type=module',
+      '-e',
+      `import { createLogger } from ${JSON.stringify(join(import.meta.dirname, 'logging.ts'))};
+       const logger = createLogger({ name: 'test' });
+       const many = () => { for (let n = 1; n <= 2000; n++) logger.info({ n }, 'line'); };
+       ${code}`,
+    ],
+    { stdio: ['ignore', 'pipe', 'ignore'] },
+  );
+  return child;
+}
+
+/** The numbers of the lines, in order. */
+const numbers = (output: string): number[] =>
+  output
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { n?: number })
+    .flatMap(({ n }) => n ?? []);
+
+test.each([
+  ['at its end', 'many();'],
+  ['by process.exit', 'many(); process.exit(0);'],
+  ['in the midst of a write', 'many(); setTimeout(() => { many(); process.exit(0); }, 50);'],
+  [
+    'on SIGTERM',
+    `process.on('SIGTERM', () => { many(); process.exit(0); }); process.kill(process.pid, 'SIGTERM'); setTimeout(() => {}, 1000);`,
+  ],
+  [
+    'by an uncaught error',
+    `process.on('uncaughtException', (err) => { logger.fatal({ err }, 'no'); process.exit(1); }); many(); throw new Error('no');`,
+  ],
+  ['by an error that nothing at all handles', `many(); throw new Error('no');`],
+])(
+  'no line is lost when the process ends %s',
+  async (_, code) => {
+    const found = numbers(await text(program(code).stdout));
+    expect(found.length % 2000).toBe(0);
+    expect(found.length).toBeGreaterThan(0);
+    expect(found.slice(0, 2000)).toEqual(Array.from({ length: 2000 }, (_line, at) => at + 1));
+  },
+  30_000,
+);
+
+test('a single line is written within a second, though it fills no batch', async () => {
+  const child = program(`logger.info({ at: Date.now() }, 'alone'); setTimeout(() => {}, 30_000);`);
+  const [line] = (await once(child.stdout, 'data')) as [Buffer];
+  const tookMs = Date.now() - (JSON.parse(line.toString()) as { at: number }).at;
+  child.kill('SIGKILL');
+  expect(tookMs).toBeLessThan(1000);
+}, 30_000);
+
+test('an output that nobody reads costs bounded memory; how many lines found no room is told when it is read again', async () => {
+  const child = program(`
+    const wide = 'x'.repeat(64 * 1024);
+    for (let n = 1; n <= 1000; n++) logger.info({ wide }, 'line');
+    setTimeout(() => {}, 2_000);`);
+  const lines = (await text(child.stdout)).trim().split('\n');
+  expect(lines.length).toBeLessThan(400);
+  const [told] = lines.map((line) => JSON.parse(line) as { lines?: number; msg: string }).filter(({ lines: n }) => n);
+  expect(told).toMatchObject({ level: 40, msg: expect.stringContaining('left out') });
+  expect((told?.lines ?? 0) + lines.length - 1).toBe(1000);
+}, 30_000);
