@@ -20,19 +20,22 @@ if number < tonumber(redis.call('HGET', K.numbers, gateway) or 0) then return {1
 redis.call('HSET', K.numbers, gateway, number)
 redis.call('ZADD', K.gateways, now + ARGV[3], gateway)
 
+-- What one reader takes at once (its socket, see the gateway's stream-response): the rest would be read in vain, and again.
+local READER_BYTES = 131072
+
 local untouched = true
 local function entries_after(id, cursor)
-  local entries, from = {}, cursor + 1
+  local entries, from, share = {}, cursor + 1, READER_BYTES
   while true do
-    local page = redis.call('XRANGE', K.items .. id, string.format('%d', from), '+', 'COUNT', 16)
+    local page = redis.call('XRANGE', K.items .. id, string.format('%d', from), '+', 'COUNT', 4)
     for _, entry in ipairs(page) do
       local size = #entry[2][2] + ENTRY_BYTES
-      if size > room and (#entries > 0 or not untouched) then return entries, false end
-      room, untouched = room - size, false
+      if #entries > 0 and size > share or size > room and (#entries > 0 or not untouched) then return entries, false end
+      room, share, untouched = room - size, share - size, false
       entries[#entries + 1] = {entry[1], entry[2][1], entry[2][2]}
       from = tonumber(string.match(entry[1], '^(%d+)')) + 1
     end
-    if #page < 16 then return entries, true end
+    if #page < 4 then return entries, true end
   end
 end
 

@@ -63,7 +63,7 @@ export class Acceptance {
    */
   async run(call: CallRequest, app: AppDescription, params: Buffer): Promise<AnsweringRun> {
     const { project, runId } = call;
-    const live = call.waitMs === 0 ? 'none' : call.stream ? 'items' : 'outcome';
+    const live = call.waitMs === 0 ? 'none' : call.stream ? (call.form === 'full' ? 'full' : 'items') : 'outcome';
     const { accepted, reader } = this.store.accept(this.#newRun(call, app, params), live);
     const answer = await accepted;
     switch (answer.state) {

@@ -75,7 +75,7 @@ export class Resume {
       return { status: 200 };
     }
     const preformatted = (await store.apps(project)).get(extent.app)?.preformatted ?? true;
-    const reader = store.read(project, runId, 'items', asked.after ?? 0);
+    const reader = store.read(project, runId, asked.form === 'full' ? 'full' : 'items', asked.after ?? 0);
     try {
       const stream = new EventStream(raw, reader, keepAlives, {
         startedAt,
@@ -83,7 +83,7 @@ export class Resume {
         form: asked.form,
         preformatted,
         commitMs,
-        resumed: { requestId, from: asked.after === undefined ? 'start' : 'event' },
+        resumed: { requestId, from: asked.after ? 'event' : 'start' },
       });
       const end = await stream.run(open);
       if (end.how === 'complete' && !raw.headersSent) return sendNothing(raw, requestId);

@@ -5,7 +5,7 @@ import type { RunEvent, RunReader } from '@inference-proxy/store';
 import { Subscription, takeWhile, tap } from 'rxjs';
 import type { Interruption, OpenCall } from '../calls/departure.ts';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
-import { doneData } from './full-events.ts';
+import { doneData, logData, startedData } from './full-events.ts';
 import type { KeepAlive } from './keep-alive.ts';
 import { lastEventOf } from './last-event.ts';
 import { encodeNumbered } from './numbered-encoding.ts';
@@ -25,7 +25,7 @@ export interface StreamOptions {
   readonly commitMs: number;
   /** Where nothing has come by then and the status line is still held back, the caller is answered without a stream, ms. */
   readonly waitMs?: number;
-  /** The run is taken up again, by a request that has an id of its own: from its start, or after an event. Absent: this answers its call. */
+  /** The run is taken up again, by a request that has an id of its own: from its start, or after an item. Absent: this answers its call. */
   readonly resumed?: { readonly requestId: string; readonly from: 'start' | 'event' };
 }
 
@@ -91,10 +91,21 @@ export class EventStream {
   };
 
   #take(event: RunEvent): void {
-    if (event.type === 'outcome') this.#outcome = event.outcome;
-    else {
-      this.options.onItems?.();
-      this.#write(this.#encoded(event.batch));
+    const { runId, cursor } = this.reader;
+    switch (event.type) {
+      case 'items':
+        this.options.onItems?.();
+        this.#write(this.#encoded(event.batch));
+        return;
+      case 'started':
+        if (this.options.resumed?.from !== 'event')
+          this.#write(encodeEvent('started', startedData(runId, event.at), cursor));
+        return;
+      case 'log':
+        this.#write(encodeEvent('log', logData(event.line), cursor));
+        return;
+      case 'outcome':
+        this.#outcome = event.outcome;
     }
   }
 
