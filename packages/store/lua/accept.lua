@@ -62,6 +62,10 @@ local function accept(id, app, fn, params, terms, hook, secret, claim, fingerpri
   if live ~= '-' then
     put('followers', gateway .. ':' .. live)
     followed[#followed + 1] = id
+  else
+    -- Nobody reads it yet: its time without a reader runs.
+    local absent = string.match(terms, '^%d+ ([1-9]%d*) ')
+    if absent then redis.call('ZADD', K.absent, now + absent, id) end
   end
   redis.call('HSET', key, unpack(fields))
   queue.length = queue.length + 1

@@ -11,6 +11,7 @@ export type ScriptName =
   | 'append'
   | 'end'
   | 'cancel'
+  | 'go-on'
   | 'renew'
   | 'follow'
   | 'unfollow'

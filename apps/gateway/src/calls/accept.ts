@@ -17,6 +17,11 @@ export interface Retention {
   readonly otherMs: number;
 }
 
+const FULL = {
+  queue: 'The queue of this app is full; call again.',
+  store: 'The run store is full of what must be kept; call again later.',
+} as const;
+
 /** The run that answers a call. */
 export interface AnsweringRun {
   readonly runId: RunId;
@@ -76,7 +81,7 @@ export class Acceptance {
       case 'conflict':
         throw new ServiceError('idempotency_conflict', 'This Idempotency-Key was used with another request.');
       case 'overloaded':
-        throw new ServiceError('overloaded', 'The queue of this app is full; call again.');
+        throw new ServiceError('overloaded', FULL[answer.reason]);
       case 'cancelled':
         throw new ServiceError('cancelled', 'The run was cancelled before it began.', { runId });
     }

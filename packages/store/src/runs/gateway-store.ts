@@ -17,7 +17,7 @@ import { readItems } from './items.ts';
 import { listRuns, type RunPage, type RunQuery } from './list.ts';
 import type { LiveMode, RunReader } from './reader.ts';
 import { Reaper } from './reaper.ts';
-import { keepGoing, type RunRecord, readRecord } from './record.ts';
+import { type RunRecord, readRecord } from './record.ts';
 import { type RunLog, readLog } from './run-log.ts';
 import { Sweeper } from './sweeper.ts';
 
@@ -170,8 +170,8 @@ export class GatewayStore {
   }
 
   /** A run that would be cancelled at once without a reader goes on from now on, as one that was answered 202. @throws ServiceError `unavailable` */
-  goOn(project: string, runId: RunId): Promise<void> {
-    return withinLimit(keepGoing(this.options.commands, project, runId), this.timings.commandMs);
+  async goOn(project: string, runId: RunId): Promise<void> {
+    await withinLimit(runScript(this.options.commands, 'go-on', project, [runId]), this.timings.commandMs);
   }
 
   /** The project's apps by name. @throws ServiceError `unavailable` */

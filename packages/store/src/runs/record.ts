@@ -112,10 +112,3 @@ export function recordOf(runId: RunId, values: readonly (Buffer | null)[]): RunR
     }),
   };
 }
-
-/** `onDisconnect=cancel` becomes `continue`. What was agreed is written once otherwise: two steps are as good as one. */
-export async function keepGoing(redis: Redis, project: string, runId: RunId): Promise<void> {
-  const key = projectPrefix(project) + names.run + runId;
-  const [keepMs, absentMs, flags] = (await redis.hget(key, 'terms'))?.split(' ') ?? [];
-  if (absentMs === '0') await redis.hset(key, 'terms', `${keepMs} - ${flags}`);
-}
