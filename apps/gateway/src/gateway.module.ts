@@ -14,6 +14,9 @@ import { Calls } from './calls/answer.ts';
 import { Bodies } from './calls/bodies.ts';
 import { CallsController } from './calls/calls.controller.ts';
 import { OpenCalls } from './calls/departure.ts';
+import { DeliveriesController } from './deliveries/deliveries.controller.ts';
+import { Deliveries } from './deliveries/deliveries.ts';
+import { RedeliveryController } from './deliveries/redelivery.controller.ts';
 import type { ErrorFilter } from './http/error.filter.ts';
 import { HealthController } from './http/health.controller.ts';
 import { CallMetrics } from './operations/call-metrics.ts';
@@ -64,6 +67,8 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
       ResumeController,
       RunsController,
       CancelController,
+      DeliveriesController,
+      RedeliveryController,
       ProjectController,
       HealthController,
     ],
@@ -108,6 +113,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
       { provide: LookUp, useFactory: () => new LookUp(store) },
       { provide: RunList, useFactory: () => new RunList(store) },
       { provide: RunLogs, useFactory: () => new RunLogs({ store, openCalls, keepAlives, logger }) },
+      { provide: Deliveries, useFactory: () => new Deliveries(store.deliveryLog) },
       { provide: ProjectApps, useFactory: () => new ProjectApps(store) },
     ],
   };

@@ -79,7 +79,9 @@ export class DeliveryQueue {
   /** For metrics: how many jobs there are by state, in both queues together. */
   async counts(): Promise<Readonly<Record<string, number>>> {
     const states = ['waiting', 'active', 'delayed', 'failed'] as const;
-    const [fresh, backlog] = await Promise.all([this.queue, this.backlog].map((queue) => queue.getJobCounts(...states)));
+    const [fresh, backlog] = await Promise.all(
+      [this.queue, this.backlog].map((queue) => queue.getJobCounts(...states)),
+    );
     return Object.fromEntries(states.map((state) => [state, (fresh?.[state] ?? 0) + (backlog?.[state] ?? 0)]));
   }
 

@@ -1,0 +1,39 @@
+// Contract 5: what is asked of deliveries.
+import { Controller, Get, Req, Res, UseGuards } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { ReadRunsGuard } from '../auth/guard.ts';
+import { send } from '../http/answer.ts';
+import { Deliveries } from './deliveries.ts';
+
+@Controller('v4/:project')
+@UseGuards(ReadRunsGuard)
+export class DeliveriesController {
+  constructor(private readonly deliveries: Deliveries) {}
+
+  @Get('runs/:run/deliveries')
+  async ofRun(
+    @Req() request: FastifyRequest<{ Params: { project: string; run: string } }>,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    const { project, run } = request.params;
+    answer(request, reply, await this.deliveries.ofRun(project, run));
+  }
+
+  @Get('deliveries')
+  async list(
+    @Req() request: FastifyRequest<{ Params: { project: string } }>,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    answer(request, reply, await this.deliveries.list(request.params.project, queryOf(request)));
+  }
+}
+
+/** What stands after the `?`, undecoded. */
+export function queryOf({ url }: FastifyRequest): string {
+  const mark = url.indexOf('?');
+  return mark === -1 ? '' : url.slice(mark + 1);
+}
+
+function answer(request: FastifyRequest, reply: FastifyReply, body: object): void {
+  send(reply.hijack().raw, request.id, 200, Buffer.from(JSON.stringify(body)), { 'cache-control': 'no-store' });
+}

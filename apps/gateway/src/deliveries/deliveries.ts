@@ -1,0 +1,84 @@
+// Contract 5: the log of a project's deliveries, and their redelivery.
+import { isProjectName, isRunId, ServiceError } from '@inference-proxy/contracts';
+import type { Delivery, DeliveryLog } from '@inference-proxy/store';
+import { deliveryQueryOf } from './delivery-query.ts';
+import { attemptView, deliveryView } from './delivery-view.ts';
+
+const NO_RUN = 'There is no such run, or it is kept no longer.';
+
+export class Deliveries {
+  constructor(private readonly log: DeliveryLog) {}
+
+  /**
+   * A run's deliveries with every attempt, as `GET /runs/{run_id}/deliveries` answers.
+   *
+   * @throws ServiceError `not_found`, `unavailable`
+   */
+  async ofRun(project: string, runId: string): Promise<object> {
+    const deliveries = await this.#ofRun(project, runId);
+    return {
+      deliveries: deliveries.map((delivery) => ({ ...deliveryView(delivery), log: delivery.log.map(attemptView) })),
+    };
+  }
+
+  /**
+   * The project's deliveries, newest first. A `cursor` tells of more, also where a filtered page is short.
+   *
+   * @throws ServiceError `not_found`, `invalid_request`, `unavailable`
+   */
+  async list(project: string, query: string): Promise<object> {
+    const { filter, limit, cursor } = deliveryQueryOf(query);
+    if (!isProjectName(project)) throw new ServiceError('not_found', 'There is no such project.');
+    const page = await this.log.list(project, filter, limit, cursor);
+    return {
+      deliveries: page.deliveries.map((delivery) => {
+        const last = delivery.log.at(-1);
+        return { ...deliveryView(delivery), ...(last && { last_attempt: attemptView(last) }) };
+      }),
+      ...(page.cursor !== undefined && { cursor: page.cursor }),
+    };
+  }
+
+  /**
+   * Asks for one attempt of a delivery, whatever became of it before.
+   *
+   * @throws ServiceError `not_found`, `conflict` while an attempt is under way, before its run has ended too, `unavailable`
+   */
+  async redeliver(project: string, runId: string, deliveryId: string): Promise<object> {
+    const delivery = (await this.#ofRun(project, runId)).find((one) => one.deliveryId === deliveryId);
+    if (!delivery) throw new ServiceError('not_found', 'The run has no such delivery.');
+    if (delivery.state === 'waiting') throw new ServiceError('conflict', 'The run has not ended yet.', { runId });
+    const [asked] = await this.log.redeliver(project, [runId]);
+    if (asked === 'unknown') throw new ServiceError('not_found', NO_RUN);
+    if (asked === 'under-way') throw new ServiceError('conflict', 'An attempt is under way.', { runId });
+    return { run_id: runId, delivery_id: deliveryId, status: 'pending' };
+  }
+
+  /**
+   * Asks for one attempt of each delivery that fits, of those that failed unless `status` says otherwise; at most `limit` per call.
+   *
+   * @throws ServiceError `not_found`, `invalid_request`, `unavailable`
+   */
+  async redeliverAll(project: string, query: string): Promise<object> {
+    const { filter, limit, cursor } = deliveryQueryOf(query);
+    if (!isProjectName(project)) throw new ServiceError('not_found', 'There is no such project.');
+    const page = await this.log.list(project, { state: 'failed', ...filter }, limit, cursor);
+    const answers = await this.log.redeliver(
+      project,
+      page.deliveries.map(({ runId }) => runId),
+    );
+    const count = (wanted: string): number => answers.filter((answer) => answer === wanted).length;
+    return {
+      redelivered: count('asked'),
+      under_way: count('under-way'),
+      ...(page.cursor !== undefined && { cursor: page.cursor }),
+    };
+  }
+
+  async #ofRun(project: string, runId: string): Promise<readonly Delivery[]> {
+    const known = isProjectName(project) && isRunId(runId);
+    const deliveries = known ? await this.log.ofRun(project, runId) : undefined;
+    if (!deliveries) throw new ServiceError('not_found', NO_RUN);
+    return deliveries;
+  }
+}

@@ -1,0 +1,74 @@
+// Contract 5: the filters of `GET /deliveries` and `POST /deliveries/redeliver`.
+import { ServiceError } from '@inference-proxy/contracts';
+import type { DeliveryFilter, DeliveryState } from '@inference-proxy/store';
+import { z } from 'zod';
+
+const STATES = ['pending', 'delivered', 'failed'] as const satisfies readonly DeliveryState[];
+const LONGEST_LIMIT = 100;
+/** No host is longer. */
+const LONGEST_VALUE = 512;
+
+const word = z.string().min(1, 'is empty').max(LONGEST_VALUE, 'is too long').optional();
+
+const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
+
+/** A time as RFC 3339 writes it, or Unix seconds. A `+` that was not encoded is a space by now. */
+const time = z
+  .string()
+  .transform((text, context) => {
+    const written = text.replace(' ', '+');
+    const ms = /^\d{1,11}$/.test(text)
+      ? Number(text) * 1000
+      : RFC_3339.test(written)
+        ? Date.parse(written)
+        : Number.NaN;
+    if (!Number.isNaN(ms)) return ms;
+    context.issues.push({ code: 'custom', message: 'must be a time such as 2026-11-21T04:00:00Z', input: text });
+    return z.NEVER;
+  })
+  .optional();
+
+/** The query's parameters; others are ignored. */
+const deliveryQuery = z.object({
+  status: z.enum(STATES, `must be one of ${STATES.join(', ')}`).optional(),
+  host: word,
+  since: time,
+  until: time,
+  limit: z
+    .string()
+    .prefault('50')
+    .refine((text) => /^\d{1,3}$/.test(text) && Number(text) >= 1 && Number(text) <= LONGEST_LIMIT, {
+      error: `must be a whole number from 1 to ${LONGEST_LIMIT}`,
+    })
+    .transform(Number),
+  cursor: word,
+});
+
+export interface DeliveryQuery {
+  readonly filter: DeliveryFilter;
+  readonly limit: number;
+  readonly cursor: string | undefined;
+}
+
+/** @throws ServiceError `invalid_request` that says which parameter is wrong */
+export function deliveryQueryOf(query: string): DeliveryQuery {
+  const parameters = new URLSearchParams(query);
+  const doubled = Object.keys(deliveryQuery.shape).find((name) => parameters.getAll(name).length > 1);
+  if (doubled !== undefined) throw new ServiceError('invalid_request', `\`${doubled}\` is given more than once.`);
+  const { success, data, error } = deliveryQuery.safeParse(Object.fromEntries(parameters));
+  if (!success) {
+    const [issue] = error.issues;
+    throw new ServiceError('invalid_request', `\`${issue?.path.join('.')}\` ${issue?.message}.`);
+  }
+  const { status: state, host, since, until, limit, cursor } = data;
+  return {
+    filter: {
+      ...(state !== undefined && { state }),
+      ...(host !== undefined && { host }),
+      ...(since !== undefined && { since }),
+      ...(until !== undefined && { until }),
+    },
+    limit,
+    cursor,
+  };
+}

@@ -1,0 +1,39 @@
+// Contract 5: a delivery and its attempts as their project sees them.
+import type { Delivery, LoggedAttempt } from '@inference-proxy/store';
+
+const time = (ms: number): string => new Date(ms).toISOString();
+
+/** A delivery without its attempts. */
+export function deliveryView(delivery: Delivery): Record<string, unknown> {
+  const { runId, deliveryId, url, state, attempts, createdAt, nextAt, parked, underWay } = delivery;
+  return {
+    delivery_id: deliveryId,
+    run_id: runId,
+    url,
+    status: state,
+    attempts,
+    ...(createdAt !== undefined && { created_at: time(createdAt) }),
+    ...(underWay && { attempt_under_way: true }),
+    ...(nextAt !== undefined && { next_attempt_at: time(nextAt) }),
+    ...(parked && { parked: { since: time(parked.since), reason: parked.reason } }),
+  };
+}
+
+export function attemptView(attempt: LoggedAttempt): Record<string, unknown> {
+  const { at, durationMs, address, status, errorClass, message, location, answer, retryAfterS, nextAt, parked } =
+    attempt;
+  return {
+    attempt: attempt.attempt,
+    at: time(at),
+    duration_ms: durationMs,
+    ...(address !== undefined && { address }),
+    ...(status !== undefined && { status }),
+    ...(errorClass !== undefined && { error: errorClass }),
+    ...(message !== undefined && { message }),
+    ...(location !== undefined && { location }),
+    ...(answer !== undefined && { answer }),
+    ...(retryAfterS !== undefined && { retry_after_s: retryAfterS }),
+    ...(parked && { parked: { since: time(parked.since), reason: parked.reason } }),
+    ...(nextAt !== undefined && { next_attempt_at: time(nextAt) }),
+  };
+}

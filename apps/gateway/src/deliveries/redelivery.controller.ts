@@ -1,0 +1,36 @@
+// Contract 5: redelivery, of one delivery and in bulk.
+import { Controller, HttpCode, Post, Req, Res, UseGuards } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { WriteRunsGuard } from '../auth/guard.ts';
+import { send } from '../http/answer.ts';
+import { queryOf } from './deliveries.controller.ts';
+import { Deliveries } from './deliveries.ts';
+
+@Controller('v4/:project')
+@UseGuards(WriteRunsGuard)
+export class RedeliveryController {
+  constructor(private readonly deliveries: Deliveries) {}
+
+  @Post('runs/:run/deliveries/:delivery/redeliver')
+  @HttpCode(202)
+  async one(
+    @Req() request: FastifyRequest<{ Params: { project: string; run: string; delivery: string } }>,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    const { project, run, delivery } = request.params;
+    accepted(request, reply, await this.deliveries.redeliver(project, run, delivery));
+  }
+
+  @Post('deliveries/redeliver')
+  @HttpCode(202)
+  async many(
+    @Req() request: FastifyRequest<{ Params: { project: string } }>,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    accepted(request, reply, await this.deliveries.redeliverAll(request.params.project, queryOf(request)));
+  }
+}
+
+function accepted(request: FastifyRequest, reply: FastifyReply, body: object): void {
+  send(reply.hijack().raw, request.id, 202, Buffer.from(JSON.stringify(body)));
+}
