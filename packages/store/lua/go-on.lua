@@ -7,9 +7,9 @@
 local changed = 0
 for _, id in ipairs(ARGV) do
   local terms = redis.call('HGET', K.run .. id, 'terms')
-  local keep, flags = string.match(terms or '', '^(%d+) 0 (%S+)$')
+  local keep, others = string.match(terms or '', '^(%d+) 0 (.+)$')
   if keep then
-    redis.call('HSET', K.run .. id, 'terms', keep .. ' - ' .. flags)
+    redis.call('HSET', K.run .. id, 'terms', keep .. ' - ' .. others)
     changed = changed + 1
   end
 end

@@ -5,7 +5,8 @@
 -- KEYS  1 the project's prefix
 -- ARGV  1 worker  2 number of this take (rising; with the worker it names the attempt: `<worker>:<number>` is the fence)
 --       3 lease (ms)  4 bytes of parameters at most (one run may be over)  then per app: name, free slots
--- Returns {now_us, more (1: a queue may hold more for these slots), runs as {id, app, function, attempt, paced, promised, parameters}}
+-- Returns {now_us, more (1: a queue may hold more for these slots), runs as {id, app, function, attempt, paced, promised, parameters,
+--       the call's traceparent where it has one}}
 -- Asked again with the same number: the same runs, as far as they are still leased to it. A lower number: nothing.
 -- Gateways that follow all of a run (f: see outbox) are told that it starts.
 --@include clock
@@ -24,7 +25,7 @@ local function fields_of(id, last)
 end
 local function described(id, f)
   local terms = read_terms({}, f[3])
-  return {id, f[2], f[4], tonumber(f[5] or 0), terms.paced and 1 or 0, terms.promised and 1 or 0, f[6] or ''}
+  return {id, f[2], f[4], tonumber(f[5] or 0), terms.paced and 1 or 0, terms.promised and 1 or 0, f[6] or '', terms.trace}
 end
 
 -- What one call hands out is bounded, however many slots are free: Redis serves others meanwhile.

@@ -64,12 +64,13 @@ export class Acceptance {
   /**
    * Accepts the run, or joins the one that is there under the call's key.
    *
+   * @param traceparent goes with the run to its function and its webhook
    * @throws ServiceError `overloaded`, `cancelled`, `idempotency_conflict`, `unavailable` (with the run's id: it may exist)
    */
-  async run(call: CallRequest, app: AppDescription, params: Buffer): Promise<AnsweringRun> {
+  async run(call: CallRequest, app: AppDescription, params: Buffer, traceparent?: string): Promise<AnsweringRun> {
     const { project, runId } = call;
     const live = call.waitMs === 0 ? 'none' : call.stream ? (call.form === 'full' ? 'full' : 'items') : 'outcome';
-    const { accepted, reader } = this.store.accept(this.#newRun(call, app, params), live);
+    const { accepted, reader } = this.store.accept(this.#newRun(call, app, params, traceparent), live);
     const answer = await accepted;
     switch (answer.state) {
       case 'accepted':
@@ -87,7 +88,7 @@ export class Acceptance {
     }
   }
 
-  #newRun(call: CallRequest, app: AppDescription, params: Buffer): NewRun {
+  #newRun(call: CallRequest, app: AppDescription, params: Buffer, traceparent: string | undefined): NewRun {
     const { promised, absentMs, idempotencyKey } = call;
     return {
       project: call.project,
@@ -103,6 +104,7 @@ export class Acceptance {
       ...(idempotencyKey !== undefined && { idempotency: idempotencyOf(call, idempotencyKey, params) }),
       queueLimit: app.queueLimit,
       queueTimeoutMs: app.queueTimeoutMs,
+      ...(traceparent !== undefined && { traceparent }),
     };
   }
 

@@ -61,7 +61,7 @@ export class Calls {
     const { acceptance, bodies } = this.parts;
     const app = await acceptance.app(call);
     account.known();
-    const run = await bodies.hold(raw, (params) => acceptance.run(call, app, params));
+    const run = await bodies.hold(raw, (params) => acceptance.run(call, app, params, account.traceparent));
     if (run.replayed) {
       // Whatever answers from here on, the error filter too, answers for that run.
       request.id = run.runId;

@@ -1,10 +1,11 @@
 -- A run's record as the scripts see it; nil where there is none.
 local ENDED = {succeeded = true, failed = true, cancelled = true, timed_out = true, expired = true}
 
--- What was agreed at the accept, read at every step and so in one field: `<retention ms> <absent ms or -> <flags>`.
+-- What was agreed at the accept, read at every step and so in one field: `<retention ms> <absent ms or -> <flags>`, and where the call has
+-- one, its ` <traceparent>`.
 -- Flags: p promised, s a stream at its readers' pace, h has a webhook, c claims an idempotency key; - none of them.
 local function read_terms(run, terms)
-  local keep, absent, flags = string.match(terms, '^(%d+) (%S+) (%S+)$')
+  local keep, absent, flags, trace = string.match(terms, '^(%d+) (%S+) (%S+) ?(%S*)$')
   run.keep, run.absent = tonumber(keep), absent ~= '-' and absent or nil
   if flags ~= '-' then
     run.promised = string.find(flags, 'p', 1, true) ~= nil
@@ -12,6 +13,7 @@ local function read_terms(run, terms)
     run.hook = string.find(flags, 'h', 1, true) ~= nil
     run.claim = string.find(flags, 'c', 1, true) ~= nil
   end
+  if trace ~= '' then run.trace = trace end
   return run
 end
 

@@ -29,6 +29,8 @@ export interface NewRun {
   readonly idempotency?: { readonly key: string; readonly fingerprint: string };
   readonly queueLimit: number;
   readonly queueTimeoutMs: number;
+  /** W3C trace context that goes with the run; valid, so that it holds no space. */
+  readonly traceparent?: string;
 }
 
 export type Accepted =
@@ -100,7 +102,8 @@ export class Acceptor {
 /** What was agreed, in the words of lua/shared/record. */
 function termsOf(run: NewRun): string {
   const flags = `${run.promised ? 'p' : ''}${run.paced ? 's' : ''}${run.webhook ? 'h' : ''}${run.idempotency ? 'c' : ''}`;
-  return `${run.keepMs} ${run.absentMs ?? '-'} ${flags || '-'}`;
+  const trace = run.traceparent === undefined ? '' : ` ${run.traceparent}`;
+  return `${run.keepMs} ${run.absentMs ?? '-'} ${flags || '-'}${trace}`;
 }
 
 function runArguments({ run, live }: Acceptance): ScriptArgument[] {

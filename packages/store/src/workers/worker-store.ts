@@ -308,12 +308,13 @@ type TakeReply = [
   paced: number,
   promised: number,
   params: Buffer,
+  traceparent?: Buffer,
 ];
 
 const takenRun = (
   project: string,
   token: string,
-  [id, app, fn, attempt, paced, promised, params]: TakeReply,
+  [id, app, fn, attempt, paced, promised, params, traceparent]: TakeReply,
 ): TakenRun => ({
   project,
   app: app.toString(),
@@ -324,4 +325,5 @@ const takenRun = (
   paced: paced === 1,
   promised: promised === 1,
   params,
+  ...(traceparent && { traceparent: traceparent.toString() }),
 });
