@@ -76,6 +76,7 @@ export class GatewayUnderTest {
       commands: await client('worker'),
       subscriber: await client('worker-subscriber'),
       workerId: beside ? 'w2' : 'w1',
+      ...(env.STREAM_WINDOW_BYTES !== undefined && { windowBytes: Number(env.STREAM_WINDOW_BYTES) }),
     });
     const worker = new PlayedWorker(workerStore, PROJECT);
     // Beside another, whose worker takes all runs, it is only a gateway.

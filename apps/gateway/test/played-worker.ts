@@ -44,6 +44,13 @@ export class PlayedRun {
     return this.store.append(project, { runId, token, batch });
   }
 
+  /** Prints. */
+  async prints(...texts: string[]): Promise<void> {
+    const { project, runId, token } = this.taken;
+    const lines = texts.map((text) => ({ at: Date.now(), stream: 'stdout' as const, text }));
+    await this.store.log(project, { runId, token, lines });
+  }
+
   returns(json: string, more: Partial<Outcome> = {}): Promise<void> {
     return this.#end({ state: 'succeeded', streamed: false, result: Buffer.from(json), ...more });
   }
