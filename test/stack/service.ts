@@ -4,12 +4,11 @@ import { guard, type Release } from './guard.ts';
 import type { Output } from './output.ts';
 import { signal as send } from './processes.ts';
 
-/** A service's own deadlines add up to 27 s; one that is still there after this hangs. */
-const STOP_LIMIT_MS = 30_000;
-
 /** A process that runs and is ready. */
 export interface Running {
   readonly pid: number;
+  /** Where it listens, if it said so. */
+  readonly port?: number;
   /** Settles when it has ended, asked or not, with the reason in words. */
   readonly exited: Promise<string>;
   /** Asks it to end and waits until it has. */
@@ -18,6 +17,10 @@ export interface Running {
 
 export interface ServiceSpec {
   readonly name: string;
+  /** Which service it is one of; its name says more where there are several. */
+  readonly service: string;
+  /** Its own deadlines add up to less; when it is still there after this, it hangs. */
+  readonly stopLimitMs: number;
   /** The program, such as `apps/gateway/dist/main.js`. */
   readonly entry: string;
   readonly env: NodeJS.ProcessEnv;
@@ -34,15 +37,24 @@ function whenExited(child: ChildProcess): Promise<string> {
   });
 }
 
-function whenReady(child: ChildProcess, readyLine: RegExp | undefined): Promise<'ready'> {
+/** What a service says when it is ready. */
+interface ReadyWord {
+  readonly ready: true;
+  readonly port?: number;
+}
+
+const isReadyWord = (message: unknown): message is ReadyWord =>
+  typeof message === 'object' && message !== null && 'ready' in message;
+
+function whenReady(child: ChildProcess, readyLine: RegExp | undefined): Promise<ReadyWord> {
   return new Promise((resolve) => {
     if (readyLine) {
       child.stdout?.on('data', (chunk) => {
-        if (readyLine.test(String(chunk))) resolve('ready');
+        if (readyLine.test(String(chunk))) resolve({ ready: true });
       });
     } else {
       child.on('message', (message) => {
-        if (typeof message === 'object' && message !== null && 'ready' in message) resolve('ready');
+        if (isReadyWord(message)) resolve(message);
       });
     }
   });
@@ -77,17 +89,16 @@ export async function startService(
   void exited.then(release);
   const stop = async (): Promise<void> => {
     send(pid, 'SIGTERM');
-    const timer = setTimeout(() => send(-pid, 'SIGKILL'), STOP_LIMIT_MS);
+    const timer = setTimeout(() => send(-pid, 'SIGKILL'), spec.stopLimitMs);
     await exited;
     clearTimeout(timer);
   };
-  const running: Running = { pid, exited, stop };
   const givenUp = new Promise<'given up'>((resolve) => {
     if (signal.aborted) resolve('given up');
     signal.addEventListener('abort', () => resolve('given up'), { once: true });
   });
   const first = await Promise.race([whenReady(child, spec.readyLine), givenUp, exited]);
-  if (first === 'ready') return running;
-  if (first === 'given up') await running.stop();
+  if (typeof first === 'object') return { pid, exited, stop, ...(first.port !== undefined && { port: first.port }) };
+  if (first === 'given up') await stop();
   throw new Error(first);
 }

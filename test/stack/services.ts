@@ -1,8 +1,11 @@
 // Which parts the stack has, and what each is told: only gateway and dispatcher have the sealing key, only the gateway the tokens' secret.
 import { join } from 'node:path';
+import { longestStopMs } from '@inference-proxy/platform';
+import type { Balancer } from './balancer.ts';
 import type { Output } from './output.ts';
 import type { PartSpec } from './part.ts';
 import { type RedisOptions, startRedis } from './redis.ts';
+import { instancesOf, type Scale } from './scale.ts';
 import type { Secrets } from './secrets.ts';
 import { type ServiceSpec, startService } from './service.ts';
 import type { StackSettings } from './stack-settings.ts';
@@ -11,11 +14,19 @@ import type { StackSettings } from './stack-settings.ts';
 export const RECEIVER_SECRET = 'development-webhook-secret';
 
 /** The order they are stopped in: who takes work first, who needs nobody last. */
-export const partNames = ['gateway', 'worker', 'dispatcher', 'receiver', 'redis'] as const;
+const ORDER = ['gateway', 'worker', 'dispatcher', 'receiver', 'redis'] as const;
+
+/** What every part is called. */
+export const partNames = (scale: Scale): string[] =>
+  ORDER.flatMap((name) => (name in scale ? instancesOf(name, scale[name as keyof Scale]) : [name]));
+
+/** A hung service is killed this long after its last deadline. */
+const HUNG_MS = 3000;
 
 export interface Wiring {
   readonly root: string;
   readonly settings: InstanceType<typeof StackSettings>;
+  readonly scale: Scale;
   readonly secrets: Secrets;
   readonly redisUrl: string;
   readonly receiverPort: number;
@@ -41,10 +52,29 @@ function inherited(output: Output): NodeJS.ProcessEnv {
   return output.colours ? { FORCE_COLOR: '1', ...env } : env;
 }
 
-/** The Node processes of the stack. */
-export function serviceSpecs({ root, settings, secrets, redisUrl, receiverPort, output }: Wiring): ServiceSpec[] {
+/** The Node processes of the stack. Several gateways listen on ports of their own, behind one balancer. */
+export function serviceSpecs(wiring: Wiring): ServiceSpec[] {
+  const { settings, scale } = wiring;
+  const stopLimitMs = longestStopMs({ delayS: settings.SHUTDOWN_DELAY_S, graceS: settings.SHUTDOWN_GRACE_S }) + HUNG_MS;
+  return oneOfEach(wiring).flatMap((spec) => {
+    const { name } = spec;
+    const count = name in scale ? scale[name as keyof Scale] : 1;
+    const own = name === 'gateway' && count > 1 ? { ...spec.env, HOST: '127.0.0.1', PORT: '0' } : spec.env;
+    return instancesOf(name, count).map((instance) => ({
+      ...spec,
+      name: instance,
+      service: name,
+      env: own,
+      stopLimitMs,
+    }));
+  });
+}
+
+type Program = Omit<ServiceSpec, 'service' | 'stopLimitMs'>;
+
+function oneOfEach({ root, settings, secrets, redisUrl, receiverPort, output }: Wiring): Program[] {
   const base = inherited(output);
-  // Three on one machine: each takes a free port and says which in its line `ready`.
+  // Many on one machine: each takes a free port and says which in its line `ready`.
   const common = { NODE_ENV: 'development', ...base, REDIS_URL: redisUrl, OPERATIONS_PORT: '0' };
   const webhooks = {
     SECRETS_KEY: secrets.secretsKey,
@@ -87,6 +117,25 @@ export function serviceSpecs({ root, settings, secrets, redisUrl, receiverPort, 
 export const servicePart = (spec: ServiceSpec, output: Output): PartSpec => ({
   name: spec.name,
   start: (signal, started) => startService(spec, output, signal, started),
+});
+
+/** A gateway that has its turns while it is ready: it is taken out when it is told to stop, or when it is gone. */
+export const balancedPart = (spec: ServiceSpec, output: Output, balancer: Balancer): PartSpec => ({
+  name: spec.name,
+  async start(signal, started) {
+    const running = await startService(spec, output, signal, started);
+    if (running.port === undefined) throw new Error('it did not say where it listens');
+    balancer.add(spec.name, running.port);
+    const out = (): void => balancer.remove(spec.name);
+    void running.exited.then(out);
+    return {
+      ...running,
+      stop() {
+        out();
+        return running.stop();
+      },
+    };
+  },
 });
 
 /** Our own Redis as a part; started again it has the same addresses, so that everybody finds it. */

@@ -1,6 +1,6 @@
 // Contract 6, as `npm start` takes it: everything may be set, nothing has to be.
 import { join } from 'node:path';
-import { list, port, redisUrl, secret, settingsOf, text } from '@inference-proxy/platform';
+import { commonSettings, list, port, redisUrl, secret, settingsOf, text } from '@inference-proxy/platform';
 import { z } from 'zod';
 import { dataFolder, projectRoot } from './folders.ts';
 
@@ -19,6 +19,8 @@ export class StackSettings extends settingsOf(
       .describe('<dir>/<project_id>/<app_name>/ holds an app'),
     JWT_SECRET: secret().optional().describe('verifies tokens; otherwise one is made and kept'),
     SECRETS_KEY: secret().optional().describe('seals webhook secrets; otherwise one is made and kept'),
+    SHUTDOWN_DELAY_S: commonSettings.SHUTDOWN_DELAY_S,
+    SHUTDOWN_GRACE_S: commonSettings.SHUTDOWN_GRACE_S,
     WEBHOOK_ALLOWED_NETWORKS: list()
       .prefault('')
       .transform((networks) => [...new Set([...networks, ...LOOPBACK])])

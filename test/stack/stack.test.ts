@@ -31,7 +31,7 @@ const BROKEN = `console.log('no luck'); process.exit(3);`;
 const MAIN = `
 import { runInTerminal } from '${here}/terminal.ts';
 import { serviceSpecs } from '${here}/services.ts';
-runInTerminal((wiring) => serviceSpecs(wiring).map((spec) => ({ ...spec, entry: process.env.STAND_INS + '/' + spec.name + '.mjs' })));
+runInTerminal((wiring) => serviceSpecs(wiring).map((spec) => ({ ...spec, entry: process.env.STAND_INS + '/' + spec.service + '.mjs' })));
 `;
 
 let folder: string;

@@ -1,6 +1,7 @@
 // `npm start` from the first check to the last process gone.
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { Balancer } from './balancer.ts';
 import { banner } from './banner.ts';
 import { projectRoot } from './folders.ts';
 import { takeLock } from './lock.ts';
@@ -8,9 +9,10 @@ import type { Output } from './output.ts';
 import { endLeftovers } from './pid-file.ts';
 import { freePort, whyNotListen } from './ports.ts';
 import { obtainRedis, type RedisBinary, type RedisOptions, redisUrlOf } from './redis.ts';
+import { ONE_OF_EACH, type Scale } from './scale.ts';
 import { developmentSecrets, type Secrets } from './secrets.ts';
 import type { ServiceSpec } from './service.ts';
-import { redisPart, servicePart, serviceSpecs, type Wiring } from './services.ts';
+import { balancedPart, redisPart, servicePart, serviceSpecs, type Wiring } from './services.ts';
 import type { StackSettings } from './stack-settings.ts';
 import { Supervisor } from './supervisor.ts';
 
@@ -20,6 +22,8 @@ export class CannotStart extends Error {}
 export interface StackOptions {
   readonly settings: InstanceType<typeof StackSettings>;
   readonly output: Output;
+  /** One of each, unless said otherwise. */
+  readonly scale?: Scale;
   /** When the command was typed, Unix milliseconds. */
   readonly typedAt: number;
   /** Where the built services are; a test brings its own. */
@@ -59,16 +63,26 @@ function urlOf(host: string, port: number): string {
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
 }
 
-export function openStack({ settings, output, typedAt, services = serviceSpecs }: StackOptions): Stack {
+export function openStack({
+  settings,
+  output,
+  typedAt,
+  scale = ONE_OF_EACH,
+  services = serviceSpecs,
+}: StackOptions): Stack {
   const root = projectRoot();
   const dataDir = resolve(root, settings.DATA_DIR);
   let supervisor: Supervisor | undefined;
+  /** In front of the gateways, where there are several. */
+  const balancer = scale.gateway > 1 ? new Balancer() : undefined;
   /** Gives the data folder back. */
   let release = (): void => {};
   let stopping = false;
   const stop = async (): Promise<void> => {
     stopping = true;
+    balancer?.refuse();
     await supervisor?.stop();
+    balancer?.close();
     release();
   };
 
@@ -87,14 +101,17 @@ export function openStack({ settings, output, typedAt, services = serviceSpecs }
     const redis = settings.REDIS_URL === undefined ? await ownRedis(join(dataDir, 'redis'), output) : undefined;
     const redisUrl = redis ? redisUrlOf(redis) : (settings.REDIS_URL as string);
     const receiver = await receiverPort(settings.RECEIVER_PORT);
-    const specs = services({ root, settings, secrets, redisUrl, receiverPort: receiver, output });
+    const specs = services({ root, settings, scale, secrets, redisUrl, receiverPort: receiver, output });
+    const part = (spec: ServiceSpec) =>
+      balancer && spec.service === 'gateway' ? balancedPart(spec, output, balancer) : servicePart(spec, output);
     supervisor = new Supervisor({
       dataDir,
       output,
-      parts: specs.map((spec) => servicePart(spec, output)),
+      parts: [...Map.groupBy(specs, ({ service }) => service).values()].map((group) => group.map(part)),
       ...(redis && { base: redisPart(redis) }),
     });
     if (stopping) return;
+    await balancer?.listen(HOST, PORT);
     output.say(
       `Starting ${[...(redis ? [`Redis ${redis.binary.version}`] : []), ...specs.map(({ name }) => name)].join(', ')}`,
     );

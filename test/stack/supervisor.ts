@@ -5,8 +5,8 @@ import { removePids, writePids } from './pid-file.ts';
 
 export interface SupervisorOptions {
   readonly dataDir: string;
-  /** Started side by side, stopped in this order. */
-  readonly parts: readonly PartSpec[];
+  /** All are started side by side. They are stopped group by group in this order, those of a group side by side. */
+  readonly parts: readonly (readonly PartSpec[])[];
   /** What they all need: started before them, stopped after them, and never without being asked. */
   readonly base?: PartSpec;
   readonly output: Output;
@@ -14,7 +14,7 @@ export interface SupervisorOptions {
 
 export class Supervisor {
   readonly #options: SupervisorOptions;
-  readonly #parts: readonly Part[];
+  readonly #groups: readonly (readonly Part[])[];
   readonly #base: Part | undefined;
   readonly #pids: Record<string, number> = { supervisor: process.pid };
   #stopping: Promise<void> | undefined;
@@ -29,20 +29,20 @@ export class Supervisor {
         writePids(options.dataDir, this.#pids);
       },
     };
-    this.#parts = options.parts.map((spec) => new Part(spec, around));
+    this.#groups = options.parts.map((group) => group.map((spec) => new Part(spec, around)));
     this.#base = options.base && new Part(options.base, around);
   }
 
   /** Resolves when every part is ready. @throws Error with the name and reason of the first that does not start; stop it then */
   async start(): Promise<void> {
     await this.#base?.begin();
-    await Promise.all(this.#parts.map((part) => part.begin()));
+    await Promise.all(this.#parts().map((part) => part.begin()));
   }
 
-  /** Stops the parts in their order, each before the next. Stopping twice is one stop. */
+  /** Stops the groups in their order, each before the next. Stopping twice is one stop. */
   stop(): Promise<void> {
     this.#stopping ??= (async () => {
-      for (const part of this.#parts) await part.stop();
+      for (const group of this.#groups) await Promise.all(group.map((part) => part.stop()));
       await this.#base?.stop();
       removePids(this.#options.dataDir);
     })();
@@ -51,7 +51,11 @@ export class Supervisor {
 
   /** Ends all parts now, but Redis by its own way: what it has accepted it writes. */
   async force(): Promise<void> {
-    await Promise.all(this.#parts.map((part) => part.kill()));
+    await Promise.all(this.#parts().map((part) => part.kill()));
     await this.stop();
+  }
+
+  #parts(): readonly Part[] {
+    return this.#groups.flat();
   }
 }

@@ -1,6 +1,7 @@
 // A stack in a terminal: its settings, its signals, its last words and its exit code.
 import { helpText, readSettings, SettingsError } from '@inference-proxy/platform';
 import { Output } from './output.ts';
+import { readScale, SCALE_USAGE, type Scale, WrongScale } from './scale.ts';
 import { partNames } from './services.ts';
 import { openStack, type StackOptions } from './stack.ts';
 import { StackSettings } from './stack-settings.ts';
@@ -11,7 +12,7 @@ const SAME_KEYPRESS_MS = 300;
 function settingsOrExit(): InstanceType<typeof StackSettings> {
   if (process.argv.includes('--help')) {
     process.stdout.write(
-      helpText('npm start', 'the whole service on this machine, for development', StackSettings.schema),
+      `${helpText('npm start', 'the whole service on this machine, for development', StackSettings.schema)}\n${SCALE_USAGE}.\n`,
     );
     process.exit(0);
   }
@@ -24,15 +25,27 @@ function settingsOrExit(): InstanceType<typeof StackSettings> {
   }
 }
 
+function scaleOrExit(): Scale {
+  try {
+    return readScale(process.argv.slice(2));
+  } catch (error) {
+    if (!(error instanceof WrongScale)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exit(1);
+  }
+}
+
 /**
  * Runs the stack until it is stopped or cannot start, then ends the process: 0 after a stop, 1 where it could not start, 130 where it was forced.
  *
  * @param services which processes it has, where not those of `apps/`
  */
 export function runInTerminal(services?: StackOptions['services']): void {
-  const output = new Output(partNames);
+  const settings = settingsOrExit();
+  const scale = scaleOrExit();
+  const output = new Output(partNames(scale));
   const typedAt = Number(process.env.START_TYPED_AT) || Date.now();
-  const stack = openStack({ settings: settingsOrExit(), output, typedAt, ...(services && { services }) });
+  const stack = openStack({ settings, scale, output, typedAt, ...(services && { services }) });
 
   let askedAt: number | undefined;
   let exitCode = 0;

@@ -10,6 +10,7 @@ import type { PartSpec } from './part.ts';
 import { readPids } from './pid-file.ts';
 import { freePort } from './ports.ts';
 import { obtainRedis, type RedisOptions, redisUrlOf } from './redis.ts';
+import { ONE_OF_EACH } from './scale.ts';
 import { developmentSecrets } from './secrets.ts';
 import { partNames, redisPart, servicePart, serviceSpecs } from './services.ts';
 import { StackSettings } from './stack-settings.ts';
@@ -77,10 +78,10 @@ export async function startTestStack({ apps, env = {} }: TestStackOptions = {}):
     },
     once: () => {},
   };
-  const output = new Output(partNames, sink, false);
+  const output = new Output(partNames(ONE_OF_EACH), sink, false);
   const secrets = developmentSecrets(dataDir);
   const redisUrl = redisUrlOf(redis);
-  const specs = serviceSpecs({ root, settings, secrets, redisUrl, receiverPort: 0, output });
+  const specs = serviceSpecs({ root, settings, scale: ONE_OF_EACH, secrets, redisUrl, receiverPort: 0, output });
   const starts = new EventEmitter();
   const told = (part: PartSpec): PartSpec => ({
     ...part,
@@ -95,7 +96,7 @@ export async function startTestStack({ apps, env = {} }: TestStackOptions = {}):
     output,
     parts: specs
       .filter(({ name }) => name !== 'receiver')
-      .map((spec) => told(servicePart({ ...spec, env: { ...spec.env, NODE_ENV: 'test', ...env } }, output))),
+      .map((spec) => [told(servicePart({ ...spec, env: { ...spec.env, NODE_ENV: 'test', ...env } }, output))]),
     base: told(redisPart(redis)),
   });
   const stop = async (): Promise<void> => {
