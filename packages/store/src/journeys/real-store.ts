@@ -1,0 +1,128 @@
+// Gateways and workers on one private Redis, for tests of what callers see.
+import { setImmediate as turn } from 'node:timers/promises';
+import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
+import { Redis } from 'ioredis';
+import {
+  DeliveryQueue,
+  GatewayStore,
+  type GatewayStoreOptions,
+  type NewRun,
+  newRunId,
+  type RunEvent,
+  type RunReader,
+  type TakenRun,
+  WorkerStore,
+  type WorkerStoreOptions,
+} from '../index.ts';
+
+const logger = { warn: () => {}, error: () => {} };
+export const APP = 'hello';
+
+export class RealStore {
+  private readonly clients: Redis[] = [];
+  private readonly closing: (() => unknown)[] = [];
+  readonly admin: Redis;
+  readonly deliveries: DeliveryQueue;
+
+  private constructor(readonly redis: TestRedis) {
+    this.admin = this.connect();
+    this.deliveries = new DeliveryQueue(this.connect(), logger);
+  }
+
+  static async open(args: readonly string[] = []): Promise<RealStore> {
+    return new RealStore(await testRedis({ args }));
+  }
+
+  async close(): Promise<void> {
+    for (const close of this.closing) close();
+    await this.deliveries.close();
+    for (const client of this.clients) client.disconnect();
+    await this.redis.stop();
+  }
+
+  /** It neither attends nor reaps by itself unless it is started. */
+  gateway(gatewayId: string, options: Partial<GatewayStoreOptions> = {}): GatewayStore {
+    const parts = { commands: this.connect(), subscriber: this.connect(), deliveries: this.deliveries, logger };
+    const gateway = new GatewayStore({ ...parts, gatewayId, ...options });
+    this.closing.push(() => gateway.stop());
+    return gateway;
+  }
+
+  async worker(workerId: string, project: string, options: Partial<WorkerStoreOptions> = {}): Promise<WorkerStore> {
+    const parts = { commands: this.connect(), subscriber: this.connect(), deliveries: this.deliveries, logger };
+    const worker = new WorkerStore({ ...parts, workerId, ...options });
+    this.closing.push(() => worker.close());
+    await worker.serve(project);
+    return worker;
+  }
+
+  /** Bytes that Redis uses. */
+  async usedMemory(): Promise<number> {
+    return Number(/^used_memory:(\d+)/m.exec(await this.admin.info('memory'))?.[1]);
+  }
+
+  private connect(): Redis {
+    const client = new Redis(this.redis.socket ?? String(this.redis.port), { maxRetriesPerRequest: null });
+    client.on('error', () => {});
+    this.clients.push(client);
+    return client;
+  }
+}
+
+/** A plain call unless told otherwise. */
+export const call = (project: string, more: Partial<NewRun> = {}): NewRun => ({
+  project,
+  runId: newRunId(),
+  app: APP,
+  fn: 'run',
+  params: Buffer.from('{}'),
+  promised: false,
+  paced: false,
+  keepMs: 60_000,
+  queueLimit: 10_000,
+  queueTimeoutMs: 60_000,
+  ...more,
+});
+
+/** Takes one run. */
+export async function takeOne(worker: WorkerStore, project: string): Promise<TakenRun> {
+  const { runs } = await worker.take(project, [{ app: APP, slots: 1 }]);
+  if (!runs[0]) throw new Error('nothing is queued');
+  return runs[0];
+}
+
+/** Appends strings from number `first` on. */
+export const append = (worker: WorkerStore, { project, runId, token }: TakenRun, first: number, ...items: string[]) =>
+  worker.append(project, {
+    runId,
+    token,
+    batch: { first, count: items.length, kind: 's', blob: Buffer.from(items.join('\n')) },
+  });
+
+export const succeed = (worker: WorkerStore, { project, runId, token }: TakenRun, items: number, result?: string) =>
+  worker.end(project, {
+    runId,
+    token,
+    outcome: {
+      state: 'succeeded',
+      items,
+      streamed: items > 0,
+      runTimeMs: '1',
+      ...(result !== undefined && { result: Buffer.from(result) }),
+    },
+  });
+
+/** All events of a reader until it completes; rejects as it errors. */
+export const collect = (reader: RunReader): Promise<RunEvent[]> =>
+  new Promise((resolve, reject) => {
+    const events: RunEvent[] = [];
+    reader.events().subscribe({ next: (event) => events.push(event), error: reject, complete: () => resolve(events) });
+  });
+
+export const itemsOf = (events: readonly RunEvent[]): string[] =>
+  events.flatMap((event) => (event.type === 'items' ? event.batch.blob.toString().split('\n') : []));
+
+/** Turns of the event loop until it holds; the test's own limit ends the wait. */
+export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await turn();
+}
