@@ -26,7 +26,12 @@ export async function listen(
   const filter = new ErrorFilter(logger, errorCounter(operations.registry));
   const app = await NestFactory.create<NestFastifyApplication>(
     gatewayModule({ settings, logger, operations, tracing, store, openCalls, filter }),
-    httpServer({ filter, openCalls, newRequestId: newRunId }),
+    httpServer({
+      filter,
+      newRequestId: newRunId,
+      origins: settings.CORS_ORIGINS,
+      requestMs: settings.REQUEST_TIMEOUT_S * 1000,
+    }),
     { logger: new NestLogger(logger), bodyParser: false, abortOnError: false },
   );
   await app.listen(settings.PORT, settings.HOST);

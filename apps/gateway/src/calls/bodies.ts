@@ -3,16 +3,24 @@ import { isUtf8 } from 'node:buffer';
 import type { ServerResponse } from 'node:http';
 import { ServiceError } from '@inference-proxy/contracts';
 import { hasBody } from '../http/has-body.ts';
+import { GrowingBytes } from './growing-bytes.ts';
 
 const NO_PARAMETERS = Buffer.from('{}');
-/** All bodies together, in units of the largest one: what callers can make this gateway hold. */
-const LARGEST_BODIES_HELD = 32;
 
-/** Reads bodies within two bounds: of one, and of all that are held at a time. */
+export interface BodyLimits {
+  /** Of one body, `MAX_BODY_BYTES`. */
+  readonly maxBytes: number;
+  /** Of all that are held at a time, `BODIES_IN_FLIGHT_BYTES`: what callers can make this gateway hold. */
+  readonly inFlightBytes: number;
+  /** For one to arrive, ms. */
+  readonly timeoutMs: number;
+}
+
+/** Reads bodies within these limits. */
 export class Bodies {
   #held = 0;
 
-  constructor(private readonly maxBytes: number) {}
+  constructor(private readonly limits: BodyLimits) {}
 
   /** Of all bodies together. */
   get heldBytes(): number {
@@ -26,38 +34,43 @@ export class Bodies {
    */
   async hold<T>(raw: ServerResponse, use: (parameters: Buffer) => Promise<T>): Promise<T> {
     if (!hasBody(raw.req.headers)) return use(NO_PARAMETERS);
-    const held = { bytes: 0 };
+    const body = new GrowingBytes();
+    let counted = 0;
+    const count = (): void => {
+      this.#held += body.heldBytes - counted;
+      counted = body.heldBytes;
+    };
     try {
-      return await use(parametersOf(await this.#read(raw, held)));
+      return await use(parametersOf(await this.#read(raw, body, count)));
     } finally {
-      this.#held -= held.bytes;
+      this.#held -= counted;
     }
   }
 
-  #read(raw: ServerResponse, held: { bytes: number }): Promise<Buffer> {
+  #read(raw: ServerResponse, body: GrowingBytes, count: () => void): Promise<Buffer> {
     const { req } = raw;
-    if (Number(req.headers['content-length'] ?? 0) > this.maxBytes) return Promise.reject(this.#tooLarge());
+    const { maxBytes, inFlightBytes, timeoutMs } = this.limits;
+    if (Number(req.headers['content-length'] ?? 0) > maxBytes) return Promise.reject(tooLarge(maxBytes));
     if (req.destroyed) return Promise.reject(endedEarly());
     // Only now is the caller told to go on: what was refused before cost it nothing (RFC 9110 §10.1.1).
     if (req.headers.expect !== undefined) raw.writeContinue();
     return new Promise((resolve, reject) => {
-      const chunks: Buffer[] = [];
       const settle = (): void => {
+        clearTimeout(timer);
         req.off('data', onData).off('end', onEnd).off('close', onClose);
       };
       const onData = (chunk: Buffer): void => {
-        held.bytes += chunk.length;
-        this.#held += chunk.length;
-        chunks.push(chunk);
-        if (held.bytes > this.maxBytes) fail(this.#tooLarge());
-        else if (this.#held > this.maxBytes * LARGEST_BODIES_HELD) {
-          fail(new ServiceError('overloaded', 'Too many large bodies at a time.'));
+        if (body.length + chunk.length > maxBytes) {
+          fail(tooLarge(maxBytes));
+          return;
         }
+        body.add(chunk);
+        count();
+        if (this.#held > inFlightBytes) fail(new ServiceError('overloaded', 'Too many large bodies at a time.'));
       };
       const onEnd = (): void => {
         settle();
-        const [first] = chunks;
-        resolve(first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks));
+        resolve(body.bytes());
       };
       const onClose = (): void => fail(endedEarly());
       const fail = (error: ServiceError): void => {
@@ -65,14 +78,16 @@ export class Bodies {
         req.pause();
         reject(error);
       };
+      const timer = setTimeout(() => {
+        fail(new ServiceError('invalid_request', 'The body did not arrive in time.'));
+      }, timeoutMs);
       req.on('data', onData).on('end', onEnd).on('close', onClose).on('error', ignore);
     });
   }
-
-  #tooLarge(): ServiceError {
-    return new ServiceError('payload_too_large', `The body is over ${this.maxBytes} bytes.`);
-  }
 }
+
+const tooLarge = (maxBytes: number): ServiceError =>
+  new ServiceError('payload_too_large', `The body is over ${maxBytes} bytes.`);
 
 const endedEarly = (): ServiceError => new ServiceError('invalid_request', 'The body ended early.');
 

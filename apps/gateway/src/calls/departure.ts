@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { ServiceError } from '@inference-proxy/contracts';
 import { lastOnItsConnection } from '../http/last-answers.ts';
+import { probeUntilClosed } from './half-closed.ts';
 
 /** Why an answer ends before its run does: the caller has gone, or this gateway stops (the error to tell). */
 export type Interruption = 'gone' | ServiceError;
@@ -14,6 +15,7 @@ const FLUSH_MS = 2000;
 export class OpenCall {
   #interruption: Interruption | undefined;
   #listener: ((why: Interruption) => void) | undefined;
+  #prober: (() => void) | undefined;
 
   constructor(
     private readonly ended: (call: OpenCall) => void,
@@ -34,6 +36,19 @@ export class OpenCall {
     if (this.#interruption !== undefined) return;
     this.#interruption = why;
     this.#listener?.(why);
+  }
+
+  /** What the answer under way can have written that changes nothing, once its head is out. The latest counts. */
+  onProbe(listener: () => void): void {
+    this.#prober = listener;
+  }
+
+  /** Has such a thing written: an interim answer (RFC 9110 §15.2), or what the answer has told. */
+  probe(): void {
+    // Another call's answer is still before this one on its connection.
+    if (this.raw.socket === null) return;
+    if (this.raw.headersSent) this.#prober?.();
+    else this.raw.writeContinue();
   }
 
   /** The answer is written, or will never be. */
@@ -78,11 +93,6 @@ export class OpenCalls {
     return call;
   }
 
-  /** Whether an answer is being written to this connection. */
-  busy(socket: Socket): boolean {
-    return (this.#bySocket.get(socket)?.size ?? 0) > 0;
-  }
-
   /** The answers under way become the last on their connections (http/last-answers.ts); further calls are still taken. */
   leave(): void {
     this.#leaving = true;
@@ -111,11 +121,20 @@ export class OpenCalls {
 
   #watch(socket: Socket): Set<OpenCall> {
     const calls = new Set<OpenCall>();
-    const gone = (): void => {
-      for (const call of [...calls]) call.interrupt('gone');
+    const halfClosed = (): void => {
+      // HTTP/1.0 has no interim answers, so nothing would tell.
+      if ([...calls].some(({ raw }) => raw.req.httpVersion === '1.0')) socket.destroy();
+      else {
+        probeUntilClosed(socket, () => {
+          for (const call of calls) call.probe();
+        });
+      }
     };
-    // 'end' is a caller that closed its side: Node closes ours too, so nothing could be answered any more (nginx does the same).
-    socket.once('end', gone).once('close', gone);
+    socket.once('end', halfClosed).once('close', () => {
+      for (const call of [...calls]) call.interrupt('gone');
+    });
+    // While its token's key was fetched.
+    if (socket.readableEnded) setImmediate(halfClosed);
     this.#bySocket.set(socket, calls);
     return calls;
   }

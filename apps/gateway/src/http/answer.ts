@@ -1,5 +1,5 @@
 // Contract 2 and 3: every answer is written here, in one call to the raw response; Nest's and Fastify's reply paths are not used.
-import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { type ErrorFields, errorKinds, errorObject, ServiceError } from '@inference-proxy/contracts';
 import { hasBody } from './has-body.ts';
 
@@ -39,10 +39,14 @@ export function sendError(raw: ServerResponse, requestId: string, error: unknown
   const body = Buffer.from(JSON.stringify({ ...run, error: errorObject(fieldsOf(known)) }));
   send(raw, requestId, known.status, body, {
     ...retryAfter(known.code),
-    ...(known.code === 'unauthorized' && { 'www-authenticate': 'Bearer' }),
+    ...(known.code === 'unauthorized' && { 'www-authenticate': challenge(raw.req.headers) }),
     ...more,
   });
 }
+
+/** RFC 6750 §3.1: what was wrong is named where a token was sent. */
+const challenge = ({ authorization = '' }: IncomingHttpHeaders): string =>
+  /^bearer +\S/i.test(authorization) ? 'Bearer error="invalid_token"' : 'Bearer';
 
 export const asServiceError = (error: unknown): ServiceError =>
   error instanceof ServiceError ? error : new ServiceError('internal', 'Internal error.', { cause: error });

@@ -8,25 +8,20 @@ import { asServiceError, sendError } from './answer.ts';
 
 /** Which methods a path has; the first that fits counts. */
 const METHODS: readonly (readonly [RegExp, string])[] = [
-  [/^\/v4\/[^/?]+\/runs\/[^/?]+\/cancel(\?|$)/, 'POST'],
-  [/^\/v4\/[^/?]+\/runs(\/[^/?]+(\/(stream|logs))?)?(\?|$)/, 'GET, HEAD'],
+  [/^\/v4\/[^/?]+\/runs\/[^/?]+\/(cancel|deliveries\/[^/?]+\/redeliver)(\?|$)/, 'POST'],
+  [/^\/v4\/[^/?]+\/deliveries\/redeliver(\?|$)/, 'POST'],
+  [/^\/v4\/[^/?]+\/runs(\/[^/?]+(\/(stream|logs|deliveries))?)?(\?|$)/, 'GET, HEAD'],
+  [/^\/v4\/[^/?]+(\/deliveries)?(\?|$)/, 'GET, HEAD'],
+  [/^\/(healthz|readyz)(\?|$)/, 'GET, HEAD'],
   [/^\/v4\/[^/?]+\/[^/?]+\/[^/?]+(\?|$)/, 'POST'],
 ];
 
-/** A request that no route took: another method on a path that exists, a websocket, or nothing of ours. */
-export function unrouted(request: Pick<IncomingMessage, 'method' | 'url' | 'headers'>): {
+/** A request that no route took: another method on a path that exists, or nothing of ours. */
+export function unrouted(request: Pick<IncomingMessage, 'method' | 'url'>): {
   error: ServiceError;
   headers?: { allow: string };
 } {
-  const { method, url = '', headers } = request;
-  if (/\bwebsocket\b/i.test(headers.upgrade ?? '')) {
-    return {
-      error: new ServiceError(
-        'not_implemented',
-        'Websockets are not supported; ask for a stream by `Accept: text/event-stream`.',
-      ),
-    };
-  }
+  const { method, url = '' } = request;
   const allow = METHODS.find(([path]) => path.test(url))?.[1];
   if (allow === undefined || allow.split(', ').includes(method ?? '')) {
     return { error: new ServiceError('not_found', `There is nothing at ${method} ${url.split('?', 1)[0]}.`) };

@@ -10,7 +10,10 @@ const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f
 
 let gateway: GatewayUnderTest;
 beforeAll(async () => {
-  gateway = await GatewayUnderTest.start({ MAX_BODY_BYTES: String(MAX_BODY) });
+  gateway = await GatewayUnderTest.start({
+    MAX_BODY_BYTES: String(MAX_BODY),
+    BODIES_IN_FLIGHT_BYTES: String(32 * MAX_BODY),
+  });
 });
 afterAll(() => gateway.stop());
 
@@ -50,7 +53,8 @@ describe('who may call', () => {
   test.each(['', 'Bearer', 'Bearer ', 'Basic dTpw', 'Bearer a b', 'Bearer abc'])('%j is 401', async (authorization) => {
     const answer = await gateway.call({ headers: { authorization } });
     expectError(answer, 401, 'unauthorized');
-    expect(answer.headers['www-authenticate']).toBe('Bearer');
+    const sent = authorization.startsWith('Bearer ') && authorization !== 'Bearer ';
+    expect(answer.headers['www-authenticate']).toBe(sent ? 'Bearer error="invalid_token"' : 'Bearer');
   });
 
   test('a token of another project, or without the scope, is 403', async () => {

@@ -32,6 +32,7 @@ export class LogStream {
 
   run(call: OpenCall): Promise<LogStreamEnd> {
     call.onInterrupt(this.#interrupted);
+    call.onProbe(() => this.response.keepAlive());
     if (call.interruption === undefined) {
       this.response.flushHead();
       this.#pull();

@@ -72,6 +72,7 @@ export class EventStream {
     this.#commitTimer =
       waitMs < commitMs ? setTimeout(this.#leaveEmpty, waitMs) : setTimeout(this.#commitEmpty, commitMs);
     call.onInterrupt(this.#interrupted);
+    call.onProbe(() => this.#response.keepAlive());
     if (call.interruption !== undefined) return this.#end.promise;
     // That the run is queued is an event already; who waits only so long is told with the next one.
     if (form === 'full' && !resumed && waitMs === Number.POSITIVE_INFINITY) this.#commitEmpty();

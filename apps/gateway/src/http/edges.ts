@@ -1,0 +1,76 @@
+// RFC 9110 and 9112, contract 1 and 6: what is settled before a route is looked for, and costs no token, no body and no run.
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ServiceError } from '@inference-proxy/contracts';
+import { send, sendError } from './answer.ts';
+import { allowOrigin, answerPreflight, isPreflight, type Origins } from './cors.ts';
+
+const CONTINUE = /^100-continue$/i;
+const WEBSOCKET = /(^|[\s,])websocket($|[\s,/])/i;
+const ABSOLUTE = /^https?:\/\/[^/?#]*/i;
+
+/**
+ * Answers what needs no route; makes of the rest what the routes expect.
+ *
+ * @param requestId of the answer, where one is given here
+ * @returns whether the request has been answered
+ */
+export function answeredAtTheEdge(
+  origins: Origins,
+  request: IncomingMessage,
+  response: ServerResponse,
+  requestId: () => string,
+): boolean {
+  const allowed = allowOrigin(origins, request, response);
+  const wrong = wrongFraming(request) ?? wrongTarget(request) ?? websocket(request);
+  if (wrong !== undefined) {
+    // Where its framing is in doubt, so is what follows on the connection.
+    response.shouldKeepAlive = false;
+    sendError(response, requestId(), wrong);
+    return true;
+  }
+  if (unmetExpectation(request)) {
+    const error = { code: 'invalid_request', message: 'No such expectation can be met.', retryable: false };
+    send(response, requestId(), 417, Buffer.from(JSON.stringify({ error })));
+    return true;
+  }
+  if (!allowed || !isPreflight(request)) return false;
+  answerPreflight(request, response, requestId());
+  return true;
+}
+
+/** RFC 9112 §3.2: one `Host`, also where nobody looks at it. §6.1: HTTP/1.0 knows no transfer codings, and no other than `chunked` is decoded. */
+function wrongFraming({ httpVersion, headers, headersDistinct }: IncomingMessage): ServiceError | undefined {
+  const hosts = headersDistinct.host?.length ?? (httpVersion === '1.1' ? 0 : 1);
+  if (hosts !== 1) return new ServiceError('invalid_request', 'Expected one `Host` header.');
+  const coding = headers['transfer-encoding'];
+  if (coding !== undefined && (httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked')) {
+    return new ServiceError('invalid_request', 'Expected no transfer coding but `chunked`.');
+  }
+  return undefined;
+}
+
+/** RFC 9112 §3.2.2: a target may be a whole URL, as proxies are sent; routes know paths. */
+function wrongTarget(request: IncomingMessage): ServiceError | undefined {
+  const { url = '', method } = request;
+  if (url.startsWith('/') || (url === '*' && method === 'OPTIONS')) return undefined;
+  const path = url.replace(ABSOLUTE, '');
+  if (path === url) return new ServiceError('invalid_request', 'Expected a path.');
+  request.url = path.startsWith('/') ? path : `/${path}`;
+  return undefined;
+}
+
+function websocket({ headers }: IncomingMessage): ServiceError | undefined {
+  if (headers.upgrade === undefined || !WEBSOCKET.test(headers.upgrade)) return undefined;
+  return new ServiceError(
+    'not_implemented',
+    'Websockets are not supported; ask for a stream by `Accept: text/event-stream`.',
+  );
+}
+
+/** RFC 9110 §10.1.1: an expectation in HTTP/1.0 does not count, and the only one there is asks before it sends a body. */
+function unmetExpectation({ headers, httpVersion }: IncomingMessage): boolean {
+  if (headers.expect === undefined) return false;
+  if (httpVersion === '1.1') return !CONTINUE.test(headers.expect);
+  delete headers.expect;
+  return false;
+}

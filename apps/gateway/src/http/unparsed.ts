@@ -1,0 +1,60 @@
+// Contract 2: what Node's parser refuses, or hands over as a bare connection, has no response object. It is answered in the same shape, or closed.
+import type { Duplex } from 'node:stream';
+import { type ErrorFields, errorKinds, errorObject } from '@inference-proxy/contracts';
+import { JSON_TYPE, SERVER } from './answer.ts';
+
+const REASONS: Readonly<Record<string, string>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: 'The request did not arrive in time.',
+  HPE_HEADER_OVERFLOW: 'The headers are too large.',
+};
+
+/**
+ * An error of the parser or the connection.
+ *
+ * @param busy whether an earlier request's answer is still to come or under way: inside it nothing can be said
+ */
+export function answerUnparsed(
+  error: Error & { code?: string },
+  socket: Duplex,
+  busy: boolean,
+  requestId: string,
+): void {
+  if (error.code === 'ECONNRESET' || !socket.writable || busy) {
+    socket.destroy();
+    return;
+  }
+  answerBare(socket, requestId, {
+    code: 'invalid_request',
+    message: REASONS[error.code ?? ''] ?? 'The request is not HTTP.',
+  });
+}
+
+/** CONNECT (RFC 9110 §9.3.6) asks for a tunnel; this is an origin. */
+export function answerConnect(socket: Duplex, busy: boolean, requestId: string): void {
+  // The parser has let go of the connection, and with it of its errors.
+  socket.on('error', () => socket.destroy());
+  if (busy) socket.destroy();
+  else
+    answerBare(
+      socket,
+      requestId,
+      { code: 'method_not_allowed', message: 'CONNECT is not for this server.' },
+      'allow: POST, GET, HEAD',
+    );
+}
+
+function answerBare(socket: Duplex, requestId: string, error: ErrorFields, ...more: string[]): void {
+  const body = JSON.stringify({ error: errorObject(error) });
+  const { status } = errorKinds[error.code];
+  const head = [
+    `HTTP/1.1 ${status} ${status === 400 ? 'Bad Request' : 'Method Not Allowed'}`,
+    `content-type: ${JSON_TYPE}`,
+    `content-length: ${Buffer.byteLength(body)}`,
+    `x-request-id: ${requestId}`,
+    `server: ${SERVER}`,
+    `date: ${new Date().toUTCString()}`,
+    'connection: close',
+    ...more,
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroy());
+}
