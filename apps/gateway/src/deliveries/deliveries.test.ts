@@ -1,0 +1,259 @@
+// Contract 5: the delivery log and redelivery, on a real store; attempts are recorded by the test, as a dispatcher would.
+import { type AttemptRecord, type Begun, DeliveryStore, defaultTimings, type NextStep } from '@inference-proxy/store';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { GatewayUnderTest, PROJECT, token } from '../../test/gateway-under-test.ts';
+
+let gateway: GatewayUnderTest;
+let redis: Redis;
+let attempts: DeliveryStore;
+beforeAll(async () => {
+  gateway = await GatewayUnderTest.start();
+  redis = new Redis(gateway.redis.socket ?? gateway.redis.port);
+  attempts = new DeliveryStore(redis, defaultTimings);
+}, 60_000);
+afterAll(async () => {
+  redis.disconnect();
+  await gateway.stop();
+});
+
+/** A run that has ended and whose envelope is for `url`. */
+async function ended(url = 'https://hooks.example/a?key=1', text = 'x'): Promise<string> {
+  const query = `?async=true&webhookEndpoint=${encodeURIComponent(url)}`;
+  const answer = await gateway.call({ query, body: JSON.stringify({ text }), headers: { 'x-webhook-secret': 's' } });
+  expect(answer.status).toBe(202);
+  await (await gateway.worker.next()).returns('1');
+  return JSON.parse(answer.text).run_id;
+}
+
+type Task = Extract<Begun, { state: 'begun' }>['task'];
+
+async function begin(runId: string, attempt = 1): Promise<Task> {
+  const begun = await attempts.begin({ project: PROJECT, runId, attempt }, 30_000);
+  if (begun.state !== 'begun') throw new Error(begun.state);
+  return begun.task;
+}
+
+const GIVEN_UP: NextStep = { state: 'failed' };
+const made = (fields: Partial<AttemptRecord> = {}): AttemptRecord => ({
+  at: Date.now(),
+  durationMs: 3,
+  status: 500,
+  ...fields,
+});
+const record = async (task: Task, next: NextStep = GIVEN_UP, fields: Partial<AttemptRecord> = {}) =>
+  expect(await attempts.record(task, made(fields), next)).toBe('recorded');
+
+async function log(runId: string) {
+  const answer = await gateway.get(`/v4/${PROJECT}/runs/${runId}/deliveries`);
+  expect(answer.status).toBe(200);
+  return JSON.parse(answer.text).deliveries;
+}
+const redeliver = async (runId: string, delivery = `msg_${runId.replaceAll('-', '')}`) =>
+  gateway.request(`/v4/${PROJECT}/runs/${runId}/deliveries/${delivery}/redeliver`, { method: 'POST' });
+const list = async (query = '') => JSON.parse((await gateway.get(`/v4/${PROJECT}/deliveries${query}`)).text);
+
+test('a run tells its delivery and every attempt: when, where, what came, and what is next', async () => {
+  const runId = await ended();
+  const id = `msg_${runId.replaceAll('-', '')}`;
+  expect(await log(runId)).toMatchObject([
+    { delivery_id: id, run_id: runId, url: 'https://hooks.example/a?key=1', status: 'pending', attempts: 0, log: [] },
+  ]);
+  const first = await begin(runId);
+  expect(await log(runId)).toMatchObject([{ attempt_under_way: true }]);
+  const fields = {
+    address: '192.0.2.1',
+    status: 307,
+    errorClass: 'redirect',
+    location: '/b',
+    answer: 'moved',
+    retryAfterS: 7,
+  };
+  await record(first, { state: 'pending', delayMs: 60_000, refusals: 0 }, fields);
+  await attempts
+    .begin({ project: PROJECT, runId, attempt: 2 }, 30_000)
+    .then((early) => expect(early.state).toBe('early'));
+  const [delivery] = await log(runId);
+  expect(delivery).toMatchObject({
+    status: 'pending',
+    attempts: 1,
+    log: [
+      {
+        attempt: 1,
+        at: expect.stringMatching(/^2.*Z$/),
+        duration_ms: 3,
+        address: '192.0.2.1',
+        status: 307,
+        error: 'redirect',
+        location: '/b',
+        answer: 'moved',
+        retry_after_s: 7,
+        next_attempt_at: delivery.next_attempt_at,
+      },
+    ],
+  });
+  expect(Date.parse(delivery.next_attempt_at) - Date.now()).toBeGreaterThan(50_000);
+  const run = JSON.parse((await gateway.get(`/v4/${PROJECT}/runs/${runId}`)).text);
+  expect(run.webhook).toEqual({ state: 'pending', attempts: 1, next_attempt_at: delivery.next_attempt_at });
+});
+
+test('a parked delivery tells since when and why, and so does its next attempt', async () => {
+  const runId = await ended();
+  const task = await begin(runId);
+  expect(await attempts.park(task, 'circuit_open', 60_000)).toBe('recorded');
+  expect(await log(runId)).toMatchObject([
+    { parked: { reason: 'circuit_open', since: expect.any(String) }, attempts: 0 },
+  ]);
+  await record(await begin(runId), { state: 'delivered' }, { status: 204 });
+  const [delivery] = await log(runId);
+  expect(delivery.parked).toBeUndefined();
+  expect(delivery).toMatchObject({ status: 'delivered', log: [{ status: 204, parked: { reason: 'circuit_open' } }] });
+});
+
+test('a slot that comes while its delivery is being parked is not lost', async () => {
+  const runId = await ended();
+  const task = await begin(runId);
+  expect((await attempts.begin({ project: PROJECT, runId, attempt: 1 }, 30_000)).state).toBe('busy');
+  expect(await attempts.park(task, 'host_busy', 3_600_000)).toBe('again');
+});
+
+test('a run without a webhook has no deliveries, one that has not ended a waiting one; others are 404', async () => {
+  const plain = await gateway.call({ query: '?async=true' });
+  const { run_id: plainId } = JSON.parse(plain.text);
+  expect(await log(plainId)).toEqual([]);
+  await (await gateway.worker.next()).returns('1');
+  const open = await gateway.call({
+    query: `?async=true&webhookEndpoint=${encodeURIComponent('https://hooks.example/')}`,
+  });
+  const { run_id: openId } = JSON.parse(open.text);
+  expect(await log(openId)).toMatchObject([{ status: 'waiting', attempts: 0 }]);
+  expect((await redeliver(openId)).status).toBe(409);
+  await (await gateway.worker.next()).returns('1');
+  for (const path of ['runs/0199f0a0-0000-7000-8000-000000000001/deliveries', 'runs/nonsense/deliveries']) {
+    expect((await gateway.get(`/v4/${PROJECT}/${path}`)).status).toBe(404);
+  }
+  expect((await redeliver(openId, 'msg_other')).status).toBe(404);
+});
+
+test('a redelivery has the same id and secret, the schedule from its start, and is kept until it has ended', async () => {
+  const runId = await ended();
+  const first = await begin(runId);
+  await record(first);
+  const answer = await redeliver(runId);
+  expect(answer.status).toBe(202);
+  expect(JSON.parse(answer.text)).toEqual({ run_id: runId, delivery_id: first.deliveryId, status: 'pending' });
+  expect(await redis.zscore(`ip:{${PROJECT}}:promises`, runId)).toBeNull();
+  const again = await begin(runId, 2);
+  expect(again).toMatchObject({ deliveryId: first.deliveryId, secret: first.secret, earlier: 1, refusals: 0 });
+  expect(await attempts.body(again)).toEqual(await attempts.body(first));
+  await record(again, { state: 'delivered' }, { status: 200 });
+  expect(await log(runId)).toMatchObject([
+    { status: 'delivered', attempts: 2, log: [{ status: 500 }, { status: 200 }] },
+  ]);
+  expect(Number(await redis.zscore(`ip:{${PROJECT}}:promises`, runId))).toBeGreaterThan(Date.now());
+  expect((await redeliver(runId)).status).toBe(202);
+});
+
+test('while an attempt is under way a redelivery is refused, however many ask at once', async () => {
+  const runId = await ended();
+  const task = await begin(runId);
+  const during = await Promise.all(Array.from({ length: 10 }, () => redeliver(runId)));
+  expect(during.map(({ status }) => status)).toEqual(Array(10).fill(409));
+  expect(JSON.parse(during[0]?.text ?? '')).toMatchObject({ run_id: runId, error: { code: 'conflict' } });
+  await record(task);
+});
+
+test('of redeliveries that race, each that is granted makes one attempt and no more', async () => {
+  const runId = await ended();
+  await record(await begin(runId));
+  let granted = 0;
+  let begun = 1;
+  for (let round = 0; round < 5; round += 1) {
+    const asking = Array.from({ length: 8 }, () => redeliver(runId).then(({ status }) => status));
+    // A dispatcher that takes the attempt meanwhile, and another that has the same job.
+    const taking = Array.from({ length: 4 }, () =>
+      attempts.begin({ project: PROJECT, runId, attempt: begun + 1 }, 30_000),
+    );
+    const statuses = await Promise.all(asking);
+    granted += statuses.filter((status) => status === 202).length;
+    const tasks = (await Promise.all(taking)).flatMap((one) => (one.state === 'begun' ? [one.task] : []));
+    expect(tasks.length).toBeLessThanOrEqual(1);
+    const task = tasks[0] ?? (await begin(runId, begun + 1));
+    begun += 1;
+    await record(task);
+    expect(granted).toBe(begun - 1);
+  }
+  expect(await log(runId)).toMatchObject([{ attempts: begun }]);
+});
+
+test("the project's deliveries are listed newest first, by state, host and time, in pages", async () => {
+  const before = Date.now();
+  const ids: string[] = [];
+  for (const url of ['https://one.example/', 'https://two.example:8443/', 'https://one.example:443/x'])
+    ids.push(await ended(url));
+  const [first = '', second = '', third = ''] = ids;
+  await record(await begin(first));
+  await record(await begin(second), { state: 'delivered' }, { status: 200 });
+  const since = `since=${new Date(before).toISOString()}`;
+  const found = async (query: string) =>
+    (await list(`?${since}&${query}`)).deliveries.map(({ run_id }: { run_id: string }) => run_id);
+  expect(await found('')).toEqual([third, second, first]);
+  expect(await found('status=failed')).toEqual([first]);
+  expect(await found('status=delivered')).toEqual([second]);
+  expect(await found('status=pending')).toEqual([third]);
+  expect(await found('host=one.example')).toEqual([third, first]);
+  expect(await found('host=ONE.example:443')).toEqual([third, first]);
+  expect(await found('host=two.example:8443')).toEqual([second]);
+  expect(await found('host=two.example:443')).toEqual([]);
+  expect((await list(`?until=${new Date(before - 60_000).toISOString()}`)).deliveries).toEqual([]);
+  const page = await list(`?${since}&limit=2`);
+  expect(page.deliveries).toHaveLength(2);
+  expect(page.deliveries[1]).toMatchObject({ last_attempt: { status: 200 } });
+  const rest = await list(`?${since}&limit=2&cursor=${page.cursor}`);
+  expect(rest).toMatchObject({ deliveries: [{ run_id: first }] });
+  expect(rest.cursor).toBeUndefined();
+});
+
+test.each([
+  'status=lost',
+  'limit=0',
+  'limit=1000',
+  'limit=x',
+  'cursor=nonsense',
+  'since=yesterday',
+  'until=2026-11-21',
+  'host=',
+  'host=a&host=b',
+])('a list that is asked for with %s is a 400', async (query) => {
+  const answer = await gateway.get(`/v4/${PROJECT}/deliveries?${query}`);
+  expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, 'invalid_request']);
+});
+
+test('in bulk, the failed ones of a host or a time are redelivered, bounded per call', async () => {
+  const ids: string[] = [];
+  for (let at = 0; at < 5; at += 1) ids.push(await ended('https://bulk.example/'));
+  for (const id of ids.slice(0, 4)) await record(await begin(id));
+  const bulk = async (query: string) =>
+    JSON.parse((await gateway.request(`/v4/${PROJECT}/deliveries/redeliver?${query}`, { method: 'POST' })).text);
+  const first = await bulk('host=bulk.example&limit=3');
+  expect(first).toMatchObject({ redelivered: 3, under_way: 0, cursor: expect.any(String) });
+  expect(await bulk(`host=bulk.example&limit=3&cursor=${first.cursor}`)).toEqual({ redelivered: 1, under_way: 0 });
+  expect(await bulk('host=bulk.example')).toEqual({ redelivered: 0, under_way: 0 });
+  // Asked for, not yet made: asking again changes nothing.
+  expect(await bulk('host=bulk.example&status=pending')).toMatchObject({ redelivered: 1, under_way: 4 });
+  expect((await begin(ids[0] as string, 2)).attempt).toBe(2);
+});
+
+test('reading needs the scope runs:read, redelivery runs:write', async () => {
+  const runId = await ended();
+  const delivery = `msg_${runId.replaceAll('-', '')}`;
+  const as = (scope: string) => ({ authorization: `Bearer ${token({ scope })}` });
+  const ask = async (method: string, path: string, scope: string) =>
+    (await gateway.request(`/v4/${PROJECT}/${path}`, { method, headers: as(scope) })).status;
+  for (const path of [`runs/${runId}/deliveries`, 'deliveries']) {
+    expect([await ask('GET', path, 'runs:read'), await ask('GET', path, 'call')]).toEqual([200, 403]);
+  }
+  for (const path of [`runs/${runId}/deliveries/${delivery}/redeliver`, 'deliveries/redeliver?host=none.example']) {
+    expect([await ask('POST', path, 'runs:write'), await ask('POST', path, 'runs:read')]).toEqual([202, 403]);
+  }
+});
