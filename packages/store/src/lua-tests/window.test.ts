@@ -1,0 +1,102 @@
+// Contract 5: of a plain stream the newest bytes are kept, always the newest entry and what the fastest reader has not taken.
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { SteppedStore } from './stepped-store.ts';
+
+let server: SteppedStore;
+let store: SteppedStore;
+let token: string;
+beforeAll(async () => {
+  server = await SteppedStore.open();
+}, 60_000);
+beforeEach(async () => {
+  store = server.fresh();
+  token = await store.running('a', { paced: true, live: 'i' });
+});
+afterAll(() => server.close());
+
+/** An entry counts its bytes and 64 more: five of these are a window of 1,000. */
+const item = 'x'.repeat(136);
+const WINDOW = 1_000;
+
+/** Appends one item at a time; readers took all but the last `behind`. */
+async function stream(from: number, to: number, behind = 0): Promise<void> {
+  for (let n = from; n <= to; n++) {
+    const [code, last] = await store.appendWindowed('a', token, n, [item], Math.max(0, n - 1 - behind), WINDOW);
+    expect([code, last]).toEqual(['ok', n]);
+  }
+}
+const keptFrom = async (): Promise<number> => {
+  const [first] = await store.client.xrange(`${store.prefix}items:a`, '-', '+', 'COUNT', 1);
+  return Number.parseInt(first?.[0] ?? '0', 10);
+};
+const kept = (): Promise<number> => store.client.xlen(`${store.prefix}items:a`);
+const size = async (): Promise<number> => Number((await store.record('a')).size);
+
+test('the window slides: the newest bytes stay, the count goes on, and what is gone is known', async () => {
+  await stream(1, 5);
+  expect(await keptFrom()).toBe(1);
+  await stream(6, 100);
+  expect(await kept()).toBeGreaterThanOrEqual(5);
+  expect(await kept()).toBeLessThanOrEqual(7);
+  expect((await store.record('a')).items).toBe('100');
+  expect((await store.record('a')).gone).toBe(String((await keptFrom()) - 1));
+  expect(await size()).toBe(4600 + (await kept()) * 200);
+  expect((await store.client.get(`${store.prefix}bytes`)) ?? '').toBe(String(700 + (await size())));
+});
+
+test('what the fastest reader has not taken stays, however much it is', async () => {
+  await stream(1, 30, 20);
+  expect(await keptFrom()).toBeLessThanOrEqual(10);
+  expect(await kept()).toBeGreaterThanOrEqual(20);
+  await stream(31, 40);
+  expect(await kept()).toBeLessThanOrEqual(7);
+});
+
+test('the newest entry stays though it alone is over the window', async () => {
+  await stream(1, 3);
+  await store.appendWindowed('a', token, 4, ['y'.repeat(5_000)], 4, WINDOW);
+  expect(await kept()).toBe(1);
+  expect((await store.follow('a', 3))[4]).toHaveLength(1);
+  await stream(5, 5);
+  expect(await keptFrom()).toBeLessThanOrEqual(5);
+});
+
+test('how far readers are is also known from the gateways’ word, where the worker’s is old', async () => {
+  await stream(1, 20, 100);
+  expect(await kept()).toBe(20);
+  await store.attend([['a', 20, 'i']]);
+  await store.appendWindowed('a', token, 21, [item], 0, WINDOW);
+  expect(await kept()).toBeLessThanOrEqual(7);
+});
+
+test('a reader that is inside an entry keeps all of it', async () => {
+  await store.appendWindowed('a', token, 1, ['x'.repeat(300), 'x'.repeat(300), 'x'.repeat(300)], 0, WINDOW);
+  await store.appendWindowed('a', token, 4, ['y'.repeat(900)], 2, WINDOW);
+  await store.appendWindowed('a', token, 5, ['z'.repeat(900)], 2, WINDOW);
+  expect(await keptFrom()).toBe(3);
+  await store.appendWindowed('a', token, 6, ['z'], 3, WINDOW);
+  expect(await keptFrom()).toBe(4);
+});
+
+test('a promised run, and one whose result is its list, keep all their items', async () => {
+  await store.accept('b', { promised: true });
+  await store.take('w', 2, 1);
+  for (let n = 1; n <= 30; n++) await store.append('b', 'w:2', n, item);
+  expect(await store.client.xlen(`${store.prefix}items:b`)).toBe(30);
+});
+
+test('a page from before the window shows that items are missing, one from inside it does not', async () => {
+  await stream(1, 50);
+  const first = await keptFrom();
+  const [, , , , missing] = await store.follow('a', first - 2);
+  expect((missing as string[][])[0]?.[0]).toBe(`${first}-1`);
+  const [, , , , inside] = await store.follow('a', first - 1);
+  expect((inside as string[][])[0]?.[0]).toBe(`${first}-1`);
+});
+
+test('an append that is asked again changes nothing of the window', async () => {
+  await stream(1, 50);
+  const before = [await keptFrom(), await size()];
+  expect((await store.appendWindowed('a', token, 50, [item], 50, WINDOW))[0]).toBe('ok');
+  expect([await keptFrom(), await size()]).toEqual(before);
+});
