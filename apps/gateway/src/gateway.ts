@@ -10,6 +10,7 @@ import { ErrorFilter } from './http/error.filter.ts';
 import { answerLast } from './http/last-answers.ts';
 import { httpServer } from './http/server.ts';
 import { errorCounter, gaugeConnections } from './operations/gauges.ts';
+import { gaugeStore } from './operations/store-gauges.ts';
 import type { GatewaySettings } from './settings.ts';
 
 /**
@@ -38,6 +39,7 @@ export async function listen(
   operations.readyWhen(async () => ((await store.ready()) ? undefined : 'the run store does not answer'));
   const server = app.getHttpServer();
   gaugeConnections(operations.registry, server);
+  gaugeStore(operations.registry, () => store.depths());
   shutdown.add('unready', 'connections', () => {
     answerLast(server);
     openCalls.leave();

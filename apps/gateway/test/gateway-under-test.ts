@@ -10,6 +10,7 @@ import {
   readSettings,
   redisReady,
   Shutdown,
+  type Tracing,
 } from '@inference-proxy/platform';
 import { DeliveryQueue, GatewayStore, WorkerStore } from '@inference-proxy/store';
 import { type Answer, open, type RequestOptions, request } from '@inference-proxy/test/client';
@@ -44,11 +45,16 @@ export class GatewayUnderTest {
     readonly lines: readonly Record<string, unknown>[],
     readonly shutdown: Shutdown,
     readonly redis: TestRedis,
+    readonly operations: OperationsPort,
     private readonly ownsRedis: boolean,
   ) {}
 
   /** @param beside another gateway, for one more on the same store */
-  static async start(env: Record<string, string> = {}, beside?: GatewayUnderTest): Promise<GatewayUnderTest> {
+  static async start(
+    env: Record<string, string> = {},
+    beside?: GatewayUnderTest,
+    tracing?: Tracing,
+  ): Promise<GatewayUnderTest> {
     const redis = beside?.redis ?? (await testRedis());
     const lines: Record<string, unknown>[] = [];
     const logger = createLogger({
@@ -96,8 +102,8 @@ export class GatewayUnderTest {
       }),
     );
     const operations = new OperationsPort(() => shutdown.stopping);
-    const port = await listen({ settings, logger, shutdown, operations, tracing: undefined }, store);
-    return new GatewayUnderTest(port, worker, store, lines, shutdown, redis, beside === undefined);
+    const port = await listen({ settings, logger, shutdown, operations, tracing }, store);
+    return new GatewayUnderTest(port, worker, store, lines, shutdown, redis, operations, beside === undefined);
   }
 
   async stop(): Promise<void> {

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { type DueDelivery, ServiceError } from '@inference-proxy/contracts';
 import { type SealedBox, UnsealError } from '@inference-proxy/crypto';
 import { type AddressPolicy, type GuardedAgent, judgeWebhookUrl } from '@inference-proxy/egress';
+import { parseTraceparent } from '@inference-proxy/platform';
 import type { Slot } from '@inference-proxy/store';
 import type { HostLimits } from '../fairness/host-limits.ts';
 import { hostOutcome } from '../fairness/host-outcome.ts';
@@ -205,8 +206,10 @@ export class Deliver {
 
   #tell(task: DeliveryTask, host: string, made: AttemptRecord, judged: Verdict, recorded: Delivered): void {
     const { status, errorClass, message, address, durationMs, retryAfterS } = made;
+    const traceId = parseTraceparent(task.traceparent)?.traceId;
     const fields = {
       ...named(task),
+      traceId,
       host,
       address,
       status,

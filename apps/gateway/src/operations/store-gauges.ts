@@ -1,0 +1,81 @@
+// Contract 6, `/metrics` of the gateway: what waits and what is kept in the run store, read when asked and the same at every gateway.
+import { Gauge, type Registry } from '@inference-proxy/platform';
+import type { StoreDepths } from '@inference-proxy/store';
+
+/** Several gauges, and several scrapers, share one reading. */
+const FRESH_MS = 1000;
+
+/**
+ * Reads at most once a second, however often it is asked; nothing while the store is away.
+ *
+ * @param now milliseconds of any clock that does not step
+ */
+export function seldom<T>(read: () => Promise<T>, now: () => number = () => performance.now()) {
+  let readAt = Number.NEGATIVE_INFINITY;
+  let last: Promise<T | undefined> = Promise.resolve(undefined);
+  return (): Promise<T | undefined> => {
+    if (now() - readAt >= FRESH_MS) {
+      readAt = now();
+      last = read().catch(() => undefined);
+    }
+    return last;
+  };
+}
+
+/** @param read rejects while the store is away: the gauges have no values then, and the scrape has all others */
+export function gaugeStore(registry: Registry, read: () => Promise<StoreDepths>): void {
+  const depths = seldom(read);
+  const gauge = <Label extends string>(
+    name: string,
+    help: string,
+    labelNames: readonly Label[],
+    fill: (gauge: Gauge<Label>, found: StoreDepths) => void,
+  ) =>
+    new Gauge({
+      name,
+      help,
+      labelNames,
+      registers: [registry],
+      async collect() {
+        const found = await depths();
+        this.reset();
+        if (found) fill(this, found);
+        else if (labelNames.length === 0) this.set(Number.NaN);
+      },
+    });
+  gauge(
+    'inference_proxy_queued_runs',
+    'Runs in the queue of an app, over all gateways',
+    ['project', 'app'],
+    (metric, { projects }) => {
+      for (const { project, apps } of projects)
+        for (const { app, queued } of apps) metric.set({ project, app }, queued);
+    },
+  );
+  gauge(
+    'inference_proxy_queue_oldest_seconds',
+    'How long the oldest of them has waited',
+    ['project', 'app'],
+    (metric, { projects }) => {
+      for (const { project, apps } of projects)
+        for (const { app, oldestQueuedMs } of apps) metric.set({ project, app }, oldestQueuedMs / 1000);
+    },
+  );
+  gauge(
+    'inference_proxy_running_runs',
+    'Runs that a worker holds, over all workers',
+    ['project'],
+    (metric, { projects }) => {
+      for (const { project, running } of projects) metric.set({ project }, running);
+    },
+  );
+  gauge('inference_proxy_project_bytes', 'What the runs of a project take in Redis', ['project'], (metric, found) => {
+    for (const { project, bytes } of found.projects) metric.set({ project }, bytes);
+  });
+  gauge('inference_proxy_store_bytes', 'What all runs take in Redis', [], (metric, { store }) =>
+    metric.set(store.bytes),
+  );
+  gauge('inference_proxy_store_bound_bytes', 'What they may take (RUN_STORE_MAX_BYTES)', [], (metric, { store }) =>
+    metric.set(store.boundBytes),
+  );
+}

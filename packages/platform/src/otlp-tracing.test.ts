@@ -1,0 +1,106 @@
+// Contract 6: spans over OTLP/HTTP, to a real listener.
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Collector, collector } from '@inference-proxy/test/receiver';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { createLogger } from './logging.ts';
+import { otlpTracing } from './otlp-tracing.ts';
+import { parseTraceparent } from './traceparent.ts';
+import { runSpanId, type Tracing } from './tracing.ts';
+
+const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
+const lines: Record<string, unknown>[] = [];
+const logger = createLogger({ name: 'test', destination: { write: (line) => void lines.push(JSON.parse(line)) } });
+
+let sink: Collector;
+const open: Tracing[] = [];
+beforeEach(async () => {
+  lines.length = 0;
+  sink = await collector();
+});
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((tracing) => tracing.stop()));
+  await sink.close();
+});
+
+function tracingTo(endpoint: string, ratio = 1): Tracing {
+  const tracing = otlpTracing({ endpoint, ratio, service: 'gateway', logger });
+  open.push(tracing);
+  return tracing;
+}
+
+test('a span is sent with its service, its kind, its attributes and its parent', async () => {
+  const tracing = tracingTo(`${sink.endpoint}/`);
+  const span = tracing.start({
+    name: 'POST /v4',
+    kind: 'server',
+    parent: `00-${trace}-00f067aa0ba902b7-01`,
+    attributes: { 'http.request.method': 'POST', left: undefined },
+  });
+  expect(parseTraceparent(span.traceparent)).toMatchObject({ traceId: trace, sampled: true });
+  span.end({ 'http.response.status_code': 502 }, 'worker_lost');
+  await tracing.stop();
+  const [sent] = sink.spans;
+  expect(sink.spans).toHaveLength(1);
+  expect(sent).toMatchObject({
+    service: 'gateway',
+    name: 'POST /v4',
+    kind: 2,
+    traceId: trace,
+    spanId: parseTraceparent(span.traceparent)?.spanId,
+    parentSpanId: '00f067aa0ba902b7',
+    status: 2,
+    attributes: { 'http.request.method': 'POST', 'http.response.status_code': 502, 'error.type': 'worker_lost' },
+  });
+  expect(sent?.attributes).not.toHaveProperty('left');
+});
+
+test('a span may be named beforehand, and only that one has the name', async () => {
+  const tracing = tracingTo(sink.endpoint);
+  const spanId = runSpanId('0199f0a0-0000-7000-8000-000000000001', 1);
+  expect(spanId).toMatch(/^[0-9a-f]{16}$/);
+  const named = tracing.start({ name: 'run', kind: 'consumer', spanId, attributes: {} });
+  const other = tracing.start({ name: 'POST', kind: 'client', parent: named.traceparent, attributes: {} });
+  other.end({});
+  named.end({});
+  await tracing.stop();
+  expect(sink.spans.map(({ name, kind, parentSpanId }) => [name, kind, parentSpanId])).toEqual([
+    ['POST', 3, spanId],
+    ['run', 5, undefined],
+  ]);
+  expect(sink.spans[0]?.spanId).not.toBe(spanId);
+});
+
+test('what the caller decided not to sample is passed on and not sent; the ratio decides for the others', async () => {
+  const tracing = tracingTo(sink.endpoint, 0);
+  const unsampled = tracing.start({
+    name: 'a',
+    kind: 'server',
+    parent: `00-${trace}-00f067aa0ba902b7-00`,
+    attributes: {},
+  });
+  expect(parseTraceparent(unsampled.traceparent)).toMatchObject({ traceId: trace, sampled: false });
+  const undecided = tracing.start({ name: 'b', kind: 'server', attributes: {} });
+  expect(parseTraceparent(undecided.traceparent)).toMatchObject({ sampled: false });
+  const sampled = tracing.start({
+    name: 'c',
+    kind: 'server',
+    parent: `00-${trace}-00f067aa0ba902b7-01`,
+    attributes: {},
+  });
+  for (const span of [unsampled, undecided, sampled]) span.end({});
+  await tracing.stop();
+  expect(sink.spans.map(({ name }) => name)).toEqual(['c']);
+});
+
+test('spans are sent within seconds, without a stop', async () => {
+  tracingTo(sink.endpoint).start({ name: 'a', kind: 'server', attributes: {} }).end({});
+  while (sink.spans.length === 0) await pause(20);
+}, 10_000);
+
+test('a collector that is away is told of in the log, and stopping does not hang on it', async () => {
+  const tracing = tracingTo(sink.endpoint);
+  await sink.close();
+  tracing.start({ name: 'a', kind: 'server', attributes: {} }).end({});
+  await tracing.stop();
+  expect(lines.map(({ msg }) => msg)).toContain('spans were not sent');
+}, 30_000);
