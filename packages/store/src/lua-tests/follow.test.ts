@@ -111,6 +111,60 @@ test('a reader that comes back in time keeps the run', async () => {
   expect(await store.client.exists(`${store.prefix}absent`)).toBe(0);
 });
 
+test('a run that never had a reader is not cancelled for want of one, whatever was said', async () => {
+  await store.accept('now', { absent: 0, promised: true });
+  await store.accept('later', { absent: 5_000, promised: true });
+  await store.renew('w');
+  await store.pass(10_000);
+  await store.renew('w');
+  expect([await store.fate('now'), await store.fate('later')]).toEqual(['queued', 'queued']);
+});
+
+test('the time without a reader begins anew with each last reader', async () => {
+  await store.accept('a', { absent: 5_000, live: 'i' });
+  await store.renew('w');
+  await store.unfollow('a');
+  await store.pass(4_000);
+  await store.follow('a', 0, { by: 'g2', number: 1 });
+  await store.unfollow('a', 'g2', 2);
+  await store.pass(4_000);
+  expect(await store.fate('a')).toBe('queued');
+  await store.pass(1_100);
+  expect(await store.fate('a')).toBe('cancelled');
+});
+
+test('readers of a gateway that died have gone when its lease runs out: then their run’s time begins', async () => {
+  await store.accept('a', { absent: 10_000, live: 'i' });
+  await store.follow('a', 0, { by: 'g2', number: 1 });
+  await store.unfollow('a', 'g2', 2);
+  await store.renew('w');
+  await store.pass(14_000);
+  await store.renew('w');
+  await store.pass(8_000);
+  expect(await store.fate('a')).toBe('queued');
+  await store.renew('w');
+  await store.pass(9_000);
+  expect(await store.fate('a')).toBe('cancelled');
+});
+
+test('a reader that only catches up keeps the run: it need not have reached the end', async () => {
+  const token = await store.running('a', { absent: 2_000, live: 'i' });
+  for (const n of [1, 2, 3]) await store.append('a', token, n, 'x'.repeat(1000));
+  await store.reap();
+  await store.unfollow('a');
+  expect((await store.follow('a', 0, { by: 'g2', number: 1, bytes: 1500 }))[3]).toBe(0);
+  await store.pass(3_000);
+  expect((await store.record('a')).cancel).toBeUndefined();
+});
+
+test('a running run is flagged when its time without a reader is up', async () => {
+  const token = await store.running('a', { absent: 2_000, live: 'i' });
+  await store.reap();
+  await store.unfollow('a');
+  await store.pass(2_100);
+  expect(await store.renew('w', ['a', token])).toEqual([[1, 0, 1]]);
+});
+
 test('one gateway’s leaving leaves the others', async () => {
   await store.accept('a', { absent: 0, live: 'i' });
   await store.follow('a', 0, { by: 'g2', number: 1 });

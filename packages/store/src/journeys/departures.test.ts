@@ -1,0 +1,81 @@
+// Contract 1, `onDisconnect`: who reads is known to the store whatever gets lost, however many there are.
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { GatewayStore, RunReader } from '../index.ts';
+import { names, projectPrefix } from '../keys.ts';
+import { call, RealStore, until } from './real-store.ts';
+
+/** The first reap of a project gives everything a fresh term of one lease. */
+const timings = { attendMs: 40, reapMs: 50, leaseMs: 1_000 };
+let store: RealStore;
+beforeAll(async () => {
+  store = await RealStore.open();
+}, 60_000);
+afterAll(() => store.close());
+
+const state = async (gateway: GatewayStore, project: string, runId: string) =>
+  (await gateway.look(project, runId))?.state;
+
+test('the last reader of a run leaves, on whichever gateway: only then it is cancelled', async () => {
+  const project = 'two';
+  const [here, there] = [store.gateway('g1'), store.gateway('g2')];
+  const run = call(project, { absentMs: 0 });
+  const { accepted, reader } = here.accept(run, 'items');
+  await accepted;
+  const second = there.read(project, run.runId, 'items', 0);
+  second.events().subscribe();
+  const followers = () => store.admin.hget(`${projectPrefix(project)}run:${run.runId}`, 'followers');
+  await until(async () => (await followers()) === 'g1:i g2:i');
+  (reader as RunReader).close();
+  await until(async () => (await followers()) === 'g2:i');
+  expect(await state(here, project, run.runId)).toBe('queued');
+  second.close();
+  await until(async () => (await state(here, project, run.runId)) === 'cancelled');
+});
+
+test('a reader in time on another gateway keeps the run, and its leaving counts anew', async () => {
+  const project = 'back';
+  const [here, there] = [store.gateway('g3', { timings }), store.gateway('g4', { timings })];
+  here.start();
+  there.start();
+  const run = call(project, { absentMs: 400, promised: true });
+  const { accepted, reader } = here.accept(run, 'items');
+  await accepted;
+  (reader as RunReader).close();
+  const absent = () => store.admin.zscore(`${projectPrefix(project)}absent`, run.runId);
+  await until(async () => (await absent()) !== null);
+  const second = there.read(project, run.runId, 'outcome', 0);
+  const outcome = second.outcome();
+  await until(async () => (await absent()) === null);
+  second.close();
+  void outcome.catch(() => undefined);
+  await until(async () => (await state(here, project, run.runId)) === 'cancelled');
+});
+
+test('a departure that was lost is noticed by the gateway itself', async () => {
+  const project = 'lost';
+  const gateway = store.gateway('g5', { timings });
+  gateway.start();
+  const run = call(project, { absentMs: 0 });
+  await gateway.accept(run, 'none').accepted;
+  // As if this gateway had read it, and its word that the reader left had not come through.
+  await store.admin.hset(`${projectPrefix(project)}run:${run.runId}`, 'followers', 'g5:i');
+  await store.admin.sadd(`${projectPrefix(project)}${names.following}g5`, run.runId);
+  await until(async () => (await state(gateway, project, run.runId)) === 'cancelled');
+});
+
+test('a gateway attends thousands of readers, in calls of a bounded size', async () => {
+  const project = 'thousands';
+  const gateway = store.gateway('g6', { timings });
+  const runs = Array.from({ length: 4_500 }, () => call(project));
+  await Promise.all(runs.map((run) => gateway.accept(run, 'outcome').accepted));
+  const following = `${projectPrefix(project)}${names.following}g6`;
+  expect(await store.admin.scard(following)).toBe(4_500);
+  // As after a lease that ran out: the store knows none of them any more.
+  await store.admin.del(following);
+  const pipeline = store.admin.pipeline();
+  for (const { runId } of runs) pipeline.hdel(`${projectPrefix(project)}run:${runId}`, 'followers');
+  await pipeline.exec();
+  gateway.start();
+  await until(async () => (await store.admin.scard(following)) === 4_500);
+  expect(await state(gateway, project, runs[4_000]?.runId as string)).toBe('queued');
+});
