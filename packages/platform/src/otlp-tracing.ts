@@ -29,6 +29,10 @@ const EXPORT_MS = 1000;
 /** Past this many spans that wait to be sent, further ones are dropped: a collector that is away costs memory within this bound. */
 const MOST_WAITING = 8192;
 const BATCH = 512;
+/** Each batch that is lost would say so. */
+const TELL_EVERY_MS = 30_000;
+/** Less than the stop's phase `flush`: a collector that is away must not make a stop count as failed. */
+const STOP_MS = 1500;
 
 /** Ids as OpenTelemetry makes them, unless the next span was given one. */
 class Ids extends RandomIdGenerator {
@@ -47,7 +51,12 @@ class Ids extends RandomIdGenerator {
 
 /** Never throws and never waits: a collector that is away is told of in the log, and calls go on. */
 export function otlpTracing({ endpoint, ratio, service, logger }: OtlpOptions): Tracing {
-  const tell = (text: string): void => logger.warn({ reason: text.slice(0, 500) }, 'spans were not sent');
+  let toldAt = Number.NEGATIVE_INFINITY;
+  const tell = (text: string): void => {
+    if (performance.now() - toldAt < TELL_EVERY_MS) return;
+    toldAt = performance.now();
+    logger.warn({ reason: text.slice(0, 500) }, 'spans were not sent');
+  };
   diag.setLogger(
     { error: tell, warn: tell, info: () => {}, debug: () => {}, verbose: () => {} },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
@@ -101,6 +110,11 @@ export function otlpTracing({ endpoint, ratio, service, logger }: OtlpOptions): 
         },
       };
     },
-    stop: () => provider.shutdown().catch((err: unknown) => logger.warn({ err }, 'spans were not sent')),
+    async stop() {
+      const late = Promise.withResolvers<void>();
+      const timer = setTimeout(late.resolve, STOP_MS);
+      await Promise.race([provider.shutdown().catch((error: unknown) => tell(String(error))), late.promise]);
+      clearTimeout(timer);
+    },
   };
 }
