@@ -1,0 +1,114 @@
+// Contract 1 (`Prefer`, `onDisconnect`) over the whole stack. Every combination, row by row: apps/gateway/src/calls/combinations.test.ts, from docs/runs.md.
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { Caller } from '../client/caller.ts';
+import type { Answer } from '../client/http.ts';
+import { fileSays, until } from '../client/until.ts';
+import { receiver } from '../receiver/receivers.ts';
+import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+
+jest.setTimeout(60_000);
+
+let stack: TestStack;
+let caller: Caller;
+let sink: Awaited<ReturnType<typeof receiver>>;
+beforeAll(async () => {
+  sink = await receiver(() => ({ status: 204 }));
+  stack = await startTestStack({ env: { WORKER_APPS: 'demo/streams', REAP_MS: '100' } });
+  caller = new Caller(stack.port, stack.jwtSecret);
+  await caller.ready('streams');
+});
+afterAll(async () => {
+  await stack.stop();
+  await sink.close();
+});
+
+const mark = (name: string): string => join(stack.marksDir, name);
+const runOf = (answer: Answer): string => String(answer.headers['x-request-id']);
+
+test('a caller that waits N seconds gets 202 then, and later the answer; the webhook has it too', async () => {
+  const params = { gate: mark('wait-gate'), started: mark('wait') };
+  const query = `?webhookEndpoint=${encodeURIComponent(sink.url)}`;
+  const answer = await caller.call('streams/waits', params, { query, headers: { prefer: 'wait=1' } });
+  expect(answer).toMatchObject({ status: 202, text: JSON.stringify({ run_id: runOf(answer) }) });
+  expect(answer.headers).toMatchObject({
+    location: `/v4/demo/runs/${runOf(answer)}`,
+    'preference-applied': 'wait=1',
+    'content-type': 'application/json; charset=utf-8',
+  });
+  expect((await caller.lookUp(runOf(answer))).status).toBe('running');
+  await writeFile(params.gate, '');
+  expect(await caller.ended(runOf(answer))).toMatchObject({ status: 'succeeded', result: 'waited' });
+  const told = await until(() => sink.requests[0]);
+  expect(JSON.parse(`${told.body}`)).toMatchObject({ run_id: runOf(answer), result: 'waited' });
+});
+
+test('an answer in time is the answer, a failure too', async () => {
+  const headers = { prefer: 'respond-async, wait=50' };
+  expect((await caller.call('streams/value', { value: 1 }, { headers })).status).toBe(200);
+  expect((await caller.call('streams/raises', {}, { headers })).status).toBe(500);
+  expect((await caller.call('streams/value', { other: 1 }, { headers })).status).toBe(422);
+});
+
+test('a stream that begins in time goes on for as long as it takes; one that does not is 202 and can be read later', async () => {
+  const headers = { prefer: 'wait=1' };
+  const { answer, events } = await caller.stream('streams/sleeping', { n: 3, seconds: 0.5 }, { headers });
+  expect(answer.statusCode).toBe(200);
+  expect(await events.rest()).toEqual(['data: 0', 'data: 1', 'data: 2']);
+  const late = await caller.call(
+    'streams/sleeping',
+    { n: 1, seconds: 1.5 },
+    { headers: { ...headers, accept: 'text/event-stream' } },
+  );
+  expect(late.status).toBe(202);
+  const stream = await caller.request(`/v4/demo/runs/${runOf(late)}/stream`, { method: 'GET' });
+  expect(stream.text).toBe('id: 1\ndata: 0\n\n');
+});
+
+test('a caller that leaves a run called with onDisconnect=continue leaves it running', async () => {
+  const params = { gate: mark('continue-gate'), started: mark('continue') };
+  const controller = new AbortController();
+  const path = '/v4/demo/streams/waits?onDisconnect=continue';
+  caller.open(path, { body: JSON.stringify(params), signal: controller.signal }).catch(() => {});
+  const runId = await fileSays(params.started);
+  controller.abort();
+  // The gateway has seen it go when its line says so.
+  await until(() =>
+    stack
+      .logs()
+      .split('\n')
+      .some((line) => line.includes(runId) && line.includes('"gone"')),
+  );
+  expect((await caller.lookUp(runId)).status).toBe('running');
+  await writeFile(params.gate, '');
+  expect(await caller.ended(runId)).toMatchObject({ status: 'succeeded', result: 'waited' });
+});
+
+test('with onDisconnect=1 it is cancelled a second after its last reader has gone, not before, and not while one is there', async () => {
+  const { events, runId } = await caller.stream('streams/tidy', { mark: mark('absent') }, { query: '?onDisconnect=1' });
+  expect(await events.next()).toBe('data: begun');
+  const reader = await caller.open(`/v4/demo/runs/${runId}/stream`, { method: 'GET' });
+  events.leave();
+  await until(() =>
+    stack
+      .logs()
+      .split('\n')
+      .some((line) => line.includes(runId) && line.includes('"gone"')),
+  );
+  await new Promise((resolve) => setTimeout(resolve, 1500));
+  expect((await caller.lookUp(runId)).status).toBe('running');
+  const left = Date.now();
+  reader.on('error', () => {}).destroy();
+  const ended = await caller.ended(runId);
+  expect(ended.status).toBe('cancelled');
+  expect(Date.parse(String(ended.ended_at)) - left).toBeGreaterThanOrEqual(900);
+  expect(await fileSays(mark('absent'))).toBe('tidied');
+});
+
+test('with async=true and onDisconnect=1 somebody has to come and read', async () => {
+  const query = '?async=true&onDisconnect=1';
+  const runId = runOf(await caller.call('streams/tidy', { mark: mark('nobody') }, { query }));
+  expect((await caller.ended(runId)).status).toBe('cancelled');
+  expect(await fileSays(mark('nobody'))).toBe('tidied');
+});
