@@ -1,11 +1,11 @@
 // Contract 1: bytes that come in pieces whose number the sender decides. A piece kept as it came costs some 200 bytes more than it holds.
 
-const EMPTY = Buffer.alloc(0);
+const EMPTY: Buffer = Buffer.alloc(0);
 const LEAST = 1024;
 
 /** Bytes in one place that doubles when it is full: a body of millions of one-byte chunks costs at most three times its length. */
 export class GrowingBytes {
-  #room = EMPTY;
+  #room: Buffer = EMPTY;
   #length = 0;
 
   get length(): number {
