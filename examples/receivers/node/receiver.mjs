@@ -1,12 +1,12 @@
 // A webhook receiver: verifies the signature, drops repeats, prints what came. Node's standard library only.
 //
-//   SECRET=my-secret PORT=8090 node receiver.mjs
+//   SECRET=my-secret HOST=127.0.0.1 PORT=8090 node receiver.mjs
 //
 // SECRET is what the caller sent as X-Webhook-Secret.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 
-const { SECRET = '', PORT = '8090' } = process.env;
+const { SECRET = '', HOST = '127.0.0.1', PORT = '8090' } = process.env;
 const LARGEST_BODY = 64 * 1024 * 1024;
 // A signature of long ago may have been recorded and sent again by somebody else.
 const TOLERANCE_S = 300;
@@ -66,7 +66,7 @@ const server = createServer(async (request, response) => {
   response.writeHead(status).end();
 });
 
-server.listen(Number(PORT), '127.0.0.1', () => console.log(`listening on http://127.0.0.1:${server.address().port}/`));
+server.listen(Number(PORT), HOST, () => console.log(`listening on http://${HOST}:${server.address().port}/`));
 server.on('error', (error) => {
   console.error(`cannot listen: ${error.message}`);
   process.exit(1);
