@@ -19,6 +19,8 @@ import { Deliveries } from './deliveries/deliveries.ts';
 import { RedeliveryController } from './deliveries/redelivery.controller.ts';
 import type { ErrorFilter } from './http/error.filter.ts';
 import { HealthController } from './http/health.controller.ts';
+import { Models } from './openai/models.ts';
+import { OpenAiController } from './openai/openai.controller.ts';
 import { CallMetrics } from './operations/call-metrics.ts';
 import { gaugeOpenThings } from './operations/gauges.ts';
 import { ProjectController } from './registry/project.controller.ts';
@@ -59,11 +61,13 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
     timeoutMs: settings.REQUEST_TIMEOUT_S * 1000,
   });
   gaugeOpenThings(operations.registry, { streams: () => keepAlives.size, bodyBytes: () => bodies.heldBytes });
+  const acceptance = new Acceptance(store, box, retention);
   return {
     module: GatewayModule,
     imports: [JwtModule.register({})],
     controllers: [
       CallsController,
+      OpenAiController,
       ResumeController,
       RunsController,
       CancelController,
@@ -92,7 +96,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
         useFactory: () =>
           new Calls({
             store,
-            acceptance: new Acceptance(store, box, retention),
+            acceptance,
             bodies,
             openCalls,
             keepAlives,
@@ -105,6 +109,8 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
             commitMs: settings.STREAM_COMMIT_MS,
           }),
       },
+      // openai
+      { provide: Models, useFactory: () => new Models(acceptance) },
       // runs, registry
       {
         provide: Resume,

@@ -1,5 +1,5 @@
 // Contract 2: the response envelope. Raw JSON text is spliced, never parsed: integers past 2^53 and `1.0` stay as the function wrote them.
-import { errorObject } from './errors.ts';
+import { type ErrorFields, errorObject } from './errors.ts';
 import type { ItemBatch, Outcome, RunId } from './runs.ts';
 
 const NEWLINE = 0x0a;
@@ -32,11 +32,17 @@ export function itemsAsJson(batches: readonly ItemBatch[]): Buffer {
  * The envelope's bytes: a pure function of the run, so that the caller, the look-up and every webhook attempt see the same ones.
  *
  * @param batches all items of a run that succeeded and was streamed; not used otherwise
+ * @param error how a failure is put
  */
-export function envelope(runId: RunId, outcome: Outcome, batches: readonly ItemBatch[] = []): Buffer {
+export function envelope(
+  runId: RunId,
+  outcome: Outcome,
+  batches: readonly ItemBatch[] = [],
+  error: (fields: ErrorFields) => object = errorObject,
+): Buffer {
   const head = `{"run_id":"${runId}","status":"${outcome.state}",`;
   const tail = `,"run_time_ms":${outcome.runTimeMs},"timestamp":"${new Date(outcome.endedAt).toISOString()}"}`;
-  if (outcome.error) return Buffer.from(`${head}"error":${JSON.stringify(errorObject(outcome.error))}${tail}`);
+  if (outcome.error) return Buffer.from(`${head}"error":${JSON.stringify(error(outcome.error))}${tail}`);
   const result = outcome.streamed ? itemsAsJson(batches) : (outcome.result ?? Buffer.from('null'));
   return Buffer.concat([Buffer.from(`${head}"result":`), result, Buffer.from(tail)]);
 }

@@ -31,6 +31,18 @@ export interface AnsweringRun {
   readonly reader?: RunReader;
 }
 
+/** A call for an app that exists. */
+export interface AppCall {
+  readonly call: CallRequest;
+  readonly app: AppDescription;
+  /** What the function is called with. */
+  readonly params: Buffer;
+  /** As it came: what tells one request from another. */
+  readonly body: Buffer;
+  /** Goes with the run to its function and its webhook. */
+  readonly traceparent: string | undefined;
+}
+
 export class Acceptance {
   constructor(
     private readonly store: GatewayStore,
@@ -43,7 +55,7 @@ export class Acceptance {
    *
    * @throws ServiceError `not_found`, `app_failed_to_start`, `unavailable`
    */
-  async app({ project, app, fn }: CallRequest): Promise<AppDescription> {
+  async app({ project, app, fn }: Pick<CallRequest, 'project' | 'app' | 'fn'>): Promise<AppDescription> {
     const apps = isProjectName(project) ? await this.store.apps(project) : undefined;
     const description = apps?.get(app);
     if (description === undefined) throw new ServiceError('not_found', `There is no app \`${app}\` in this project.`);
@@ -64,13 +76,13 @@ export class Acceptance {
   /**
    * Accepts the run, or joins the one that is there under the call's key.
    *
-   * @param traceparent goes with the run to its function and its webhook
    * @throws ServiceError `overloaded`, `cancelled`, `idempotency_conflict`, `unavailable` (with the run's id: it may exist)
    */
-  async run(call: CallRequest, app: AppDescription, params: Buffer, traceparent?: string): Promise<AnsweringRun> {
+  async run(asked: AppCall): Promise<AnsweringRun> {
+    const { call } = asked;
     const { project, runId } = call;
     const live = call.waitMs === 0 ? 'none' : call.stream ? (call.form === 'full' ? 'full' : 'items') : 'outcome';
-    const { accepted, reader } = this.store.accept(this.#newRun(call, app, params, traceparent), live);
+    const { accepted, reader } = this.store.accept(this.#newRun(asked), live);
     const answer = await accepted;
     switch (answer.state) {
       case 'accepted':
@@ -88,7 +100,7 @@ export class Acceptance {
     }
   }
 
-  #newRun(call: CallRequest, app: AppDescription, params: Buffer, traceparent: string | undefined): NewRun {
+  #newRun({ call, app, params, body, traceparent }: AppCall): NewRun {
     const { promised, absentMs, idempotencyKey } = call;
     return {
       project: call.project,
@@ -101,7 +113,7 @@ export class Acceptance {
       keepMs: promised ? this.retention.promisedMs : this.retention.otherMs,
       ...(absentMs !== undefined && { absentMs }),
       ...(call.webhook && { webhook: this.#sealed(call.runId, call.webhook) }),
-      ...(idempotencyKey !== undefined && { idempotency: idempotencyOf(call, idempotencyKey, params) }),
+      ...(idempotencyKey !== undefined && { idempotency: idempotencyOf(call, idempotencyKey, body) }),
       queueLimit: app.queueLimit,
       queueTimeoutMs: app.queueTimeoutMs,
       ...(traceparent !== undefined && { traceparent }),

@@ -5,13 +5,14 @@ import type { GatewayStore, RunReader } from '@inference-proxy/store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { asServiceError, send } from '../http/answer.ts';
 import { type AccountParts, type Answered, CallAccount } from '../operations/call-account.ts';
+import type { CallForm } from '../operations/call-metrics.ts';
 import { EventStream, type StreamEnd } from '../streaming/event-stream.ts';
 import type { KeepAlive } from '../streaming/keep-alive.ts';
 import type { Acceptance, AnsweringRun } from './accept.ts';
 import type { Bodies } from './bodies.ts';
 import { type CallPath, type CallRequest, callRequest, type WebhookRules } from './call-request.ts';
 import type { OpenCall, OpenCalls } from './departure.ts';
-import { envelopeAnswer } from './outcome.ts';
+import { managed, type Surface } from './surface.ts';
 
 export interface CallsParts {
   readonly store: GatewayStore;
@@ -32,7 +33,11 @@ export class Calls {
   constructor(private readonly parts: CallsParts) {}
 
   /** @throws what the error filter answers: nothing has been written then */
-  async answer(request: FastifyRequest<{ Params: CallPath }>, reply: FastifyReply): Promise<void> {
+  async answer(
+    request: FastifyRequest<{ Params: CallPath }>,
+    reply: FastifyReply,
+    surface: Surface = managed,
+  ): Promise<void> {
     reply.hijack();
     const { raw } = reply;
     const { params: path, id: runId } = request;
@@ -40,8 +45,8 @@ export class Calls {
     const account = new CallAccount(this.parts.accounts, runId, path, raw.req.headers.traceparent);
     try {
       const call = callRequest(runId, path, raw.req, this.parts.webhookRules);
-      account.begun(call.waitMs === 0 ? 'async' : call.stream ? 'stream' : 'sync');
-      account.end(await this.#answer(call, request, raw, open, account));
+      account.begun(formOf(call));
+      account.end(await this.#answer(call, surface, request, raw, open, account));
     } catch (thrown) {
       const { status, code } = asServiceError(thrown);
       account.end(open.interruption === 'gone' ? GONE : { status, code });
@@ -52,16 +57,23 @@ export class Calls {
   }
 
   async #answer(
-    call: CallRequest,
+    asked: CallRequest,
+    surface: Surface,
     request: FastifyRequest,
     raw: ServerResponse,
     open: OpenCall,
     account: CallAccount,
   ): Promise<Answered> {
     const { acceptance, bodies } = this.parts;
-    const app = await acceptance.app(call);
+    const app = await acceptance.app(asked);
     account.known();
-    const run = await bodies.hold(raw, (params) => acceptance.run(call, app, params, account.traceparent));
+    let call = asked;
+    const run = await bodies.hold(raw, (body) => {
+      const read = surface.read(asked, app, body);
+      call = read.call;
+      account.begun(formOf(call));
+      return acceptance.run({ ...read, app, body, traceparent: account.traceparent });
+    });
     if (run.replayed) {
       // Whatever answers from here on, the error filter too, answers for that run.
       request.id = run.runId;
@@ -70,7 +82,7 @@ export class Calls {
     const { reader } = run;
     if (reader === undefined) return this.#answerLater(call, raw, run);
     try {
-      if (!call.stream) return await this.#answerOnce(call, raw, run, reader, open);
+      if (!call.stream) return await this.#answerOnce(call, surface, raw, run, reader, open);
       const { keepAlives, commitMs } = this.parts;
       const { gzip, form, waitMs } = call;
       const options = {
@@ -79,11 +91,12 @@ export class Calls {
         commitMs,
         gzip,
         form,
+        surface,
         preformatted: app.preformatted,
         ...(waitMs !== undefined && { waitMs }),
       };
       const stream = new EventStream(raw, reader, keepAlives, options);
-      return await this.#answerStream(call, raw, run, reader, await stream.run(open));
+      return await this.#answerStream(call, surface, raw, run, reader, await stream.run(open));
     } finally {
       // With the last reader goes the run, where it was not to go on without.
       reader.close();
@@ -105,6 +118,7 @@ export class Calls {
 
   async #answerOnce(
     call: CallRequest,
+    surface: Surface,
     raw: ServerResponse,
     run: AnsweringRun,
     reader: RunReader,
@@ -112,11 +126,14 @@ export class Calls {
   ): Promise<Answered> {
     const outcome = await outcomeInTime(reader, open, call.waitMs);
     if (outcome === 'gone') return { ...GONE, ...replayedOf(run) };
-    return outcome === 'waited' ? this.#answerLater(call, raw, run) : this.#sendEnvelope(call, raw, run, outcome);
+    return outcome === 'waited'
+      ? this.#answerLater(call, raw, run)
+      : this.#sendOutcome(call, surface, raw, run, outcome);
   }
 
   async #answerStream(
     call: CallRequest,
+    surface: Surface,
     raw: ServerResponse,
     run: AnsweringRun,
     reader: RunReader,
@@ -134,23 +151,26 @@ export class Calls {
         return this.#answerLater(call, raw, run);
       case 'early':
         if ('error' in end) throw withRun(end.error, run.runId);
-        return this.#sendEnvelope(call, raw, run, end.outcome);
+        return this.#sendOutcome(call, surface, raw, run, end.outcome);
     }
   }
 
-  async #sendEnvelope(
+  async #sendOutcome(
     { project }: CallRequest,
+    surface: Surface,
     raw: ServerResponse,
     run: AnsweringRun,
     outcome: Outcome,
   ): Promise<Answered> {
     const { runId } = run;
-    const { status, body, headers } = await envelopeAnswer(this.parts.store, project, runId, outcome);
+    const { status, body, headers } = await surface.answer(this.parts.store, project, runId, outcome);
     send(raw, runId, status, body, headers);
     const { error, items, streamed } = outcome;
     return { status, ...replayedOf(run), ...(error && { code: error.code }), ...(streamed && { items }) };
   }
 }
+
+const formOf = ({ waitMs, stream }: CallRequest): CallForm => (waitMs === 0 ? 'async' : stream ? 'stream' : 'sync');
 
 const replayedOf = ({ replayed, runId }: AnsweringRun): Pick<Answered, 'replayedRun'> =>
   replayed ? { replayedRun: runId } : {};

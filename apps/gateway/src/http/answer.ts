@@ -32,11 +32,17 @@ export function send(
   else raw.end(body);
 }
 
-/** Any failure in contract 2's shape. What is no ServiceError is `internal`: its text stays in the log. */
-export function sendError(raw: ServerResponse, requestId: string, error: unknown, more?: OutgoingHttpHeaders): void {
+/** Any failure in contract 2's shape; `object` puts its error. What is no ServiceError is `internal`: its text stays in the log. */
+export function sendError(
+  raw: ServerResponse,
+  requestId: string,
+  error: unknown,
+  more?: OutgoingHttpHeaders,
+  object: (fields: ErrorFields) => object = errorObject,
+): void {
   const known = asServiceError(error);
   const run = known.runId === undefined ? {} : { run_id: known.runId };
-  const body = Buffer.from(JSON.stringify({ ...run, error: errorObject(fieldsOf(known)) }));
+  const body = Buffer.from(JSON.stringify({ ...run, error: object(fieldsOf(known)) }));
   send(raw, requestId, known.status, body, {
     ...retryAfter(known.code),
     ...(known.code === 'unauthorized' && { 'www-authenticate': challenge(raw.req.headers) }),

@@ -60,10 +60,11 @@ export class CallAccount {
     this.traceparent = this.#span?.traceparent ?? callers;
   }
 
-  /** It is a valid call. */
+  /** It is a valid call. Told again where its body asks for another form than its head. */
   begun(form: CallForm): void {
+    if (form === this.#form) return;
+    this.parts.metrics.begun(form, this.#form);
     this.#form = form;
-    this.parts.metrics.begun(form);
   }
 
   /** It is for an app that exists. */

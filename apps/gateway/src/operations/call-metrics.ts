@@ -54,7 +54,9 @@ export class CallMetrics {
     for (const form of ['sync', 'stream', 'async'] as const) this.#open.set({ form }, 0);
   }
 
-  begun(form: CallForm): void {
+  /** @param before what it was taken for until now */
+  begun(form: CallForm, before?: CallForm): void {
+    if (before !== undefined) this.#open.dec({ form: before });
     this.#open.inc({ form });
   }
 

@@ -1,6 +1,6 @@
 // Contract 5: a run's log lines as server-sent events, until the run has ended and all are told.
 import type { ServerResponse } from 'node:http';
-import { ServiceError } from '@inference-proxy/contracts';
+import { errorObject, ServiceError } from '@inference-proxy/contracts';
 import type { LogLine, RunEvent, RunReader } from '@inference-proxy/store';
 import { Subscription, takeWhile, tap } from 'rxjs';
 import type { Interruption, OpenCall } from '../calls/departure.ts';
@@ -83,7 +83,7 @@ export class LogStream {
   };
 
   #fail(error: ServiceError): void {
-    this.response.write(encodeEvent('error', errorData(this.reader.runId, fieldsOf(error))));
+    this.response.write(encodeEvent('error', errorData(this.reader.runId, errorObject(fieldsOf(error)))));
     this.response.end();
     this.#end.resolve(error);
   }

@@ -5,6 +5,7 @@ import type { Logger } from '@inference-proxy/platform';
 import type { GatewayStore, RunExtent } from '@inference-proxy/store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { OpenCall, OpenCalls } from '../calls/departure.ts';
+import { managed } from '../calls/surface.ts';
 import { asServiceError, SERVER } from '../http/answer.ts';
 import { EventStream, type StreamEnd } from '../streaming/event-stream.ts';
 import type { KeepAlive } from '../streaming/keep-alive.ts';
@@ -82,6 +83,7 @@ export class Resume {
         gzip: asked.gzip,
         form: asked.form,
         preformatted,
+        surface: managed,
         commitMs,
         resumed: { requestId, from: asked.after ? 'event' : 'start' },
       });

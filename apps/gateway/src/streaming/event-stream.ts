@@ -1,9 +1,10 @@
 // Contract 3 and 5: a run's entries as a reply. The one seam where RxJS is used.
 import type { ServerResponse } from 'node:http';
-import { type ItemBatch, type Outcome, ServiceError } from '@inference-proxy/contracts';
+import { type ErrorFields, type ItemBatch, type Outcome, ServiceError } from '@inference-proxy/contracts';
 import type { RunEvent, RunReader } from '@inference-proxy/store';
 import { Subscription, takeWhile, tap } from 'rxjs';
 import type { Interruption, OpenCall } from '../calls/departure.ts';
+import type { Surface } from '../calls/surface.ts';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
 import { doneData, logData, startedData } from './full-events.ts';
 import type { KeepAlive } from './keep-alive.ts';
@@ -21,6 +22,8 @@ export interface StreamOptions {
   readonly gzip: boolean;
   readonly form: StreamForm;
   readonly preformatted: boolean;
+  /** Whose terms it speaks beside the items. */
+  readonly surface: Pick<Surface, 'error' | 'closing'>;
   /** How long the status line is held back, ms. */
   readonly commitMs: number;
   /** Where nothing has come by then and the status line is still held back, the caller is answered without a stream, ms. */
@@ -50,6 +53,8 @@ const NULL = Buffer.from('null');
 /** One streamed reply. Written to only while its socket takes it: a slow reader costs its cursor, not a buffer. */
 export class EventStream {
   #outcome: Outcome | undefined;
+  /** The events written last. */
+  #last: Buffer = Buffer.alloc(0);
   #subscription = Subscription.EMPTY;
   #commitTimer: NodeJS.Timeout | undefined;
   readonly #response: StreamResponse;
@@ -130,6 +135,8 @@ export class EventStream {
       if (isLeft) this.#write(this.#encoded(batchOfResult(outcome.result ?? NULL)));
       if (form === 'full' && !outcome.error)
         this.#write(encodeEvent('done', doneData(this.reader.runId, outcome), last));
+      const closing = this.options.surface.closing?.(this.#last);
+      if (closing) this.#response.write(closing);
       this.#close({ how: 'complete' });
     }
   }
@@ -148,7 +155,7 @@ export class EventStream {
   };
 
   #fail(
-    fields: Parameters<typeof errorData>[1],
+    fields: ErrorFields,
     id: number,
     cause: { readonly outcome: Outcome } | { readonly error: ServiceError },
   ): void {
@@ -156,8 +163,9 @@ export class EventStream {
       this.#settle({ how: 'early', ...cause });
       return;
     }
-    const numbered = this.options.form !== 'plain';
-    this.#write(encodeEvent('error', errorData(this.reader.runId, fields), numbered ? id : undefined));
+    const { form, surface } = this.options;
+    const data = errorData(this.reader.runId, surface.error(fields));
+    this.#write(encodeEvent('error', data, form === 'plain' ? undefined : id));
     this.#close({ how: 'failed', error: undefined, ...cause });
   }
 
@@ -180,6 +188,7 @@ export class EventStream {
 
   #write(events: Buffer): void {
     this.#commit();
+    this.#last = events;
     this.#response.write(events);
   }
 

@@ -1,5 +1,5 @@
 // Contract 3 and WHATWG HTML §9.2 "Server-sent events": items as events. Pure, and one pass per batch, not per item.
-import { type ErrorFields, errorObject, type ItemBatch, type RunId } from '@inference-proxy/contracts';
+import type { ItemBatch, RunId } from '@inference-proxy/contracts';
 
 /** Ends a line for a reader, alone too. */
 export const CR = 0x0d;
@@ -53,7 +53,7 @@ export function encodeEvent(name: string, data: object, id?: number): Buffer {
 }
 
 /** What the last event of a stream that failed after its first byte says. */
-export const errorData = (runId: RunId, error: ErrorFields): object => ({ run_id: runId, error: errorObject(error) });
+export const errorData = (runId: RunId, error: object): object => ({ run_id: runId, error });
 
 function event(text: string, preformatted: boolean): string {
   if (preformatted && isEvents(text)) return text;

@@ -1,0 +1,23 @@
+// Contract 2, "on OpenAI paths also `type`, `param`": an error as OpenAI's clients parse it.
+import { type ErrorCode, type ErrorFields, errorKinds, errorObject } from '@inference-proxy/contracts';
+
+const TYPES: Partial<Record<ErrorCode, string>> = {
+  unauthorized: 'authentication_error',
+  forbidden: 'permission_error',
+  not_found: 'not_found_error',
+  overloaded: 'rate_limit_error',
+};
+const FIRST_SERVER_ERROR = 500;
+
+/** The `error` object with `type` (the exception's class where a function raised) and `param` (the first parameter that was refused). */
+export function openAiError(fields: ErrorFields): Record<string, unknown> {
+  const refused = fields.details?.[0]?.loc.at(-1);
+  return {
+    ...errorObject(fields),
+    type: fields.type ?? typeOf(fields.code),
+    param: refused === undefined ? null : String(refused),
+  };
+}
+
+const typeOf = (code: ErrorCode): string =>
+  TYPES[code] ?? (errorKinds[code].status >= FIRST_SERVER_ERROR ? 'server_error' : 'invalid_request_error');

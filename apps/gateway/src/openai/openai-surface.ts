@@ -1,0 +1,54 @@
+// Contract 1, "works as the base URL of an OpenAI client": how its clients ask, and what they parse.
+import {
+  type AppDescription,
+  envelope,
+  errorKinds,
+  itemsAsJson,
+  type Outcome,
+  type RunId,
+} from '@inference-proxy/contracts';
+import type { GatewayStore } from '@inference-proxy/store';
+import type { CallRequest } from '../calls/call-request.ts';
+import type { EnvelopeAnswer } from '../calls/outcome.ts';
+import type { ReadCall, Surface } from '../calls/surface.ts';
+import { retryAfter } from '../http/answer.ts';
+import { keepMembers } from './members.ts';
+import { openAiError } from './openai-errors.ts';
+
+const NULL = Buffer.from('null');
+const DONE = Buffer.from('data: [DONE]\n\n');
+/** An event that says so already, whoever wrote it: at most that long, its blank line included. */
+const DONE_BYTES = 24;
+const ENDS_DONE = /(?:^|[\r\n])data: ?\[DONE\](?:\r\n|\r|\n){2}$/;
+
+/** Of the paths under a function: all but `/responses` end a stream by `[DONE]`. */
+export function openAiSurface(endsByDone: boolean): Surface {
+  return { read, answer, error: openAiError, ...(endsByDone && { closing }) };
+}
+
+/** `stream` in the body decides, whatever `Accept` says; what the function does not take is dropped. */
+function read(call: CallRequest, app: AppDescription, body: Buffer): ReadCall {
+  const { stream } = JSON.parse(body.toString()) as { stream?: unknown };
+  const spec = app.functions.find(({ name }) => name === call.fn);
+  const names = new Set(spec?.parameters.map(({ name }) => name));
+  const takesAll = spec === undefined || spec.extra;
+  return {
+    call: { ...call, stream: stream === true },
+    params: takesAll ? body : keepMembers(body, (name) => names.has(name)),
+  };
+}
+
+/** The bare result; a failure is the envelope, its error with `type` and `param`. */
+async function answer(store: GatewayStore, project: string, runId: RunId, outcome: Outcome): Promise<EnvelopeAnswer> {
+  const { error, streamed, items, result, statusCode = 200 } = outcome;
+  if (error) {
+    const body = envelope(runId, outcome, [], openAiError);
+    return { status: errorKinds[error.code].status, body, headers: retryAfter(error.code) };
+  }
+  if (!streamed) return { status: statusCode, body: result ?? NULL, headers: undefined };
+  const batches = items > 0 ? await store.items(project, runId) : [];
+  return { status: statusCode, body: itemsAsJson(batches), headers: undefined };
+}
+
+const closing = (lastEvent: Buffer): Buffer | undefined =>
+  ENDS_DONE.test(lastEvent.subarray(-DONE_BYTES).toString('latin1')) ? undefined : DONE;

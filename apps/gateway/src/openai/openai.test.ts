@@ -1,0 +1,126 @@
+// Contract 1, "works as the base URL of an OpenAI client", at the gateway's HTTP side.
+import { errorOf, type RequestOptions } from '@inference-proxy/test/client';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { GatewayUnderTest, PROJECT } from '../../test/gateway-under-test.ts';
+
+let gateway: GatewayUnderTest;
+beforeAll(async () => {
+  gateway = await GatewayUnderTest.start();
+});
+afterAll(() => gateway.stop());
+
+const at = (path: string, body: object, more: RequestOptions = {}) =>
+  gateway.request(`/v4/${PROJECT}/chat/run/${path}`, { body: JSON.stringify(body), ...more });
+
+test.each(['chat/completions', 'completions', 'embeddings', 'responses'])(
+  '%s calls the function with what it takes of the body, and answers its bare result',
+  async (path) => {
+    const answering = at(
+      path,
+      { model: 'm', text: 'hi', temperature: 1 },
+      { headers: { accept: 'text/event-stream' } },
+    );
+    const run = await gateway.worker.next();
+    expect(run.params).toBe('{"text":"hi"}');
+    await run.returns('{"id":"1","n":1.0}');
+    const answer = await answering;
+    expect(answer.status).toBe(200);
+    expect(answer.text).toBe('{"id":"1","n":1.0}');
+    expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
+  },
+);
+
+test.each([
+  ['chat/completions', ['{"n":1}', '{"n":2}'], 'data: {"n":1}\n\ndata: {"n":2}\n\ndata: [DONE]\n\n'],
+  ['completions', [], 'data: [DONE]\n\n'],
+  ['chat/completions', ['{"n":1}', '[DONE]'], 'data: {"n":1}\n\ndata: [DONE]\n\n'],
+  ['responses', ['{"type":"response.created"}'], 'data: {"type":"response.created"}\n\n'],
+])('%s with `stream` in the body streams %j whatever is accepted, ended once', async (path, items, text) => {
+  const answering = at(path, { stream: true, text: 'x' });
+  const run = await gateway.worker.next();
+  if (items.length > 0) await run.items(items);
+  await run.stops();
+  const answer = await answering;
+  expect(answer.headers['content-type']).toBe('text/event-stream; charset=utf-8');
+  expect(answer.text).toBe(text);
+});
+
+test.each(['data: {"n":1}\n\ndata: [DONE]\n\n', 'data:[DONE]\r\n\r\n', 'id: 7\ndata: [DONE]\n\n'])(
+  'a function that yields ready-made events and %j at the end is not ended twice',
+  async (text) => {
+    const answering = at('chat/completions', { stream: true, text: 'x' });
+    const run = await gateway.worker.next();
+    await run.items([text], 'm');
+    await run.stops();
+    expect((await answering).text).toBe(text);
+  },
+);
+
+test('a text that only ends like the mark is not taken for it', async () => {
+  const answering = at('chat/completions', { stream: true, text: 'x' });
+  const run = await gateway.worker.next();
+  await run.items(['say [DONE]']);
+  await run.stops();
+  expect((await answering).text).toBe('data: say [DONE]\n\ndata: [DONE]\n\n');
+});
+
+test('a failure in a stream is told in the clients’ terms, without the mark', async () => {
+  const answering = at('chat/completions', { stream: true, text: 'x' });
+  const run = await gateway.worker.next();
+  await run.items(['{"n":1}']);
+  await run.fails({ code: 'replica_crashed', message: 'died' });
+  const { text } = await answering;
+  const [, data = ''] = /event: error\ndata: (.*)\n\n$/.exec(text) ?? [];
+  expect(JSON.parse(data)).toMatchObject({
+    run_id: run.taken.runId,
+    error: { code: 'replica_crashed', type: 'server_error', param: null },
+  });
+  expect(text).not.toContain('[DONE]');
+});
+
+test('a failed run is its envelope, with `type` and `param`', async () => {
+  const details = [{ loc: ['body', 'text'], msg: 'Expected a string.', type: 'string' }] as const;
+  const answering = at('chat/completions', { text: 1 });
+  const run = await gateway.worker.next();
+  await run.fails({ code: 'invalid_input', message: 'no', details });
+  const answer = await answering;
+  expect(answer.status).toBe(422);
+  expect(JSON.parse(answer.text)).toMatchObject({
+    run_id: run.taken.runId,
+    status: 'failed',
+    error: { code: 'invalid_input', type: 'invalid_request_error', param: 'text' },
+  });
+});
+
+test.each([
+  ['a token is missing', { headers: { authorization: '' } }, 'authentication_error'],
+  ['the body is no object', { body: '[]' }, 'invalid_request_error'],
+  ['the method is another', { method: 'GET' }, 'invalid_request_error'],
+])('where %s, the error has a type too', async (_, more, type) => {
+  const answer = await at('chat/completions', {}, more);
+  expect(errorOf(answer)).toMatchObject({ type, param: null });
+});
+
+test('the models of a function are itself', async () => {
+  const answer = await gateway.get(`/v4/${PROJECT}/chat/run/models`);
+  expect(JSON.parse(answer.text)).toEqual({
+    object: 'list',
+    data: [{ id: 'run', object: 'model', created: 0, owned_by: `${PROJECT}/chat` }],
+  });
+  const unknown = await gateway.get(`/v4/${PROJECT}/chat/nothing/models`);
+  expect(unknown.status).toBe(404);
+  expect(errorOf(unknown)).toMatchObject({ code: 'not_found', type: 'not_found_error' });
+});
+
+test('a key given again answers with the same run in the same terms', async () => {
+  const headers = { 'idempotency-key': 'once' };
+  const answering = at('completions', { text: 'a', seed: 1 }, { headers });
+  const run = await gateway.worker.next();
+  await run.returns('{"id":"a"}');
+  expect((await answering).text).toBe('{"id":"a"}');
+  const again = await at('completions', { text: 'a', seed: 1 }, { headers });
+  expect(again.headers['idempotency-replayed']).toBe('true');
+  expect(again.text).toBe('{"id":"a"}');
+  const other = await at('completions', { text: 'a', seed: 2 }, { headers });
+  expect(errorOf(other).code).toBe('idempotency_conflict');
+});

@@ -1,0 +1,153 @@
+"""A language model small enough to read, for OpenAI's clients. Each function is the base URL of a client:
+
+    client = OpenAI(base_url="http://127.0.0.1:8080/v4/demo/language/chat", api_key=TOKEN)
+    client.chat.completions.create(model="bigram", messages=[{"role": "user", "content": "the gateway"}], stream=True)
+
+The model knows which word follows which in `corpus.txt`. Put a real one in its place: what the functions take and give back stays.
+"""
+
+import base64
+import hashlib
+import math
+import random
+import re
+import struct
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+
+WORD = re.compile(r"\w+|[.,;:?!]")
+FOLLOWERS: dict[str, Counter[str]] = defaultdict(Counter)
+DIMENSIONS = 64
+
+
+def setup():
+    """Learns. Runs once in each process, before its first call."""
+    words = WORD.findall((Path(__file__).parent / "corpus.txt").read_text().lower())
+    for word, following in zip(words, words[1:]):
+        FOLLOWERS[word][following] += 1
+
+
+def chat(messages: list, model: str = "bigram", stream: bool = False, max_tokens: int = 40, temperature: float = 1.0, seed: int = 0, run_id: str = ""):
+    """POST …/chat/chat/completions"""
+    prompt = " ".join(_text(message["content"]) for message in messages)
+    words = _generate(prompt, max_tokens, temperature, seed)
+    about = {"id": f"chatcmpl-{run_id}", "created": int(time.time()), "model": model}
+    if stream:
+        return _chat_chunks(about, words)
+    text, used = _joined(words)
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "message": message, "finish_reason": _reason(used, max_tokens), "logprobs": None}
+    return {**about, "object": "chat.completion", "choices": [choice], "usage": _usage(prompt, used)}
+
+
+def complete(prompt: str, model: str = "bigram", stream: bool = False, max_tokens: int = 40, temperature: float = 1.0, seed: int = 0, run_id: str = ""):
+    """POST …/complete/completions"""
+    words = _generate(prompt, max_tokens, temperature, seed)
+    about = {"id": f"cmpl-{run_id}", "object": "text_completion", "created": int(time.time()), "model": model}
+    if stream:
+        return ({**about, "choices": [_text_choice(word, None)]} for word in words)
+    text, used = _joined(words)
+    return {**about, "choices": [_text_choice(text, _reason(used, max_tokens))], "usage": _usage(prompt, used)}
+
+
+def embed(input, model: str = "hashed", encoding_format: str = "float"):
+    """POST …/embed/embeddings. Words as directions: texts that share words are near each other."""
+    if encoding_format not in ("float", "base64"):
+        raise ValueError("encoding_format must be 'float' or 'base64'")
+    texts = [input] if isinstance(input, str) else input
+    vectors = [_vector(text) if encoding_format == "float" else _packed(_vector(text)) for text in texts]
+    data = [{"object": "embedding", "index": at, "embedding": vector} for at, vector in enumerate(vectors)]
+    used = sum(len(WORD.findall(text)) for text in texts)
+    return {"object": "list", "data": data, "model": model, "usage": {"prompt_tokens": used, "total_tokens": used}}
+
+
+def respond(input, model: str = "bigram", stream: bool = False, max_output_tokens: int = 40, temperature: float = 1.0, run_id: str = ""):
+    """POST …/respond/responses"""
+    prompt = input if isinstance(input, str) else " ".join(_text(message["content"]) for message in input)
+    words = _generate(prompt, max_output_tokens, temperature, 0)
+    response = {"id": f"resp_{run_id}", "object": "response", "created_at": int(time.time()), "model": model, "status": "in_progress", "output": []}
+    if stream:
+        return _response_events(response, words)
+    text, used = _joined(words)
+    return _completed(response, text, prompt, used)
+
+
+def _chat_chunks(about, words):
+    def chunk(delta, reason=None):
+        return {**about, "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+
+    yield chunk({"role": "assistant", "content": ""})
+    for word in words:
+        yield chunk({"content": word})
+    yield chunk({}, "stop")
+
+
+def _response_events(response, words):
+    text, used = "", 0
+    yield {"type": "response.created", "sequence_number": 0, "response": response}
+    for word in words:
+        text, used = text + word, used + 1
+        where = {"item_id": f"msg_{response['id']}", "output_index": 0, "content_index": 0}
+        yield {"type": "response.output_text.delta", "sequence_number": used, "delta": word, "logprobs": [], **where}
+    yield {"type": "response.completed", "sequence_number": used + 1, "response": _completed(response, text, "", used)}
+
+
+def _completed(response, text, prompt, used):
+    content = [{"type": "output_text", "text": text, "annotations": []}]
+    message = {"id": f"msg_{response['id']}", "type": "message", "role": "assistant", "status": "completed", "content": content}
+    read = len(WORD.findall(prompt))
+    usage = {"input_tokens": read, "output_tokens": used, "total_tokens": read + used}
+    return {**response, "status": "completed", "output": [message], "usage": usage}
+
+
+def _generate(prompt, limit, temperature, seed):
+    """One word after another, each with the space before it."""
+    chance = random.Random(f"{seed} {prompt}")
+    said = WORD.findall(prompt.lower())
+    word = next((word for word in reversed(said) if word in FOLLOWERS), ".")
+    for at in range(limit):
+        following = FOLLOWERS.get(word) or FOLLOWERS["."]
+        weights = [count ** (1 / max(temperature, 0.01)) for count in following.values()]
+        word = chance.choices(list(following), weights)[0]
+        yield word if at == 0 or word in ".,;:?!" else f" {word}"
+        if word == "." and at >= limit // 2:
+            return
+
+
+def _joined(words):
+    said = list(words)
+    return "".join(said), len(said)
+
+
+def _vector(text):
+    vector = [0.0] * DIMENSIONS
+    for word in WORD.findall(text.lower()):
+        digest = hashlib.sha256(word.encode()).digest()
+        for at in range(DIMENSIONS):
+            vector[at] += 1 if digest[at % 32] >> (at // 32) & 1 else -1
+    length = math.sqrt(sum(value * value for value in vector)) or 1.0
+    return [value / length for value in vector]
+
+
+def _packed(vector):
+    """As OpenAI's clients ask for it unless told otherwise: 32-bit floats, little end first."""
+    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+
+
+def _text(content):
+    """A message's content: text, or parts of which some are text."""
+    return content if isinstance(content, str) else " ".join(part.get("text", "") for part in content)
+
+
+def _text_choice(text, reason):
+    return {"index": 0, "text": text, "finish_reason": reason, "logprobs": None}
+
+
+def _reason(used, limit):
+    return "length" if used >= limit else "stop"
+
+
+def _usage(prompt, used):
+    read = len(WORD.findall(prompt))
+    return {"prompt_tokens": read, "completion_tokens": used, "total_tokens": read + used}
