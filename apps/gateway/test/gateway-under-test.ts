@@ -49,7 +49,10 @@ export class GatewayUnderTest {
     private readonly ownsRedis: boolean,
   ) {}
 
-  /** @param beside another gateway, for one more on the same store */
+  /**
+   * @param env its settings; it goes to its Redis by another address where `REDIS_URL` is one of them
+   * @param beside another gateway, for one more on the same store
+   */
   static async start(
     env: Record<string, string> = {},
     beside?: GatewayUnderTest,
@@ -63,7 +66,7 @@ export class GatewayUnderTest {
     });
     const shutdown = new Shutdown({ logger });
     const client = async (name: string) => {
-      const connection = connectRedis(redis.url, name, logger);
+      const connection = connectRedis(env.REDIS_URL ?? redis.url, name, logger);
       shutdown.add('redis', name, () => closeRedis(connection));
       await redisReady(connection);
       return connection;
