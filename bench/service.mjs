@@ -1,0 +1,107 @@
+// What every benchmark shares: the running service (BASE_URL, TOKEN, PIDS), calls, streams, a receiver, and figures.
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import http from 'node:http';
+
+const { BASE_URL = 'http://127.0.0.1:8080', TOKEN, PROJECT = 'demo', APP = 'bench' } = process.env;
+if (TOKEN === undefined) throw new Error('set TOKEN: npm run --silent token -- --project demo');
+
+const agent = new http.Agent({ keepAlive: true, maxSockets: 512 });
+const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };
+
+/** One request; resolves with the whole answer. */
+export async function request(path, { method = 'GET', body, more = {} } = {}) {
+  const answer = await open(path, { method, body, more });
+  const chunks = [];
+  for await (const chunk of answer) chunks.push(chunk);
+  return { status: answer.statusCode, headers: answer.headers, text: Buffer.concat(chunks).toString() };
+}
+
+/** One request; resolves with the answer's head, its body unread. */
+export async function open(path, { method = 'GET', body, more = {}, own = false } = {}) {
+  const options = { method, agent: own ? false : agent, headers: { ...headers, ...more } };
+  const sent = http.request(`${BASE_URL}/v4/${PROJECT}${path}`, options);
+  sent.end(body);
+  const [answer] = await once(sent, 'response');
+  return answer;
+}
+
+export const call = (fn, params = {}, query = '', more = {}) =>
+  request(`/${APP}/${fn}${query}`, { method: 'POST', body: JSON.stringify(params), more });
+
+export const stream = (fn, params = {}, query = '', more = {}) =>
+  open(`/${APP}/${fn}${query}`, {
+    method: 'POST',
+    body: JSON.stringify(params),
+    more: { accept: 'text/event-stream', ...more },
+    own: true,
+  });
+
+/** The id of a run that was accepted and is waited for until it has ended. */
+export async function ended(fn, params) {
+  const { run_id: runId } = JSON.parse((await call(fn, params, '?async=true')).text);
+  while (true) {
+    const { status } = JSON.parse((await request(`/runs/${runId}`)).text);
+    if (status !== 'queued' && status !== 'running') return runId;
+    await pause(50);
+  }
+}
+
+export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** A receiver on a free port; `onDelivery` gets the parsed envelope and the moment it was complete, Unix ms. */
+export async function receiver(onDelivery) {
+  const server = http.createServer(async (got, answer) => {
+    const chunks = [];
+    for await (const chunk of got) chunks.push(chunk);
+    onDelivery(JSON.parse(Buffer.concat(chunks).toString()), Date.now());
+    answer.end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { url: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
+}
+
+export const hook = (url) => `?async=true&webhookEndpoint=${encodeURIComponent(url)}`;
+
+/** Does `work(i)` for 0 to n-1, `width` at a time. */
+export async function each(n, width, work) {
+  let next = 0;
+  const lane = async () => {
+    while (next < n) await work(next++);
+  };
+  await Promise.all(Array.from({ length: width }, lane));
+}
+
+/** Starts `work(i)` n times, `perSecond` evenly, however long each takes; resolves when all are done. */
+export async function paced(n, perSecond, work) {
+  const startedAt = performance.now();
+  const running = [];
+  for (let i = 0; i < n; i++) {
+    await pause(Math.max(0, startedAt + (i * 1000) / perSecond - performance.now()));
+    running.push(work(i));
+  }
+  await Promise.all(running);
+}
+
+/** Private memory of a process, bytes: anonymous pages only, as files and shared pages are not its cost. */
+export function privateBytes(pid) {
+  const found = /^RssAnon:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  return Number(found?.[1]) * 1024;
+}
+
+/** CPU time a process has used, s. */
+export function cpuSeconds(pid) {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+export function percentiles(values) {
+  const sorted = values.toSorted((a, b) => a - b);
+  const at = (share) => round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]);
+  return { n: sorted.length, p50: at(0.5), p90: at(0.9), p99: at(0.99), max: round(sorted.at(-1)) };
+}
+
+export const round = (value) => Math.round(value * 100) / 100;
+
+export const tell = (figures) => console.log(JSON.stringify(figures));

@@ -1,0 +1,29 @@
+// Contract 3: what a reader that has stopped reading costs the gateway. GATEWAY_PID names its process.
+import { ended, open, pause, privateBytes, round, tell } from './service.mjs';
+
+const pid = Number(process.env.GATEWAY_PID);
+const readers = Number(process.env.READERS ?? 500);
+const gzip = process.argv.includes('--gzip') ? { 'accept-encoding': 'gzip' } : {};
+const runId = await ended('items', { n: 50_000, size: 256 });
+
+async function stall() {
+  const answer = await open(`/runs/${runId}/stream`, { own: true, more: gzip });
+  answer.pause();
+  return answer;
+}
+
+const opened = [];
+// The first ones warm up what is shared.
+for (let i = 0; i < 50; i++) opened.push(await stall());
+await pause(3000);
+const before = privateBytes(pid);
+for (let i = 0; i < readers; i++) opened.push(await stall());
+await pause(5000);
+const after = privateBytes(pid);
+tell({ stalledReaders: readers, kBEach: round((after - before) / readers / 1024), gzip: 'accept-encoding' in gzip });
+
+const [one] = opened;
+let bytes = 0;
+for await (const chunk of one) bytes += chunk.length;
+tell({ drained: 'one of them', bytes });
+process.exit(0);

@@ -1,0 +1,45 @@
+// Contract 4: the lag of a good receiver beside many deliveries to a dead host and to one that hangs, against without.
+import { once } from 'node:events';
+import net from 'node:net';
+import { call, each, hook, paced, pause, percentiles, receiver, round, tell } from './service.mjs';
+
+const bad = Number(process.env.BAD ?? 10_000);
+const perSecond = 50;
+const seconds = Number(process.env.SECONDS ?? 15);
+
+/** Lags of a good receiver for `seconds`, ms. */
+async function goodLags() {
+  const lags = [];
+  const { url, close } = await receiver(({ timestamp }, at) => lags.push(at - Date.parse(timestamp)));
+  await paced(perSecond * seconds, perSecond, (i) => call('echo', { i }, hook(url)));
+  while (lags.length < perSecond * seconds) await pause(20);
+  close();
+  return percentiles(lags);
+}
+
+async function listening(server) {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return server.address().port;
+}
+
+await goodLags();
+const alone = await goodLags();
+tell({ alone });
+
+const closed = net.createServer();
+const deadPort = await listening(closed);
+closed.close();
+const hanging = net.createServer((socket) => socket.on('error', () => {}).resume());
+const hangingPort = await listening(hanging);
+
+for (const [kind, port] of [['dead', deadPort], ['hanging', hangingPort]]) {
+  let done = false;
+  const flood = each(bad, 32, (i) => call('echo', { i }, hook(`http://127.0.0.1:${port}/`))).then(() => {
+    done = true;
+  });
+  await flood;
+  const beside = await goodLags();
+  tell({ kind, bad, done, beside, p99Ratio: round(beside.p99 / alone.p99), p50Ratio: round(beside.p50 / alone.p50) });
+}
+process.exit(0);
