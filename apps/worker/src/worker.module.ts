@@ -6,6 +6,7 @@ import { Module, type Type } from '@nestjs/common';
 import { Announcer } from './deployments/announce.ts';
 import { Deployments } from './deployments/deployments.ts';
 import { Connections } from './execution/connections.ts';
+import { RunLogs } from './execution/run-log.ts';
 import { Serving } from './execution/serving.ts';
 import { ProcessMetrics } from './operations/process-metrics.ts';
 import { RunMetrics } from './operations/run-metrics.ts';
@@ -37,6 +38,8 @@ export function workerModule({ settings, logger, operations, tracing }: Boot<Wor
             deliveries,
             logger,
             workerId: randomBytes(8).toString('hex'),
+            windowBytes: settings.STREAM_WINDOW_BYTES,
+            maxLogBytes: settings.RUN_LOG_MAX_BYTES,
             timings: { leaseMs: settings.LEASE_MS, renewMs: settings.LEASE_RENEW_MS },
           }),
       },
@@ -44,11 +47,17 @@ export function workerModule({ settings, logger, operations, tracing }: Boot<Wor
         provide: Serving,
         inject: [WorkerStore, Deployments],
         useFactory: (store: WorkerStore, deployments: Deployments) =>
-          new Serving(store, deployments, runLogger, {
-            metrics: new RunMetrics(operations.registry),
-            tracing,
-            logger: runLogger,
-          }),
+          new Serving(
+            store,
+            deployments,
+            runLogger,
+            {
+              metrics: new RunMetrics(operations.registry),
+              tracing,
+              logger: runLogger,
+            },
+            new RunLogs({ store, maxBytes: settings.RUN_LOG_MAX_BYTES, logger: runLogger }),
+          ),
       },
       // deployments/
       {
@@ -61,6 +70,7 @@ export function workerModule({ settings, logger, operations, tracing }: Boot<Wor
             maxOutputBytes: settings.MAX_OUTPUT_BYTES,
             makeRuntime: pythonRuntimes({
               maxItemBytes: settings.MAX_ITEM_BYTES,
+              maxLogBytes: settings.RUN_LOG_MAX_BYTES,
               logger,
               countsOf: (project, app) => processes.of(project, app),
               environment: ownEnvironment(),

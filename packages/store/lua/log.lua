@@ -4,7 +4,7 @@
 --
 -- KEYS  1 the project's prefix
 -- ARGV  1 bytes of a run's log that are kept
---       then per part: run id, token, number of this part (rising per worker), how many lines, how many were dropped before them, the lines (JSON)
+--       then per part: run id, token, number of this part (rising within the attempt), how many lines, how many were dropped before them, the lines (JSON)
 -- Returns per part ok (also when asked again) | lost (fence)
 -- A part is kept as `<number of its first line> <how many>`, a newline and the lines.
 -- Not allowed when memory is short.

@@ -3,10 +3,11 @@ import { type ErrorFields, type Outcome, ServiceError } from '@inference-proxy/c
 import type { StoreLogger, TakenRun, WorkerStore } from '@inference-proxy/store';
 import type { AppVersions } from '../deployments/versions.ts';
 import { RunAccount, type RunAccountParts } from '../operations/run-account.ts';
+import type { PrintedLines } from '../runtimes/printed-lines.ts';
 import type { RunEnd, RunningRun } from '../runtimes/runtime.ts';
 import { type Ended, endRun, withGap } from './end-run.ts';
 import type { HeldRun } from './held-runs.ts';
-import { RunLog } from './run-log.ts';
+import type { RunLog, RunLogs } from './run-log.ts';
 import { RunWriter, type WriterListener } from './run-writer.ts';
 
 type OpenOutcome = Omit<Outcome, 'endedAt'>;
@@ -29,7 +30,8 @@ export class Execution implements HeldRun, WriterListener {
   readonly runId: string;
   readonly token: string;
   private readonly writer: RunWriter;
-  private readonly log: RunLog;
+  /** Made when the function prints first: most do not. */
+  private log: RunLog | undefined;
   private readonly account: RunAccount;
   private readonly givingUp = new AbortController();
   private running: RunningRun | undefined;
@@ -45,11 +47,11 @@ export class Execution implements HeldRun, WriterListener {
     private readonly store: Pick<WorkerStore, 'append' | 'end'>,
     private readonly logger: RunLogger,
     accounts: RunAccountParts,
+    private readonly logs: RunLogs,
   ) {
     ({ project: this.project, runId: this.runId, token: this.token } = run);
     this.writer = new RunWriter(store, this, this);
     this.account = new RunAccount(accounts, run);
-    this.log = new RunLog(logger, { runId: run.runId, project: run.project, app: run.app, fn: run.fn });
   }
 
   /** Runs it to its end. Never rejects. */
@@ -58,14 +60,15 @@ export class Execution implements HeldRun, WriterListener {
       this.start();
       const end = await this.functionEnded.promise;
       await this.writer.finish();
-      this.log.end();
+      // Whoever reads the log of an ended run finds all of it.
+      if (this.log) await this.log.finish();
       const outcome = this.outcomeOf(end);
       const ended = outcome ? await this.handOver(outcome) : 'lost';
       this.logEnd(end, outcome, ended);
       return ended;
     } catch (error) {
       this.logger.error({ err: error, ...this.names() }, 'run not ended: its lease will');
-      this.writer.stop();
+      this.stopWriting();
       this.running?.cancel('cancelled');
       const { version, writer } = this;
       const internal = { code: 'internal', message: 'The run could not be ended.' } as const;
@@ -90,7 +93,7 @@ export class Execution implements HeldRun, WriterListener {
   /** Waits for the store no longer: the process is about to end. */
   giveUp(): void {
     this.givingUp.abort();
-    this.writer.stop();
+    this.stopWriting();
     this.overruled ??= { as: 'lost' };
   }
 
@@ -105,7 +108,7 @@ export class Execution implements HeldRun, WriterListener {
   }
 
   lost(): void {
-    this.writer.stop();
+    this.stopWriting();
     this.overrule({ as: 'lost' });
   }
 
@@ -130,7 +133,7 @@ export class Execution implements HeldRun, WriterListener {
         {
           started: () => {},
           items: ({ count, kind, blob }) => this.items(count, kind, blob),
-          log: (line) => this.log.line(line),
+          log: (lines) => this.print(lines),
           ended: (end) => this.functionEnded.resolve(end),
         },
       );
@@ -140,6 +143,18 @@ export class Execution implements HeldRun, WriterListener {
       if (!(error instanceof ServiceError)) throw error;
       this.functionEnded.resolve(notRun({ code: error.code, message: error.message }));
     }
+  }
+
+  private print(lines: PrintedLines): void {
+    if (this.overruled?.as === 'lost') return;
+    const { runId, project, app, fn } = this.run;
+    this.log ??= this.logs.of(this, { runId, project, app, fn });
+    this.log.add(lines);
+  }
+
+  private stopWriting(): void {
+    this.writer.stop();
+    this.log?.stop();
   }
 
   private items(count: number, kind: 's' | 'j' | 'm', blob: Buffer): void {

@@ -6,6 +6,7 @@ import { Execution } from './execute-run.ts';
 import { HeldRuns } from './held-runs.ts';
 import { Intake, type Want } from './intake.ts';
 import { Leases } from './leases.ts';
+import type { RunLogs } from './run-log.ts';
 
 const RETRY_MS = 1_000;
 
@@ -43,6 +44,7 @@ export class Serving {
     private readonly apps: ServedApps,
     private readonly logger: ServingLogger,
     private readonly accounts: RunAccountParts,
+    private readonly logs: RunLogs,
   ) {
     store.onWake = (project, app) => this.projects.get(project)?.intake.wake(app);
     store.onCancel = (run) => this.held.find(run)?.cancelled();
@@ -149,7 +151,14 @@ export class Serving {
   }
 
   private async execute(run: TakenRun): Promise<void> {
-    const execution = new Execution(run, this.apps.find(run.project, run.app), this.store, this.logger, this.accounts);
+    const execution = new Execution(
+      run,
+      this.apps.find(run.project, run.app),
+      this.store,
+      this.logger,
+      this.accounts,
+      this.logs,
+    );
     this.held.add(execution);
     await execution.execute();
     this.held.remove(execution);

@@ -3,7 +3,7 @@ import { LogLines } from './log-lines.ts';
 
 function linesOf(chunks: readonly string[]): string[] {
   const lines: string[] = [];
-  const reader = new LogLines((line) => lines.push(line));
+  const reader = new LogLines((texts) => lines.push(...texts));
   for (const chunk of chunks) reader.push(Buffer.from(chunk));
   reader.end();
   return lines;

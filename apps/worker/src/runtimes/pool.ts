@@ -1,16 +1,19 @@
 // runtimes: the processes that serve one version of one app: how many, what replaces those that end, and which run goes where.
 import type { ErrorFields, FunctionSpec } from '@inference-proxy/contracts';
+import { AppLog, LineRate } from './app-log.ts';
 import { startDelayMs } from './back-off.ts';
 import { Replica, type ReplicaOptions } from './replica.ts';
 import type { Command } from './replica-process.ts';
 import type { ReplicaState } from './replica-states.ts';
-import type { LogLine, RunListener, RunningRun, RunRequest, Runtime, RuntimeState } from './runtime.ts';
+import type { RunListener, RunningRun, RunRequest, Runtime, RuntimeState } from './runtime.ts';
 import { WaitingRun } from './waiting-run.ts';
 
 /** After so many starts without success an app is broken, even when nothing said why. */
 const STARTS_UNTIL_BROKEN = 5;
 /** Processes of cancelled functions that do not end, which wait for their other runs; with more, the first has to go. */
 const RETIRING_LIMIT = 4;
+/** What an app prints outside of its runs and is written to the worker's log. */
+const LINES_PER_SECOND = 500;
 
 interface PoolLogger {
   info(fields: object, text: string): void;
@@ -49,6 +52,8 @@ export class Pool implements Runtime {
   readonly #changeListeners: (() => void)[] = [];
   readonly #slotListeners: (() => void)[] = [];
   readonly #ended = Promise.withResolvers<void>();
+  /** What the app prints outside of its runs. */
+  readonly #printed: AppLog;
   /** Replicas that serve, start, or wait for their next start. */
   #wanted = 0;
   #starting = 0;
@@ -57,6 +62,7 @@ export class Pool implements Runtime {
 
   constructor(options: PoolOptions) {
     this.#options = options;
+    this.#printed = new AppLog(options.logger, options.names, [new LineRate(LINES_PER_SECOND)]);
   }
 
   get freeSlots(): number {
@@ -172,9 +178,10 @@ export class Pool implements Runtime {
         this.#limitRetiring();
         replace();
       },
-      log: (line) => this.#line(line),
+      log: (lines, runId) => this.#printed.lines(lines, runId === undefined ? {} : { runId }),
       exited: ({ code, signal, killed, stderr }) => {
         this.#replicas.delete(replica);
+        this.#printed.tellLeftOut();
         // Of a start that failed, `failed` has told.
         if (!this.#stopped && !replaced && wasReady) {
           this.#crashes = replica.proved ? 1 : this.#crashes + 1;
@@ -241,10 +248,6 @@ export class Pool implements Runtime {
     this.state = state;
     this.error = error;
     for (const listener of this.#changeListeners) listener();
-  }
-
-  #line({ text, ...fields }: LogLine): void {
-    this.#log('info', fields, text);
   }
 
   #log(level: keyof PoolLogger, fields: object, text: string): void {

@@ -33,7 +33,7 @@ test('the worker’s messages are written as in the snapshots', () => {
   const run = Buffer.concat([runHeader({ runId: RUN_ID, fn: 'generate', paced: true, params }), params]);
   const init = { app: '/srv/apps/demo/chat', entry: 'main.py', concurrency: 100, debug: false };
   expect(run).toEqual(snapshot('worker-run'));
-  expect(initMessage({ ...init, maxItemBytes: 8_388_608, maxOutputBytes: 67_108_864 })).toEqual(
+  expect(initMessage({ ...init, maxItemBytes: 8_388_608, maxOutputBytes: 67_108_864, maxLogBytes: 262_144 })).toEqual(
     snapshot('worker-init'),
   );
   expect(creditMessage(RUN_ID, 512)).toEqual(snapshot('worker-credit'));

@@ -16,6 +16,8 @@ export interface InitMessage {
   readonly concurrency: number;
   readonly maxItemBytes: number;
   readonly maxOutputBytes: number;
+  /** What a run's log keeps: so much of what it printed may wait to be sent. */
+  readonly maxLogBytes: number;
   /** Whether error messages carry tracebacks. */
   readonly debug: boolean;
 }
@@ -31,6 +33,7 @@ export const initMessage = (init: InitMessage): Buffer =>
     concurrency: init.concurrency,
     max_item_bytes: init.maxItemBytes,
     max_output_bytes: init.maxOutputBytes,
+    max_log_bytes: init.maxLogBytes,
     debug: init.debug,
   });
 
@@ -77,9 +80,10 @@ export type ColdMessage = z.infer<typeof coldMessageSchema>;
 export interface LogMessage {
   readonly t: 'log';
   readonly r?: string;
-  readonly s: 'stdout' | 'stderr';
-  readonly at: number;
-  readonly m: string;
+  /** How many lines the blob holds. */
+  readonly n: number;
+  /** How many were left out just before them. */
+  readonly cut: number;
 }
 
 export interface StartedMessage {
@@ -150,9 +154,9 @@ function isHot(header: Header): boolean {
       return typeof header.r === 'string';
     case 'log':
       return (
-        (header.s === 'stdout' || header.s === 'stderr') &&
-        typeof header.m === 'string' &&
-        isCount(header.at) &&
+        isCount(header.n) &&
+        header.n > 0 &&
+        isCount(header.cut) &&
         (header.r === undefined || typeof header.r === 'string')
       );
     case 'done':

@@ -31,6 +31,7 @@ const counts: ProcessCounts = {
 };
 const makeRuntime = pythonRuntimes({
   maxItemBytes: 100_000,
+  maxLogBytes: 256 * 1024,
   logger: { info: note, warn: note, error: note },
   countsOf: () => counts,
   environment: { ...process.env, REDIS_URL: 'redis://secret' },
@@ -122,7 +123,67 @@ test('what is printed, by whom ever, is logged and never in the stream', async (
   expect(await run.ended).toMatchObject({ state: 'succeeded', items: 2 });
   expect(run.items).toEqual(['1', '2']);
   expect(run.printed).toEqual(expect.arrayContaining(['to stdout', 'to stderr', 'raw', 'from a child', 'no newline']));
-  expect(run.lines.find(({ text }) => text === 'to stderr')).toMatchObject({ stream: 'stderr', runId: run.runId });
+  expect(run.lines.find(({ text }) => text === 'to stderr')).toMatchObject({ stream: 'stderr' });
+});
+
+const numbers = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
+
+test('a hundred runs in one process print and log at once: every line is at its run, none is lost, in order', async () => {
+  const n = 150;
+  const runs = numbers(100).map((i) => {
+    const fn = ['says_much', 'says_much_async', 'streams_and_says'][i % 3] as string;
+    return { fn, name: `run-${i}`, run: call(fn, { name: `run-${i}`, n }) };
+  });
+  for (const { fn, name, run } of runs) {
+    expect((await run.ended).state).toBe('succeeded');
+    expect(run.cut).toBe(0);
+    const said = (who: string, count: number): string[] =>
+      numbers(count).flatMap((i) => [`${who} prints ${i}`, `${who} logs ${i}`]);
+    if (fn === 'says_much_async') {
+      for (const part of [`${name} a`, `${name} b`])
+        expect(run.printed.filter((text) => text.startsWith(part))).toEqual(said(part, n / 2));
+      expect(run.printed).toHaveLength(n * 2);
+    } else {
+      expect(run.printed).toEqual(said(name, n));
+    }
+    expect(run.lines.every(({ stream, text }) => stream === (text.includes('prints') ? 'stdout' : 'stderr'))).toBe(
+      true,
+    );
+  }
+}, 30_000);
+
+test('what threads print that a function starts, or gives work to, is its run’s, and what they print after its end is nobody’s', async () => {
+  const runs = numbers(10).map((i) => ({ name: `run-${i}`, run: call('says_by_others', { name: `run-${i}` }) }));
+  for (const { name, run } of runs) {
+    await run.ended;
+    expect(run.printed).toEqual([`${name} own thread`, ...numbers(20).map((i) => `${name} pool ${i}`)]);
+  }
+  while (!lines.some((text) => text.endsWith(' late'))) await new Promise((resolve) => setTimeout(resolve, 10));
+  const awaited = call('says_in_a_thread', { name: 'awaited' });
+  await awaited.ended;
+  expect(awaited.printed).toEqual(['awaited to_thread', 'awaited executor']);
+});
+
+test('a function that prints in a loop loses its oldest lines only, and its neighbours are not held up', async () => {
+  const flood = call('prints_a_flood', { lines: 300_000 });
+  const times: number[] = [];
+  while (flood.ends === 0) {
+    const started = performance.now();
+    expect(await call('add', { a: 1 }).result()).toBe('3');
+    times.push(performance.now() - started);
+  }
+  expect(flood.printed.at(-1)).toBe('last');
+  expect(flood.printed.length + flood.cut).toBe(300_001);
+  expect(times.sort((a, b) => a - b)[Math.floor(times.length / 2)]).toBeLessThan(250);
+}, 60_000);
+
+test('a child process that prints without end is read at a walk', async () => {
+  const before = process.cpuUsage();
+  const run = call('child_prints_a_flood', { seconds: 1 });
+  expect(await call('add', { a: 1 }).result()).toBe('3');
+  await run.ended;
+  expect(run.printed.slice(0, 3)).toEqual(['y', 'y', 'y']);
+  expect(process.cpuUsage(before).user).toBeLessThan(900_000);
 });
 
 test('a forked child that comes back from the function ends there', async () => {

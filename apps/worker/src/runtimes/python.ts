@@ -11,6 +11,7 @@ const HARNESS = fileURLToPath(new URL('../../harness/python', import.meta.url));
 /** What all apps of a worker share. */
 export interface PythonOptions {
   readonly maxItemBytes: number;
+  readonly maxLogBytes: number;
   readonly logger: PoolOptions['logger'];
   /** What the processes of an app are counted by. */
   readonly countsOf: (project: string, app: string) => ProcessCounts;
@@ -41,7 +42,7 @@ interface Deployment {
 }
 
 /** Makes the runtime of one version of an app; not yet started. */
-export function pythonRuntimes({ maxItemBytes, logger, countsOf, environment }: PythonOptions) {
+export function pythonRuntimes({ maxItemBytes, maxLogBytes, logger, countsOf, environment }: PythonOptions) {
   return ({ project, app, folder }: Place, version: string, deployment: Deployment): Runtime => {
     const env = cleanEnv(environment, { project, app }, deployment.env);
     const { startupTimeoutMs, timeoutMs, cancelGraceMs, replicas, debug, maxOutputBytes } = deployment;
@@ -52,6 +53,7 @@ export function pythonRuntimes({ maxItemBytes, logger, countsOf, environment }: 
         concurrency: deployment.replicaConcurrency,
         maxItemBytes,
         maxOutputBytes,
+        maxLogBytes,
         debug,
       },
       env,

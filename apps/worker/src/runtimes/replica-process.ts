@@ -9,6 +9,9 @@ import { type Header, ProtocolError } from './protocol.ts';
 /** How long after `exit` the pipes are read for what the process said last; a daemon that holds them open is not waited for. */
 const EXIT_DRAIN_MS = 200;
 
+/** Lines a millisecond that are read of each raw pipe. Whoever writes more waits: reading and dropping would cost the other runs. */
+const RAW_LINES_PER_MS = 50;
+
 /** A program and its arguments. */
 export interface Command {
   readonly file: string;
@@ -18,8 +21,8 @@ export interface Command {
 export interface ProcessListener {
   /** @throws ProtocolError, which ends the process */
   frame(header: Header, blob: Buffer): void;
-  /** A line on one of the raw pipes. */
-  line(stream: 'stdout' | 'stderr', text: string): void;
+  /** Lines on one of the raw pipes. */
+  lines(stream: 'stdout' | 'stderr', texts: readonly string[]): void;
   /** The program cannot be started; `exited` follows. */
   unstartable(error: Error): void;
   /** Once: the process is gone, its group killed, its pipes read. `killed`: by `kill`. */
@@ -31,6 +34,7 @@ export class ReplicaProcess {
   readonly #child: ChildProcess;
   readonly #channel: Duplex | undefined;
   #killed = false;
+  #gone = false;
   #corked = false;
   #outlived: NodeJS.Timeout | undefined;
 
@@ -101,7 +105,7 @@ export class ReplicaProcess {
       } catch (error) {
         if (!(error instanceof ProtocolError)) throw error;
         this.#channel?.destroy(); // whatever it says further is not heard
-        this.#listener.line('stderr', `harness protocol broken: ${error.message}`);
+        this.#listener.lines('stderr', [`harness protocol broken: ${error.message}`]);
         this.kill();
       }
     });
@@ -110,8 +114,13 @@ export class ReplicaProcess {
   }
 
   #readLines(pipe: Readable, stream: 'stdout' | 'stderr'): void {
-    const lines = new LogLines((text) => this.#listener.line(stream, text));
-    pipe.on('data', (chunk: Buffer) => lines.push(chunk));
+    const lines = new LogLines((texts) => this.#listener.lines(stream, texts));
+    pipe.on('data', (chunk: Buffer) => {
+      const pauseMs = Math.floor(lines.push(chunk) / RAW_LINES_PER_MS);
+      if (pauseMs === 0 || this.#gone) return;
+      pipe.pause();
+      setTimeout(() => pipe.resume(), pauseMs).unref();
+    });
     pipe.on('error', () => {});
     pipe.on('close', () => lines.end());
   }
@@ -130,9 +139,10 @@ export class ReplicaProcess {
 
   async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
     clearTimeout(this.#outlived);
+    this.#gone = true;
     const killed = this.#killed;
     this.#signal('SIGKILL'); // what the function started and left
-    this.#channel?.resume();
+    for (const stream of [this.#channel, this.#child.stdout, this.#child.stderr]) stream?.resume();
     await this.#drained();
     for (const stream of this.#child.stdio) stream?.destroy();
     this.#listener.exited({ code, signal, killed });

@@ -1,6 +1,7 @@
 // runtimes: one process of an app: its state, its runs, and the steps by which a cancelled one is made to end.
 import type { ErrorFields, FunctionSpec, RunId } from '@inference-proxy/contracts';
 import { crashError } from './crash.ts';
+import { PrintedLines } from './printed-lines.ts';
 import {
   cancelMessage,
   creditMessage,
@@ -14,7 +15,7 @@ import {
 import { type Command, ReplicaProcess } from './replica-process.ts';
 import { after, type ReplicaEvent, type ReplicaState, takesRuns } from './replica-states.ts';
 import { RunInFlight } from './run-in-flight.ts';
-import type { CancelReason, LogLine, RunListener, RunningRun, RunRequest } from './runtime.ts';
+import type { CancelReason, RunListener, RunningRun, RunRequest } from './runtime.ts';
 
 /** How long a process that was asked to end by a signal may take. */
 const TERM_GRACE_MS = 2_000;
@@ -43,8 +44,8 @@ export interface ReplicaListener {
   freed(): void;
   /** A cancelled function does not end: the replica takes no more runs, and ends after those it has. */
   retiring(): void;
-  /** A line of no run that is known. */
-  log(line: LogLine): void;
+  /** Lines of no run, or of one that has ended. */
+  log(lines: PrintedLines, runId: RunId | undefined): void;
   /** The process is gone, and all its runs are ended. */
   exited(how: { code: number | null; signal: NodeJS.Signals | null; killed: boolean; stderr: readonly string[] }): void;
 }
@@ -67,6 +68,8 @@ export class Replica {
   /** Runs whose store is behind: while there are any, the process is not read from, which stops it when its pipe is full. */
   readonly #pausing = new Set<RunInFlight>();
   readonly #stderr: string[] = [];
+  /** Ends that wait for what the raw pipes may still hold of their runs. */
+  readonly #settling = new Set<() => void>();
   /** Runs reported as cancelled whose threads are still busy. */
   #stuck = 0;
   #endTimer: NodeJS.Timeout | undefined;
@@ -78,7 +81,7 @@ export class Replica {
     this.#endTimer = setTimeout(() => this.#startTimedOut(), options.startupTimeoutMs);
     this.#process = new ReplicaProcess(command, options.init.app, options.env, {
       frame: (header, blob) => this.#receive(header, blob),
-      line: (stream, text) => this.#line(stream, text),
+      lines: (stream, texts) => this.#lines(stream, texts),
       unstartable: ({ message }) => this.#fail(notStartedBecause(`the interpreter cannot be started: ${message}`)),
       exited: (how) => this.#exited(how),
     });
@@ -128,16 +131,16 @@ export class Replica {
     this.#process.kill();
   }
 
-  /** A line from outside the interpreter: the only run's, where there is one. */
-  #line(stream: 'stdout' | 'stderr', text: string): void {
+  /** Lines from outside the interpreter: the only run's, where there is one. */
+  #lines(stream: 'stdout' | 'stderr', texts: readonly string[]): void {
     if (stream === 'stderr') {
-      this.#stderr.push(text);
-      if (this.#stderr.length > STDERR_LINES) this.#stderr.shift();
+      this.#stderr.push(...texts.slice(-STDERR_LINES));
+      this.#stderr.splice(0, this.#stderr.length - STDERR_LINES);
     }
     const run = this.#runs.size === 1 ? this.#runs.values().next().value : undefined;
-    const line = { stream, text, at: Date.now() };
-    if (run) run.log({ ...line, runId: run.request.runId });
-    else this.#listener.log(line);
+    const lines = PrintedLines.now(stream, texts);
+    if (run) run.log(lines);
+    else this.#listener.log(lines, undefined);
   }
 
   #receive(header: Header, blob: Buffer): void {
@@ -155,10 +158,11 @@ export class Replica {
         this.#runs.get(message.r)?.started();
         return;
       case 'log': {
-        const line = { stream: message.s, text: message.m, at: message.at };
+        // A copy: what was read with it, which may be much, is not kept for as long as lines are.
+        const lines = new PrintedLines(Buffer.from(blob), message.n, message.cut);
         const run = message.r === undefined ? undefined : this.#runs.get(message.r);
-        if (run) run.log({ ...line, runId: run.request.runId });
-        else this.#listener.log(message.r === undefined ? line : { ...line, runId: message.r });
+        if (run) run.log(lines);
+        else this.#listener.log(lines, message.r);
         return;
       }
       case 'hello':
@@ -189,11 +193,24 @@ export class Replica {
       if (this.#stuck > 0) this.#stuck--; // one that had been reported already: its thread is free again
       return;
     }
-    this.#runs.delete(runId);
-    this.#resume(run);
     this.proved = true;
-    end(run);
-    this.#afterRun();
+    const settle = (): void => {
+      this.#settling.delete(settle);
+      if (!this.#runs.delete(runId)) {
+        if (this.#stuck > 0) this.#stuck--; // given up meanwhile
+        return;
+      }
+      this.#resume(run);
+      end(run);
+      this.#afterRun();
+    };
+    // What it wrote past the interpreter is in the raw pipes by now, and read in the next round at the latest.
+    if (this.#runs.size === 1 && run.spoke) {
+      this.#settling.add(settle);
+      setImmediate(() => setImmediate(settle));
+    } else {
+      settle();
+    }
   }
 
   #afterRun(): void {
@@ -264,6 +281,7 @@ export class Replica {
     this.#move('exit');
     // Also when we killed it: an app that closes or writes to descriptors that are not its own never becomes ready.
     if (unready) this.#listener.failed(notStartedBecause(`while starting, ${crash.message}`));
+    for (const settle of this.#settling) settle();
     for (const run of this.#runs.values()) run.crashed(crash);
     this.#runs.clear();
     this.#pausing.clear();

@@ -1,7 +1,8 @@
 // runtimes: one run in a replica. Whatever happens to the process, the listener hears one end and nothing after it.
 import type { ErrorFields } from '@inference-proxy/contracts';
+import type { PrintedLines } from './printed-lines.ts';
 import type { ErrorMessage, TerminalMessage } from './protocol.ts';
-import type { CancelReason, ItemsFrame, LogLine, RunEnd, RunListener, RunRequest } from './runtime.ts';
+import type { CancelReason, ItemsFrame, RunEnd, RunListener, RunRequest } from './runtime.ts';
 
 const cancelErrors: Readonly<Record<CancelReason, ErrorFields>> = {
   cancelled: { code: 'cancelled', message: 'the run was cancelled' },
@@ -32,6 +33,7 @@ export class RunInFlight {
   readonly #timers = new Set<NodeJS.Timeout>();
   #items = 0;
   #streamed = false;
+  #spoke = false;
   #ended = false;
 
   constructor(request: RunRequest, listener: RunListener) {
@@ -41,6 +43,11 @@ export class RunInFlight {
 
   get ended(): boolean {
     return this.#ended;
+  }
+
+  /** Whether anything came of it before its end. */
+  get spoke(): boolean {
+    return this.#spoke;
   }
 
   /** A timer that ends with the run. */
@@ -53,6 +60,7 @@ export class RunInFlight {
   }
 
   started(): void {
+    this.#spoke = true;
     this.#streamed = true;
     this.#listener.started(true);
   }
@@ -62,8 +70,9 @@ export class RunInFlight {
     this.#listener.items(batch);
   }
 
-  log(line: LogLine): void {
-    this.#listener.log(line);
+  log(lines: PrintedLines): void {
+    this.#spoke = true;
+    this.#listener.log(lines);
   }
 
   /** The harness's own word. A run whose time was up is `timed_out` whatever it still gave; a cancelled one that succeeded first stays so. */

@@ -1,5 +1,6 @@
 // runtimes: what executes an app's functions, whatever they are written in. One conformance suite holds for every kind.
 import type { ErrorFields, FunctionSpec, ItemKind, RunId } from '@inference-proxy/contracts';
+import type { PrintedLines } from './printed-lines.ts';
 
 /** One run as it is handed to a runtime. */
 export interface RunRequest {
@@ -22,8 +23,6 @@ export interface ItemsFrame {
 
 /** One line that a function, or what it started, printed. */
 export interface LogLine {
-  /** Absent where the line belongs to no run, or to no one knows which. */
-  readonly runId?: RunId;
   readonly stream: 'stdout' | 'stderr';
   readonly text: string;
   /** When it was printed, Unix milliseconds. */
@@ -51,7 +50,8 @@ export interface RunListener {
   /** The function gave something back: a stream whose items follow, or (just before `ended`) a plain result. Not called for a run that never came so far. */
   started(streamed: boolean): void;
   items(batch: ItemsFrame): void;
-  log(line: LogLine): void;
+  /** In the order in which they were printed. */
+  log(lines: PrintedLines): void;
   ended(end: RunEnd): void;
 }
 

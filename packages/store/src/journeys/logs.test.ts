@@ -52,6 +52,34 @@ test('lines are kept in order with their stream and time, and read on from any o
   expect(await gateway.logs(PROJECT, newRunId())).toBeUndefined();
 });
 
+test('a part that is told again under its number is there once, and lines that were left out are counted', async () => {
+  const { run } = await running();
+  const { runId, token } = run;
+  const tell = (number: number, text: string, dropped?: number) =>
+    worker.log(PROJECT, {
+      runId,
+      token,
+      number,
+      ...(dropped && { dropped }),
+      lines: [{ at: 1, stream: 'stdout', text }],
+    });
+  for (const [number, text, dropped] of [
+    [1, 'a'],
+    [1, 'a'],
+    [9, 'b', 7],
+    [1, 'a'],
+    [9, 'b', 7],
+  ] as const)
+    expect(await tell(number, text, dropped)).toBe('ok');
+  expect(await gateway.logs(PROJECT, runId)).toMatchObject({
+    lines: [
+      { seq: 1, text: 'a' },
+      { seq: 9, text: 'b' },
+    ],
+    cut: 7,
+  });
+});
+
 test('a log is bounded: the newest lines stay, and the cut is told', async () => {
   const { run } = await running();
   for (let n = 1; n <= 100; n++) await print(run, `line ${n} ${'x'.repeat(90)}`);

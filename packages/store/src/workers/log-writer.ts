@@ -11,10 +11,13 @@ export interface LogPart {
   readonly runId: RunId;
   readonly token: string;
   readonly lines: readonly NewLogLine[];
+  /** Rising within the attempt: a part that is told again, its answer lost, is known by it. Absent where each part is told once. */
+  readonly number?: number;
+  /** Lines that were left out just before these; none unless said. */
+  readonly dropped?: number;
 }
 
 interface Written extends LogPart {
-  /** Lines that were left out before these. */
   readonly dropped: number;
   readonly json: string;
 }
@@ -23,7 +26,7 @@ interface Written extends LogPart {
 const LINE_BYTES = 40;
 
 export class LogWriter {
-  /** Rising: a part that is resent after a lost reply is known by it. */
+  /** Of the parts that have none. */
   private number = 0;
   private readonly parts: TickBatch<Written, 'ok' | 'lost'>;
 
@@ -42,7 +45,7 @@ export class LogWriter {
   write(project: string, part: LogPart): Promise<'ok' | 'lost'> {
     if (part.lines.length === 0) return Promise.resolve('ok');
     const lines = this.newest(part.lines);
-    const dropped = part.lines.length - lines.length;
+    const dropped = (part.dropped ?? 0) + part.lines.length - lines.length;
     return this.parts.add(project, { ...part, lines, dropped, json: encodeLines(lines) });
   }
 
@@ -60,8 +63,8 @@ export class LogWriter {
 
   private async send(project: string, parts: Written[]): Promise<('ok' | 'lost')[]> {
     const args: ScriptArgument[] = [this.maxBytes];
-    for (const { runId, token, lines, dropped, json } of parts)
-      args.push(runId, token, ++this.number, lines.length, dropped, json);
+    for (const { runId, token, lines, dropped, json, number = ++this.number } of parts)
+      args.push(runId, token, number, lines.length, dropped, json);
     const answers = (await withinLimit(runScript(this.redis, 'log', project, args), this.limitMs)) as Buffer[];
     return answers.map((answer) => answer.toString() as 'ok');
   }

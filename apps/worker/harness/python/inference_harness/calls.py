@@ -6,7 +6,7 @@ from time import monotonic, perf_counter
 
 from . import output
 from .failures import error_fields
-from .logs import current_run, finish_lines
+from .logs import current_run
 from .output import BINARY_KINDS, TooLarge
 from .run import Cancelled
 from .sleep import here
@@ -187,7 +187,7 @@ class Calls:
 
     def end(self, run, failure, result):
         """Sends the terminal message: exactly one, after everything that the run printed and yielded."""
-        finish_lines(run)
+        blob = error = None
         if failure is None:
             try:
                 blob = None if run.streamed else output.json_bytes(output.encode(result))
@@ -195,12 +195,15 @@ class Calls:
                     raise TooLarge(f"the result is over {run.limits.output} bytes")
             except BaseException as error:
                 failure = error
+        if failure is not None and not run.cancelled:
+            error = error_fields(failure, self._app.debug)
+        run.finish_lines()
         if failure is None:
             run.finish(blob, output.status_code(result))
-        elif run.cancelled:
+        elif error is None:
             run.finish_cancelled()
         else:
-            run.fail(error_fields(failure, self._app.debug))
+            run.fail(error)
         self._on_end(run)
 
 

@@ -36,6 +36,13 @@ def done_frame(quoted_run, items, streamed, elapsed, status, blob):
     return f'{head},"b":{len(blob)}}}\n'.encode() + blob
 
 
+def log_frame(quoted_run, count, cut, text):
+    """Lines that were printed; `quoted_run` is None where they belong to no run. `cut`: how many were left out just before them."""
+    blob = text.encode("utf-8", "harness-replace")
+    head = '{"t":"log"' if quoted_run is None else f'{{"t":"log","r":{quoted_run}'
+    return f'{head},"n":{count},"cut":{cut},"b":{len(blob)}}}\n'.encode() + blob
+
+
 def items_frame(quoted_run, kind, count, blob):
     """An items frame; by hand, since streams send thousands a second. `quoted_run` is the run id as JSON text."""
     return f'{{"r":{quoted_run},"k":"{kind}","n":{count},"b":{len(blob)}}}\n'.encode() + blob

@@ -1,45 +1,32 @@
-# Contract 5, `/logs`: what a function prints, line by line, under its run's id. The raw descriptors 1 and 2 stay the worker's pipes, for C
-# code and child processes.
+# Contract 5, `/logs`: what a function prints, line by line, is its run's, whichever thread or task of the run prints it. The raw descriptors
+# 1 and 2 stay the worker's pipes, for C code and child processes.
 import contextvars
 import io
 import sys
-import time
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
-from .frames import frame
-from .sleep import real_sleep
-
-LINE_LIMIT = 8 * 1024
-# So many frames waiting to be written make whoever prints wait too.
-BACKLOG_LIMIT = 2000
+from .printed import Printed
 
 current_run = contextvars.ContextVar("current_run", default=None)
 
 
-class _Outside:
-    """Stands for the run where something is printed outside of every run."""
-
-    id = None
-
-    def __init__(self):
-        self.partial = {}
-
-
 class LineWriter(io.TextIOBase):
     """Takes the place of sys.stdout or sys.stderr. Lines are only queued here: a cancel may interrupt this thread anywhere, and must not
-    leave half a frame in the pipe."""
+    leave half a frame in the pipe; nor does whoever prints in a loop wait, or make others wait."""
 
     encoding = "utf-8"
     errors = "replace"
 
-    def __init__(self, name, original, channel, ticker):
+    def __init__(self, name, original, outside, ticker):
         super().__init__()
         self.name = f"<{name}>"
         self.buffer = original.buffer
-        self._stream = name
+        self._stream = "o" if name == "stdout" else "e"
         self._original = original
-        self._channel = channel
+        # Stands for the run where something is printed outside of every run.
+        self._outside = outside
         self._ticker = ticker
-        self._outside = _Outside()
 
     def writable(self):
         return True
@@ -53,56 +40,63 @@ class LineWriter(io.TextIOBase):
     def write(self, text):
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        channel = self._channel
-        if channel.fd is None:
-            return self._original.write(text)  # a forked child
-        run = current_run.get() or self._outside
-        lines = (run.partial.pop(self._stream, "") + text).split("\n")
-        rest = lines.pop()
-        if len(rest) > LINE_LIMIT:  # cut once: what is printed may be a hundred megabytes without a newline
-            whole = (len(rest) - 1) // LINE_LIMIT * LINE_LIMIT
-            lines.append(rest[:whole])
-            rest = rest[whole:]
-        if rest:
-            run.partial[self._stream] = rest
-        for line in lines:
-            self._line(run, line)
-        while len(channel.queue) > BACKLOG_LIMIT:
-            real_sleep(0.001)
+        run = current_run.get()
+        printed = self._outside if run is None else run.printed or run.begin_printing()
+        if printed.write(self._stream, text):
+            if printed.over:
+                self._ticker.late.add(printed)
+            if not self._ticker.awake:
+                self._ticker.wake()
         return len(text)
 
-    def _line(self, run, line):
-        for start in range(0, len(line) or 1, LINE_LIMIT):
-            self._channel.put(log_frame(run.id, self._stream, line[start : start + LINE_LIMIT]))
-        if not self._ticker.awake:
-            self._ticker.wake()
 
-    def finish(self, run):
-        rest = run.partial.pop(self._stream, "")
-        if rest:
-            self._line(run, rest)
-
-
-def log_frame(run_id, stream, text):
-    header = {"t": "log", "s": stream, "at": int(time.time() * 1000), "m": text}
-    if run_id is not None:
-        header["r"] = run_id
-    return frame(header)
-
-
-def replace(channel, ticker):
-    sys.stdout = LineWriter("stdout", sys.stdout, channel, ticker)
-    sys.stderr = LineWriter("stderr", sys.stderr, channel, ticker)
+def replace(channel, ticker, limit):
+    ticker.outside = Printed(None, channel, limit)
+    sys.stdout = LineWriter("stdout", sys.stdout, ticker.outside, ticker)
+    sys.stderr = LineWriter("stderr", sys.stderr, ticker.outside, ticker)
+    _writers.extend((sys.stdout, sys.stderr))
+    threading.Thread.start = _start
+    ThreadPoolExecutor.submit = _submit
 
 
 def restore():
-    """The plain streams again, in a forked child."""
+    """The plain interpreter again, in a forked child."""
     sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
+    for writer, original in zip(_writers, (sys.__stdout__, sys.__stderr__)):
+        writer.write = original.write  # for who has kept it, as logging's handlers do
+    threading.Thread.start = _plain_start
+    ThreadPoolExecutor.submit = _plain_submit
 
 
-def finish_lines(run):
-    """Sends what a run has printed without a newline at the end."""
-    if run.partial:
-        for stream, rest in list(run.partial.items()):
-            run.channel.put(log_frame(run.id, stream, rest))
-        run.partial.clear()
+_writers = []
+_plain_start = threading.Thread.start
+_plain_submit = ThreadPoolExecutor.submit
+
+
+def _start(thread):
+    """A thread belongs to the run that starts it, for what it prints; nothing else of the run's context is handed on."""
+    run = current_run.get()
+    if run is not None:
+        own = thread.run
+
+        def within():
+            del thread.run  # no circle of the two
+            current_run.set(run)
+            own()
+
+        thread.run = within
+    return _plain_start(thread)
+
+
+def _submit(self, function, /, *args, **kwargs):
+    """A pool's threads serve many runs: the work belongs to the run that gave it, not to the one that happened to start the thread."""
+    run = current_run.get()
+
+    def within():
+        before = current_run.set(run)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            current_run.reset(before)
+
+    return _plain_submit(self, within)

@@ -40,9 +40,9 @@ class Harness:
         if message is None:
             return
         init = message[0]
-        self._limits = Limits(init["max_item_bytes"], init["max_output_bytes"])
+        self._limits = Limits(init["max_item_bytes"], init["max_output_bytes"], init["max_log_bytes"])
         process.on_fork(channel, _restore)
-        logs.replace(channel, self.ticker)
+        logs.replace(channel, self.ticker, self._limits.log)
         app = App(init["app"], init["entry"], init["debug"])
         if init["concurrency"] == 1:
             serve = self._in_main_thread(app)
@@ -51,6 +51,7 @@ class Harness:
         if self._start(app, init):
             serve()
             self._run_hook(app, "teardown")
+            self.ticker.outside.finish()
             channel.send(frame({"t": "bye"}))
 
     def _in_main_thread(self, app):
@@ -85,6 +86,7 @@ class Harness:
         except BaseException as error:
             text = formatted(error)
             sys.stderr.write(text)
+            self.ticker.outside.finish()
             fields = {"type": type(error).__name__, "message": message_of(error), "traceback": text}
             self.channel.send(frame({"t": "init_error", "stage": stage, **fields}))
             return False

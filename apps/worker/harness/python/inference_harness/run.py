@@ -7,6 +7,7 @@ from time import perf_counter
 
 from .frames import done_frame, frame, items_frame
 from .output import TooLarge, json_bytes, string_bytes
+from .printed import Printed
 
 FIRST_WINDOW = 256
 LARGEST_WINDOW = 4096
@@ -18,14 +19,18 @@ class Cancelled(BaseException):
 
 
 class Limits:
-    """From `init`: bytes of one item, and of all that a run gives which is not paced by a reader."""
+    """From `init`: bytes of one item, of all that a run gives which is not paced by a reader, and of what it may have printed and not sent."""
 
-    def __init__(self, item, output):
+    def __init__(self, item, output, log):
         self.item = item
         self.output = output
+        self.log = log
 
 
 class Run:
+    # Made when it prints first: most runs do not.
+    printed = None
+
     def __init__(self, header, params, channel, limits):
         self.id = header["r"]
         self.function = header["f"]
@@ -38,8 +43,8 @@ class Run:
         self.lock = Lock()
         self.streamed = False
         self.started_at = perf_counter()
-        # What the function printed without a newline yet, by stream.
-        self.partial = {}
+        # It has printed its last line; threads that it started may go on.
+        self.over = False
 
         # Items yielded and not yet sealed into a frame. The producer only appends, whoever seals only takes from the front, so an item
         # costs no lock; all of one kind.
@@ -70,10 +75,27 @@ class Run:
         self.awaitable = None
         self.task = None
 
+    # -- lines ------------------------------------------------------------------------------------------------------------------
+
+    def begin_printing(self):
+        """Where to print; from any of the run's threads."""
+        printed = self.__dict__.setdefault("printed", Printed(self.quoted, self.channel, self.limits.log))
+        if self.over:
+            printed.over = True
+        return printed
+
+    def finish_lines(self):
+        """Sends what was printed, to the last line without a newline."""
+        self.over = True
+        if self.printed is not None:
+            self.printed.finish()
+
     # -- items ------------------------------------------------------------------------------------------------------------------
 
     def seal(self):
-        """Moves the pending items into frames on the channel's queue. With the lock held."""
+        """Moves the pending items into frames on the channel's queue, after what was printed before them. With the lock held."""
+        if self.printed is not None:
+            self.printed.seal()
         pending = self.pending
         count = len(pending)
         if count == 0:

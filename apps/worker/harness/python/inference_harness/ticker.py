@@ -1,6 +1,7 @@
 # PROTOCOL.md, "Latency": sends what a producer left behind, and sees when the reading thread is held up in a function.
 from threading import Lock
 
+from .channel import QUEUE_LIMIT
 from .sleep import real_sleep
 
 TICK = 0.001
@@ -15,6 +16,9 @@ class Ticker:
         self._runs = runs
         self._bell = Lock()
         self._bell.acquire()
+        # What is printed outside of every run; and by threads that outlive theirs.
+        self.outside = None
+        self.late = set()
         # What else is looked after each tick; says whether there may be more to do.
         self.watch = lambda: False
 
@@ -47,7 +51,27 @@ class Ticker:
                     run.seal()
                 finally:
                     run.lock.release()
+            if run.printed is not None and run.printed.lines:
+                busy = True
+                self._send_lines(run.printed)
+        if self.outside is not None and self.outside.lines:
+            busy = True
+            self._send_lines(self.outside)
+        if self.late:
+            busy = True
+            self._send_late()
         if self._channel.queue:
             busy = True
             self._channel.flush()
         return busy
+
+    def _send_lines(self, printed):
+        """While the pipe is full they wait where they are, and the newest displace the oldest."""
+        if len(self._channel.queue) <= QUEUE_LIMIT:
+            printed.seal()
+
+    def _send_late(self):
+        printed = self.late.pop()
+        self._send_lines(printed)
+        if printed.lines:
+            self.late.add(printed)

@@ -1,7 +1,10 @@
 # PROTOCOL.md: the harness writes and reads exactly what is in snapshots/. Run: python3 -m unittest discover -s apps/worker/harness/python/tests
+import json
 import os
 import sys
+import threading
 import unittest
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
@@ -29,8 +32,8 @@ class Sent:
         self.frames.append(data)
 
 
-def run(paced=False, output=1000):
-    return Run({"r": RUN_ID, "f": "generate", "paced": paced}, b"{}", Sent(), Limits(1000, output))
+def run(paced=False, output=1000, log=1000):
+    return Run({"r": RUN_ID, "f": "generate", "paced": paced}, b"{}", Sent(), Limits(1000, output, log))
 
 
 def read_all(data, size):
@@ -104,6 +107,74 @@ class Frames(unittest.TestCase):
             messages = read_all(data, size)
             self.assertEqual([header["t"] for header, _ in messages], list(names))
             self.assertEqual(messages[1][1], '{"prompt":"größe","n":12345678901234567890,"t":1.0}'.encode())
+
+
+class Lines(unittest.TestCase):
+    def sent(self, one):
+        """The lines of all frames, and how many were left out."""
+        lines, cut = [], 0
+        for data in one.channel.frames:
+            head, blob = data.split(b"\n", 1)
+            header = json.loads(head)
+            self.assertEqual([header["b"], header["n"]], [len(blob), blob.count(b"\n") + 1])
+            cut += header["cut"]
+            lines += [(line[0], line.split(" ", 1)[1]) for line in blob.decode().split("\n")]
+        return lines, cut
+
+    def test_lines_are_written_as_in_the_snapshot(self):
+        one = run(log=60)
+        printed = one.begin_printing()
+        times = iter((1.0, 1.0, 1.0, 1795254882.252, 1795254882.253))
+        with mock.patch("inference_harness.printed.time", times.__next__):
+            for line in "abc":
+                printed.write("o", f"{line}\n")
+            printed.write("o", "loading ")
+            printed.write("e", "a: b")
+            printed.write("o", "größe")
+            printed.write("o", "\n")
+            printed.write("e", "\n")
+        printed.seal()
+        self.assertEqual(one.channel.frames, [snapshot("harness-log")])
+
+    def test_lines_are_whole_however_they_are_written_and_what_has_no_end_comes_at_the_end(self):
+        one = run(log=10**6)
+        printed = one.begin_printing()
+        for text in ("a", "b\nc\n\nd", "", "e"):
+            printed.write("o", text)
+        printed.write("e", "x" * 20_000)
+        one.finish_lines()
+        self.assertEqual([line for stream, line in self.sent(one)[0] if stream == "o"], ["ab", "c", "", "de"])
+
+    def test_of_too_many_lines_the_newest_are_kept_and_the_others_counted(self):
+        for length in (0, 1, 100, 8000):
+            one = run(log=100_000)
+            for n in range(20_000):
+                one.begin_printing().write("e", f"{n}".rjust(length) + "\n")
+            one.finish_lines()
+            lines, cut = self.sent(one)
+            kept = [int(line) for _, line in lines]
+            self.assertEqual(kept, list(range(cut, 20_000)))
+            cost = sum(len(line) + 16 for _, line in lines)
+            self.assertLessEqual(cost, 100_000)
+            self.assertGreater(cost, 100_000 - 2 * (length + 21))
+
+    def test_threads_of_a_run_that_print_while_it_is_sent_lose_nothing(self):
+        one = run(log=10**9)
+        words = [threading.Thread(target=self.say, args=(one, who)) for who in range(4)]
+        for word in words:
+            word.start()
+        while any(word.is_alive() for word in words):
+            one.printed and one.printed.seal()
+        one.finish_lines()
+        lines = [line for _, line in self.sent(one)[0]]
+        for who in range(4):
+            self.assertEqual([line for line in lines if line.startswith(f"{who} ")], [f"{who} {n}" for n in range(5000)])
+
+    def say(self, one, who):
+        for n in range(5000):
+            printed = one.printed or one.begin_printing()
+            printed.write("o", f"{who} {n}")
+            printed.write("o", "\n")
 
 
 class Output(unittest.TestCase):

@@ -12,6 +12,8 @@ export class Call {
   readonly ended: Promise<RunEnd>;
   running: RunningRun | undefined;
   ends = 0;
+  /** Lines that were left out. */
+  cut = 0;
   startedAs: boolean | undefined;
   readonly #events = new EventEmitter();
 
@@ -29,8 +31,9 @@ export class Call {
           this.frames.push({ ...batch, blob: Buffer.from(batch.blob) });
           this.#events.emit('told');
         },
-        log: (line) => {
-          this.lines.push(line);
+        log: (lines) => {
+          this.lines.push(...lines.lines());
+          this.cut += lines.cut;
           this.#events.emit('told');
         },
         ended: (end) => {

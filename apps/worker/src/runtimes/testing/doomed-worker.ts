@@ -6,6 +6,7 @@ import { Call, reached } from './calls.ts';
 const silent = (): void => {};
 const runtime = pythonRuntimes({
   countsOf: () => ({ moved: () => {}, started: () => {}, crashed: () => {} }),
+  maxLogBytes: 10_000,
   maxItemBytes: 1000,
   logger: { info: silent, warn: silent, error: silent },
   environment: process.env,

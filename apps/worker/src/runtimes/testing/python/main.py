@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import logging
 import multiprocessing
 import os
 import re
@@ -11,8 +12,11 @@ import sys
 import threading
 import time
 from collections import deque  # imported, so not public
+from concurrent.futures import ThreadPoolExecutor
 
 _counter = 0
+_pool = ThreadPoolExecutor(2)
+logging.basicConfig(format="%(message)s")
 
 
 def setup():
@@ -200,6 +204,68 @@ def prints():
 
 def prints_one_line(megabytes):
     print("x" * (megabytes * 1_000_000))
+
+
+def says_much(name, n):
+    for i in range(n):
+        print(name, "prints", i)
+        logging.warning("%s logs %s", name, i)
+        if i % 7 == 0:
+            time.sleep(0.001)
+    return n
+
+
+async def says_much_async(name, n):
+    async def part(which):
+        for i in range(n // 2):
+            print(name, which, "prints", i)
+            logging.getLogger("deep.er").error("%s %s logs %s", name, which, i)
+            await asyncio.sleep(0)
+
+    await asyncio.gather(part("a"), part("b"))
+    return n
+
+
+def streams_and_says(name, n):
+    for i in range(n):
+        print(name, "prints", i)
+        yield i
+        logging.warning("%s logs %s", name, i)
+
+
+def says_by_others(name):
+    """Threads that it starts, a pool that all runs share, and a thread that outlives it."""
+    own = threading.Thread(target=print, args=(name, "own thread"))
+    own.start()
+    own.join()
+    for i in range(20):
+        _pool.submit(print, name, "pool", i).result()
+    outlives = threading.Event()
+
+    def late():
+        outlives.wait(0.2)
+        print(name, "late")
+
+    threading.Thread(target=late).start()
+
+
+async def says_in_a_thread(name):
+    await asyncio.to_thread(print, name, "to_thread")
+    await asyncio.get_running_loop().run_in_executor(_pool, print, name, "executor")
+
+
+def prints_a_flood(lines, pause=0.0):
+    for i in range(lines):
+        print("line", i)
+    time.sleep(pause)
+    print("last")
+
+
+def child_prints_a_flood(seconds):
+    child = subprocess.Popen(["yes"])
+    time.sleep(seconds)
+    child.kill()
+    child.wait()
 
 
 def forked_child_comes_back():

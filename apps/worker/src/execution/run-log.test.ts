@@ -1,0 +1,181 @@
+import { ServiceError } from '@inference-proxy/contracts';
+import type { LogPart } from '@inference-proxy/store';
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
+import { PrintedLines } from '../runtimes/printed-lines.ts';
+import { type RunLog, RunLogs } from './run-log.ts';
+
+const MAX_BYTES = 10_000;
+
+/** A store that numbers and keeps what it is told as the log script does; its answers can be held back and changed. */
+class ScriptedStore {
+  readonly kept: string[] = [];
+  readonly told: LogPart[] = [];
+  hold: Promise<unknown> = Promise.resolve();
+  /** Taken one per call. */
+  readonly script: (() => 'ok' | 'lost')[] = [];
+  private last = 0;
+  private lines = 0;
+
+  log = async (_project: string, part: LogPart): Promise<'ok' | 'lost'> => {
+    this.told.push(part);
+    const { number = 0, dropped = 0, lines } = part;
+    const answer = this.script.shift();
+    if (answer === refused) answer();
+    if (number > this.last) {
+      this.last = number;
+      this.lines += dropped;
+      for (const { stream, text } of lines) this.kept.push(`${++this.lines} ${stream[3]} ${text}`);
+    }
+    await this.hold;
+    return answer ? answer() : 'ok';
+  };
+}
+
+const unanswered = (): never => {
+  throw new ServiceError('unavailable', 'The run store did not answer in time.');
+};
+const refused = (): never => {
+  throw new ServiceError('overloaded', 'The run store is full.');
+};
+
+let store: ScriptedStore;
+let log: RunLog;
+const shown: string[] = [];
+beforeEach(() => {
+  jest.useFakeTimers({ doNotFake: ['queueMicrotask', 'nextTick', 'setImmediate'] });
+  store = new ScriptedStore();
+  shown.length = 0;
+  const note = (_fields: object, text: string): number => shown.push(text);
+  const logs = new RunLogs({ store, maxBytes: MAX_BYTES, logger: { info: note, warn: note } });
+  log = logs.of({ project: 'demo', runId: 'run', token: 'w:1' }, {});
+});
+afterEach(() => {
+  expect(jest.getTimerCount()).toBe(0);
+  jest.useRealTimers();
+});
+
+const print = (...texts: string[]): void => log.add(PrintedLines.now('stdout', texts));
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test('the first lines are written at once, those that come soon after together, in order', async () => {
+  print('a');
+  log.add(PrintedLines.now('stderr', ['b', '']));
+  await turn();
+  expect(store.kept).toEqual(['1 o a', '2 e b', '3 e ']);
+  print('c');
+  await turn();
+  print('d');
+  await turn();
+  expect(store.told).toHaveLength(1);
+  await jest.advanceTimersByTimeAsync(20);
+  expect(store.told.slice(1).map(({ lines }) => lines.map(({ text }) => text))).toEqual([['c', 'd']]);
+  await log.finish();
+});
+
+test('the end of a run waits for its lines, and for nothing else', async () => {
+  print('a');
+  await turn();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  store.hold = promise;
+  print('last');
+  let finished = false;
+  const finish = log.finish().then(() => {
+    finished = true;
+  });
+  await turn();
+  expect(store.kept).toEqual(['1 o a', '2 o last']);
+  expect(finished).toBe(false);
+  resolve();
+  await finish;
+});
+
+test('of what waits for a slow store the newest is kept, and the store is told how much is missing', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  store.hold = promise;
+  print('first');
+  await turn();
+  for (let n = 2; n <= 5_000; n++) print(`line ${n}`);
+  resolve();
+  await log.finish();
+  const [head, next] = store.kept;
+  const oldest = Number(next?.split(' ')[0]);
+  expect(head).toBe('1 o first');
+  expect(next).toBe(`${oldest} o line ${oldest}`);
+  expect(store.kept.slice(1)).toEqual(
+    Array.from({ length: 5_001 - oldest }, (_, i) => `${oldest + i} o line ${oldest + i}`),
+  );
+  const kept = store.kept.slice(1).reduce((sum, line) => sum + line.length + 16, 0);
+  expect(kept).toBeGreaterThan(MAX_BYTES * 0.7);
+  expect(kept).toBeLessThan(MAX_BYTES * 1.2);
+});
+
+test('lines that the function’s process left out are counted too', async () => {
+  print('a');
+  log.add(new PrintedLines(Buffer.from('o1 z'), 1, 24));
+  await log.finish();
+  expect(store.kept).toEqual(['1 o a', '26 o z']);
+});
+
+test('a lot of lines goes in parts that are a small share of the log', async () => {
+  print(...Array.from({ length: 2_000 }, (_, n) => `${n} ${'x'.repeat(40)}`));
+  await log.finish();
+  expect(store.kept).toHaveLength(2_000);
+  for (const { lines } of store.told) expect(JSON.stringify(lines.map(({ text }) => text)).length).toBeLessThan(20_000);
+});
+
+test('lines whose answer was lost are told again and are there once', async () => {
+  store.script.push(unanswered);
+  print('a', 'b');
+  await turn();
+  print('c');
+  await jest.advanceTimersByTimeAsync(1_000);
+  await log.finish();
+  expect(store.kept).toEqual(['1 o a', '2 o b', '3 o c']);
+  expect(store.told).toHaveLength(3);
+});
+
+test('a store that is full makes a hole that is told, and holds nothing up', async () => {
+  store.script.push(refused);
+  print('a', 'b');
+  await turn();
+  print('c');
+  await log.finish();
+  expect(store.kept).toEqual(['3 o c']);
+});
+
+test('a store that does not answer is waited for five seconds after the end, not longer', async () => {
+  store.script.push(...Array.from({ length: 100 }, () => unanswered));
+  print('a');
+  const finish = log.finish();
+  await jest.advanceTimersByTimeAsync(10_000);
+  await finish;
+  expect(shown.at(-1)).toMatch(/not in its log/);
+  print('later');
+  await turn();
+  expect(store.told.some(({ lines }) => lines.some(({ text }) => text === 'later'))).toBe(false);
+});
+
+test('an attempt that is another’s writes no more', async () => {
+  store.script.push(() => 'lost');
+  print('a');
+  await turn();
+  print('b');
+  await log.finish();
+  expect(store.told).toHaveLength(1);
+});
+
+test('a flood is written at a walk, and shown at 500 lines a second', async () => {
+  for (let round = 0; round < 50; round++) {
+    print(...Array.from({ length: 300 }, (_, n) => `${round} ${n}`));
+    await jest.advanceTimersByTimeAsync(10);
+  }
+  const bytes = store.told.reduce(
+    (sum, { lines }) => sum + lines.reduce((size, { text }) => size + text.length + 16, 0),
+    0,
+  );
+  expect(bytes).toBeLessThan(MAX_BYTES + 512 * 500);
+  expect(store.told.length).toBeLessThan(30);
+  expect(shown.length).toBeLessThanOrEqual(502);
+  await log.finish();
+  expect(shown.at(-1)).toMatch(/left out/);
+});
