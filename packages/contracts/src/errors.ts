@@ -68,11 +68,19 @@ export class ServiceError extends Error {
   readonly type: string | undefined;
   /** Set where a run exists (or, for `unavailable`, may exist). */
   readonly runId: string | undefined;
+  /** Seconds for `Retry-After`, where more is known than the code says. */
+  readonly retryAfterS: number | undefined;
 
   constructor(
     code: ErrorCode,
     message: string,
-    more: { details?: readonly ErrorDetail[]; type?: string; runId?: string; cause?: unknown } = {},
+    more: {
+      details?: readonly ErrorDetail[];
+      type?: string;
+      runId?: string;
+      retryAfterS?: number;
+      cause?: unknown;
+    } = {},
   ) {
     super(message, more.cause === undefined ? undefined : { cause: more.cause });
     this.name = 'ServiceError';
@@ -80,6 +88,7 @@ export class ServiceError extends Error {
     this.details = more.details;
     this.type = more.type;
     this.runId = more.runId;
+    this.retryAfterS = more.retryAfterS;
   }
 
   get status(): number {

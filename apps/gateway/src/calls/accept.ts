@@ -94,7 +94,9 @@ export class Acceptance {
       case 'conflict':
         throw new ServiceError('idempotency_conflict', 'This Idempotency-Key was used with another request.');
       case 'overloaded':
-        throw new ServiceError('overloaded', FULL[answer.reason]);
+        throw new ServiceError('overloaded', FULL[answer.reason], {
+          retryAfterS: Math.ceil(answer.retryAfterMs / 1000),
+        });
       case 'cancelled':
         throw new ServiceError('cancelled', 'The run was cancelled before it began.', { runId });
     }

@@ -44,7 +44,7 @@ export function sendError(
   const run = known.runId === undefined ? {} : { run_id: known.runId };
   const body = Buffer.from(JSON.stringify({ ...run, error: object(fieldsOf(known)) }));
   send(raw, requestId, known.status, body, {
-    ...retryAfter(known.code),
+    ...retryAfter(known.code, known.retryAfterS),
     ...(known.code === 'unauthorized' && { 'www-authenticate': challenge(raw.req.headers) }),
     ...more,
   });
@@ -65,10 +65,10 @@ export const fieldsOf = (error: ServiceError): ErrorFields => ({
   ...(error.details !== undefined && { details: error.details }),
 });
 
-/** The `Retry-After` header of a code, where contract 2's table has one. */
-export function retryAfter(code: ErrorFields['code']): OutgoingHttpHeaders | undefined {
+/** The `Retry-After` header of a code, where contract 2's table has one. @param knownS where more is known than the table says */
+export function retryAfter(code: ErrorFields['code'], knownS?: number): OutgoingHttpHeaders | undefined {
   const kind = errorKinds[code];
-  return 'retryAfterS' in kind ? { 'retry-after': String(kind.retryAfterS) } : undefined;
+  return 'retryAfterS' in kind ? { 'retry-after': String(knownS ?? kind.retryAfterS) } : undefined;
 }
 
 /**
