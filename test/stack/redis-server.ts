@@ -57,19 +57,25 @@ export function redisUrlOf(options: RedisOptions & { readonly port: number }): s
   return socket === undefined ? `redis://127.0.0.1:${options.port}` : `redis+unix://${encodeURI(socket)}`;
 }
 
+/** What the run store is designed for, wherever its Redis runs (docker-compose.yml says the same). */
+export const redisArguments = [
+  ...['--appendfsync', 'everysec'],
+  // Snapshots fork at times of their own, and the append-only file already holds everything.
+  ...['--save', ''],
+  ...['--maxmemory-policy', 'noeviction'],
+  // Delayed jobs are rounded up to 100 ms steps on an idle server at the default of 10.
+  ...['--hz', '100'],
+  ...['--client-output-buffer-limit', 'pubsub', '256mb', '64mb', '60'],
+  // A run's record is a small hash; one field over 64 bytes would double its size.
+  ...['--hash-max-listpack-value', '4096'],
+] as const;
+
 function settings(options: RedisOptions, port: number, socket: string | undefined): string[] {
   return [
     ...['--dir', resolve(options.dir), '--port', String(port), '--bind', '127.0.0.1', '--daemonize', 'no'],
     ...(socket === undefined ? [] : ['--unixsocket', socket, '--unixsocketperm', '700']),
-    ...['--appendonly', options.appendonly === false ? 'no' : 'yes', '--appendfsync', 'everysec'],
-    // Snapshots fork at times of their own, and the append-only file already holds everything.
-    ...['--save', ''],
-    ...['--maxmemory-policy', 'noeviction'],
-    // Delayed jobs are rounded up to 100 ms steps on an idle server at the default of 10.
-    ...['--hz', '100'],
-    ...['--client-output-buffer-limit', 'pubsub', '256mb', '64mb', '60'],
-    // A run's record is a small hash; one field over 64 bytes would double its size.
-    ...['--hash-max-listpack-value', '4096'],
+    ...['--appendonly', options.appendonly === false ? 'no' : 'yes'],
+    ...redisArguments,
     ...(options.args ?? []),
   ];
 }

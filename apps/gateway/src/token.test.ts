@@ -1,0 +1,44 @@
+// Contract 6: a token can be had where the gateway runs, and the gateway takes it.
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { GatewayUnderTest, PROJECT, SECRET } from '../test/gateway-under-test.ts';
+
+const program = join(import.meta.dirname, 'token.ts');
+const token = (args: string[], env: Record<string, string> = { JWT_SECRET: SECRET }) =>
+  promisify(execFile)(process.execPath, ['--conditions=source', program, ...args], {
+    env: { PATH: process.env.PATH, ...env },
+  });
+
+let gateway: GatewayUnderTest;
+beforeAll(async () => {
+  gateway = await GatewayUnderTest.start({ JWT_ISSUER: 'us', JWT_AUDIENCE: 'callers' });
+});
+afterAll(() => gateway.stop());
+
+test('its tokens are good for their project, with the issuer and audience that the gateway wants', async () => {
+  const env = { JWT_SECRET: SECRET, JWT_ISSUER: 'us', JWT_AUDIENCE: 'callers' };
+  const { stdout } = await token(['--project', PROJECT, '--ttl', '60', '--scope', 'runs:read'], env);
+  const claims = JSON.parse(Buffer.from(stdout.split('.')[1] ?? '', 'base64url').toString());
+  expect(claims).toMatchObject({ sub: 'operator', project_id: PROJECT, scope: 'runs:read', exp: claims.iat + 60 });
+  const path = `/v4/${PROJECT}/runs/0199aaaa-0000-7000-8000-000000000000`;
+  expect((await gateway.get(path, { authorization: `Bearer ${stdout.trim()}` })).status).toBe(404);
+  const other = await token(['--project', 'other'], env);
+  expect((await gateway.get(path, { authorization: `Bearer ${other.stdout.trim()}` })).status).toBe(403);
+  const without = await token(['--project', PROJECT]);
+  expect((await gateway.get(path, { authorization: `Bearer ${without.stdout.trim()}` })).status).toBe(401);
+});
+
+test.each([
+  [['--project'], /^Usage: /],
+  [[], /^Usage: /],
+  [['--project', 'a', '--ttl', '-1'], /^Usage: /],
+])('%j is refused with what would be right', async (args, text) => {
+  await expect(token(args)).rejects.toMatchObject({ code: 1, stderr: expect.stringMatching(text) });
+});
+
+test('without a secret it says who can sign', async () => {
+  const refused = expect.stringContaining('whoever holds the private key signs');
+  await expect(token(['--project', PROJECT], {})).rejects.toMatchObject({ code: 1, stderr: refused });
+});

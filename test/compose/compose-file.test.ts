@@ -1,0 +1,85 @@
+// docker-compose.yml and what it stands on, read as text: no engine is needed for this.
+import { existsSync } from 'node:fs';
+import { longestStopMs } from '@inference-proxy/platform';
+import { expect, test } from '@jest/globals';
+import { page, tableRows, ticked } from '../documents/markdown.ts';
+import { redisArguments } from '../stack/redis-server.ts';
+
+const compose = page('docker-compose.yml');
+const dockerfile = page('Dockerfile');
+
+/** The lines of a service, or of another block that begins with `head`. */
+function block(head: string, indent = ''): string {
+  const lines = compose.split('\n');
+  const from = lines.findIndex((line) => line.startsWith(`${indent}${head}:`));
+  const rest = lines.slice(from + 1);
+  const to = rest.findIndex(
+    (line) => line.trim() !== '' && !line.startsWith(`${indent} `) && !line.startsWith(`${indent}#`),
+  );
+  return rest.slice(0, to === -1 ? undefined : to).join('\n');
+}
+
+const environmentOf = (text: string): string[] =>
+  [...text.matchAll(/^ +([A-Z][A-Z_]+):/gm)].map(([, name = '']) => name);
+const settingsOf = (heading: RegExp): string[] =>
+  tableRows(page('docs/settings.md'), heading).flatMap(([name = '']) => ticked(name));
+
+/** What the image says: there is nothing to choose in a container. */
+const IN_THE_IMAGE = ['NODE_ENV', 'OPERATIONS_HOST', 'OPERATIONS_PORT', 'HOST', 'PORT', 'DEPLOYMENTS_DIR'];
+
+test.each(['gateway', 'worker', 'dispatcher'])(
+  'every setting of the %s can be set in .env, and no other is passed on',
+  (service) => {
+    const wanted = [...settingsOf(/^Every service/), ...settingsOf(new RegExp(`^${service}`, 'i'))];
+    const passed = [...environmentOf(block('x-common')), ...environmentOf(block(service, '  '))];
+    expect(passed.sort()).toEqual(wanted.filter((name) => !IN_THE_IMAGE.includes(name)).sort());
+    const stage = dockerfile.split(/^FROM /m).filter((text) => / AS (service|\w+)\n/.test(text));
+    const said = stage.filter((text) => text.includes(` AS service\n`) || text.includes(` AS ${service}\n`)).join('\n');
+    for (const name of wanted.filter((one) => IN_THE_IMAGE.includes(one))) expect(said).toContain(`${name}=`);
+  },
+);
+
+test('the worker is given neither key', () => {
+  expect(block('worker', '  ')).not.toMatch(/JWT_|SECRETS_KEY/);
+  expect(block('x-common')).not.toMatch(/JWT_|SECRETS_KEY/);
+});
+
+test('Redis is run as the embedded one is', () => {
+  const command = /command: >-\n([\s\S]*?)\n {4}\w/.exec(block('redis', '  '))?.[1] ?? '';
+  const words = command
+    .replaceAll(/\$\{\w+:-(\w+)\}/g, '$1')
+    .replaceAll("''", '')
+    .replaceAll(/\s+/g, ' ');
+  // Where it listens and keeps its file is the container's; all else is what the run store is designed for.
+  const shared = redisArguments
+    .join(' ')
+    .split(/(?= ?--)/)
+    .map((argument) => argument.trim());
+  expect(shared.length).toBeGreaterThan(5);
+  for (const argument of shared) expect(words).toContain(argument);
+});
+
+test('a service is killed later than its own deadlines end', () => {
+  const grace = Number(/SHUTDOWN_GRACE_S:-(\d+)/.exec(compose)?.[1]);
+  const limits = [...compose.matchAll(/stop_grace_period: \$\{STOP_GRACE_PERIOD:-(\d+)s\}/g)].map(([, s]) => Number(s));
+  expect(limits.length).toBeGreaterThan(1);
+  for (const limit of limits) expect(limit * 1000).toBeGreaterThan(longestStopMs({ delayS: 0, graceS: grace }));
+});
+
+test('no service runs as root, and an init is pid 1', () => {
+  for (const service of ['gateway', 'worker', 'dispatcher']) {
+    const [stage = ''] = dockerfile.split(/^FROM /m).filter((text) => text.startsWith(`service AS ${service}\n`));
+    expect(stage).toMatch(/^USER node$/m);
+    expect(stage).not.toMatch(/^ENTRYPOINT/m);
+  }
+  expect(dockerfile).toMatch(/^ENTRYPOINT \["tini", "--"\]$/m);
+});
+
+test('nothing gets into the images that is not asked for', () => {
+  const [first = ''] = page('.dockerignore')
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#'));
+  expect(first).toBe('*');
+  for (const path of page('.dockerignore').matchAll(/^!(.+)$/gm))
+    expect([path[1], existsSync(path[1] ?? '')]).toEqual([path[1], true]);
+});

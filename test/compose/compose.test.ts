@@ -1,0 +1,261 @@
+// docker-compose.yml, for real: what an operator gets who types what docs/operations.md says. Runs where an engine answers, and says so where none does.
+import { request as httpsRequest } from 'node:https';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { until } from '../client/until.ts';
+import { RECEIVER_SECRET } from '../stack/services.ts';
+import { ComposeStack } from './compose-stack.ts';
+import { type Engine, findEngine, NoEngine } from './engine.ts';
+import { type CallOutcome, Load } from './load.ts';
+
+jest.setTimeout(300_000);
+const BUILD_MS = 1_500_000;
+
+const SCALE = { proxy: 1, gateway: 3, worker: 4, dispatcher: 2, receiver: 1 } as const;
+/** The networks that Docker gives to compose: the receiver is in one of them. */
+const PRIVATE_NETWORKS = '10.0.0.0/8,172.16.0.0/12,192.168.0.0/16';
+const HOOK = { url: 'http://receiver:8090/', secret: RECEIVER_SECRET };
+
+const say = (text: string): void => void process.stderr.write(`compose: ${text}\n`);
+
+const engine: Engine | string = await findEngine().catch((error: unknown) => {
+  if (!(error instanceof NoEngine)) throw error;
+  return error.message;
+});
+if (typeof engine === 'string') say(`not run here: ${engine}`);
+
+(typeof engine === 'string' ? describe.skip : describe)('the compose stack', () => {
+  let stack: ComposeStack;
+  beforeAll(async () => {
+    const began = performance.now();
+    stack = await ComposeStack.prepare(engine as Engine, {
+      DEPLOYMENTS: './test/apps',
+      WEBHOOK_ALLOWED_NETWORKS: PRIVATE_NETWORKS,
+    });
+    await stack.build('gateway', 'worker', 'dispatcher');
+    say(`images built in ${((performance.now() - began) / 1000).toFixed(1)} s`);
+  }, BUILD_MS);
+  afterAll(async () => {
+    await stack?.down();
+  }, 120_000);
+
+  test('comes up, three gateways, four workers and two dispatchers, and answers', async () => {
+    const began = performance.now();
+    await stack.up(SCALE);
+    await until(() =>
+      stack.caller.call('streams/value', { value: 1 }).then(
+        ({ status }) => status === 200,
+        () => false,
+      ),
+    );
+    say(`${((performance.now() - began) / 1000).toFixed(1)} s from built images to the first answer`);
+    for (const service of ['gateway', 'worker', 'dispatcher'] as const)
+      expect(await stack.containers(service)).toHaveLength(SCALE[service]);
+  });
+
+  test('every service runs as an ordinary user under an init, and none has a key that is not its own', async () => {
+    for (const service of ['gateway', 'worker', 'dispatcher'] as const) {
+      const [id = ''] = await stack.containers(service);
+      expect((await stack.docker(['exec', id, 'id', '-un'])).trim()).toBe('node');
+      expect((await stack.docker(['exec', id, 'cat', '/proc/1/comm'])).trim()).toBe('tini');
+      const names = (await stack.docker(['exec', id, 'env']))
+        .split('\n')
+        .filter((line) => /^(JWT|SECRETS)_\w+=./.test(line));
+      const keys = names.map((line) => line.split('=')[0]).sort();
+      expect(keys).toEqual(
+        { gateway: ['JWT_SECRET', 'SECRETS_KEY'], worker: [], dispatcher: ['SECRETS_KEY'] }[service],
+      );
+      const image = (await stack.docker(['inspect', '--format', '{{.Image}}', id])).trim();
+      const history = await stack.docker(['history', '--no-trunc', image]);
+      expect(history).not.toMatch(/JWT_SECRET|SECRETS_KEY/);
+    }
+    await until(async () => {
+      const ids = (
+        await Promise.all((['gateway', 'worker', 'dispatcher'] as const).map((one) => stack.containers(one)))
+      ).flat();
+      const health = await Promise.all(
+        ids.map((id) => stack.docker(['inspect', '--format', '{{.State.Health.Status}}', id])),
+      );
+      return health.every((one) => one.trim() === 'healthy');
+    }, 1000);
+  });
+
+  test('gives a token, and a call with it is answered; without one it is 401', async () => {
+    const token = (await stack.compose(['exec', '-T', 'gateway', 'token', '--project', 'demo'])).trim();
+    const headers = { authorization: `Bearer ${token}` };
+    expect((await stack.caller.call('streams/value', { value: 1 }, { headers })).status).toBe(200);
+    const refused = await stack.caller.call('streams/value', 'x'.repeat(200_000), { headers: { authorization: '' } });
+    expect(refused.status).toBe(401);
+    expect(refused.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
+  test('streams through the proxy item by item, zipped or not, and a caller that leaves ends the run', async () => {
+    for (const encoding of ['identity', 'gzip']) {
+      const headers = { 'accept-encoding': encoding };
+      const { answer, events, runId } = await stack.caller.stream(
+        'streams/sleeping',
+        { n: 4, seconds: 1 },
+        { headers },
+      );
+      expect(answer.headers['content-type']).toBe('text/event-stream; charset=utf-8');
+      expect(answer.headers['content-encoding']).toBe(encoding === 'gzip' ? 'gzip' : undefined);
+      expect([answer.headers['x-accel-buffering'], answer.headers.server]).toEqual(['no', 'inference-proxy']);
+      expect(await events.next()).toBe('data: 0');
+      // The rest is still to be yielded.
+      expect((await stack.caller.lookUp(runId)).status).toBe('running');
+      expect(await events.rest()).toEqual(['data: 1', 'data: 2', 'data: 3']);
+    }
+    const { events, runId } = await stack.caller.stream('streams/sleeping', { n: 600, seconds: 0.1 });
+    await events.next();
+    events.leave();
+    expect((await stack.caller.ended(runId)).status).toBe('cancelled');
+  });
+
+  /** Waits until the receiver has printed a verified delivery of each of these runs; what it printed. */
+  async function delivered(runIds: readonly string[]): Promise<string> {
+    const [receiver = ''] = await stack.containers('receiver');
+    let printed = '';
+    // Attempts of a dispatcher that died are made again when its leases have run out: longer than `until` waits.
+    for (const patience of [1, 2, 3, 4]) {
+      const all = await until(async () => {
+        printed = await stack.docker(['logs', receiver]);
+        return runIds.every((id) => new RegExp(`^verified [^\\n]*"run_id":"${id}"`, 'm').test(printed));
+      }, 1000).catch(() => patience === 4 && Promise.reject(new Error(`not delivered:\n${printed.slice(-2000)}`)));
+      if (all) break;
+    }
+    expect(printed).not.toContain('refused');
+    return printed;
+  }
+
+  test('delivers a signed webhook, which the example receiver verifies', async () => {
+    const query = `?webhookEndpoint=${encodeURIComponent(HOOK.url)}`;
+    const headers = { 'x-webhook-secret': HOOK.secret };
+    const answer = await stack.caller.call('streams/sleeping', { n: 2, seconds: 0 }, { query, headers });
+    const { run_id: runId } = JSON.parse(answer.text) as { run_id: string };
+    expect(await delivered([runId])).toContain(answer.text);
+  });
+
+  const failures = (outcomes: readonly CallOutcome[]): readonly CallOutcome[] =>
+    outcomes.filter(({ is }) => is !== 'ok');
+  const runsOf = (outcomes: readonly CallOutcome[]): string[] => outcomes.flatMap(({ runId }) => runId ?? []);
+
+  test('one container of each service is killed under load: only what was under way there is told of it, and every promise is kept', async () => {
+    const load = new Load(stack.caller, HOOK);
+    await load.succeeds(20);
+    /** When a container of each service was killed: before the word, and after. */
+    const killed: Partial<Record<'gateway' | 'worker' | 'dispatcher', readonly [number, number]>> = {};
+    for (const service of ['gateway', 'worker', 'dispatcher'] as const) {
+      const [victim = ''] = await stack.containers(service);
+      const before = performance.now();
+      await stack.docker(['kill', victim]);
+      killed[service] = [before, performance.now()];
+      await load.succeeds(40);
+    }
+    const outcomes = await load.stop();
+    const during = (service: 'gateway' | 'worker', { beganAt, endedAt }: CallOutcome): boolean => {
+      const [from, to] = killed[service] as readonly [number, number];
+      return beganAt < to && endedAt > from;
+    };
+    const failed = failures(outcomes);
+    say(
+      `killed one of each under load: ${outcomes.length} calls, failed: ${failed.map(({ kind, is }) => `${kind} ${is}`).join(', ') || 'none'}`,
+    );
+    // The gateway's own connections are broken, or answered by the proxy where no head was sent; the worker's runs are lost. Nothing else, and nobody later.
+    const allowed = (one: CallOutcome): boolean =>
+      (during('gateway', one) && ['unavailable', 'broken'].includes(one.is)) ||
+      (during('worker', one) && one.is === 'worker_lost');
+    expect(failed.filter((one) => !allowed(one))).toEqual([]);
+    const promised = runsOf(outcomes);
+    expect(promised.length).toBeGreaterThan(10);
+    const printed = await delivered(promised);
+    for (const id of promised)
+      expect(printed.split('\n').filter((line) => line.startsWith('verified') && line.includes(id))).toHaveLength(1);
+    for (const service of ['gateway', 'worker', 'dispatcher'] as const)
+      expect(await stack.containers(service)).toHaveLength(SCALE[service] - 1);
+  });
+
+  test('scaled up again, the proxy finds the new gateways by itself', async () => {
+    await stack.up(SCALE);
+    await until(async () => {
+      await Promise.all(Array.from({ length: 12 }, () => stack.caller.call('streams/value', { value: 1 })));
+      const gateways = await stack.containers('gateway');
+      const lines = await Promise.all(gateways.map((id) => stack.docker(['logs', '--since', '20s', id])));
+      return gateways.length === SCALE.gateway && lines.every((text) => text.includes('"function":"value"'));
+    }, 1000);
+  });
+
+  test('one of each that is stopped in order under load loses nothing at all', async () => {
+    const load = new Load(stack.caller, HOOK);
+    await load.succeeds(10);
+    for (const service of ['gateway', 'worker', 'dispatcher'] as const) {
+      const [one = ''] = await stack.containers(service);
+      await stack.docker(['stop', '--time', '60', one]);
+      expect((await stack.docker(['inspect', '--format', '{{.State.ExitCode}}', one])).trim()).toBe('0');
+      await load.succeeds(20);
+    }
+    const outcomes = await load.stop();
+    expect(failures(outcomes)).toEqual([]);
+    await delivered(runsOf(outcomes));
+    await stack.up(SCALE);
+  });
+
+  test('an image of one’s own brings an app with its dependencies', async () => {
+    await stack.build('acme-worker');
+    await stack.up({ ...SCALE, 'acme-worker': 1 });
+    await stack.acme.ready('report');
+    const table = await stack.acme.call('report/table', { rows: [['Ada', 36]], headers: ['name', 'age'] });
+    expect(JSON.parse(table.text)).toMatchObject({
+      result: '| name   |   age |\n|--------|-------|\n| Ada    |    36 |',
+    });
+    const { events } = await stack.acme.stream('report/banner', { text: 'hi' });
+    expect((await events.rest()).join('\n')).toContain('|_| |_|_|');
+  });
+
+  test('with no gateway the proxy answers in the contract’s shape', async () => {
+    await stack.compose(['stop', '--timeout', '60', 'gateway']);
+    const answer = await stack.caller.call('streams/value');
+    expect(answer.status).toBe(503);
+    expect(answer.headers['retry-after']).toBe('1');
+    expect(answer.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+    expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(JSON.parse(answer.text)).toMatchObject({ error: { code: 'unavailable', retryable: true } });
+  });
+
+  test('SITE=localhost is TLS: the same service under https, and http leads there', async () => {
+    await stack.up(SCALE, { SITE: 'localhost' });
+    const authority = await until(() =>
+      stack
+        .compose(['exec', '-T', 'proxy', 'cat', '/data/caddy/pki/authorities/local/root.crt'])
+        .catch(() => undefined),
+    );
+    const token = (await stack.compose(['exec', '-T', 'gateway', 'token', '--project', 'demo'])).trim();
+    const overTls = (): Promise<string> =>
+      new Promise((resolve, reject) => {
+        const options = {
+          ca: authority,
+          host: '127.0.0.1',
+          port: stack.tlsPort,
+          servername: 'localhost',
+          path: '/v4/demo/streams/items',
+          method: 'POST',
+          headers: {
+            host: 'localhost',
+            authorization: `Bearer ${token}`,
+            'content-type': 'application/json',
+            accept: 'text/event-stream',
+          },
+          agent: false,
+        };
+        const request = httpsRequest(options, (answer) => {
+          let text = '';
+          answer
+            .on('data', (chunk: Buffer) => (text += chunk.toString()))
+            .on('end', () => resolve(text))
+            .on('error', reject);
+        });
+        request.on('error', reject).end('{"items":["safe"]}');
+      });
+    expect(await until(() => overTls().catch(() => undefined))).toBe('data: safe\n\n');
+    const plain = await stack.caller.request('/healthz', { method: 'GET', headers: { host: 'localhost' } });
+    expect([plain.status, plain.headers.location]).toEqual([308, 'https://localhost/healthz']);
+  });
+});
