@@ -44,7 +44,7 @@ local function accept(id, app, fn, params, terms, hook, secret, claim, fingerpri
     queued[app] = queue
   end
   if queue.length >= tonumber(limit) then return 'overloaded' end
-  local size = beyond(#params)
+  local size = beyond(#params) + as_table(#params)
   if hook ~= '' then size = size + 300 + #hook + #secret end
   if claim ~= '' then size = size + 200 end
   local missing = used + grown + FLAT + size - room

@@ -12,8 +12,9 @@ local function finish(id, run, outcome, handover_ms)
   if run.state == 'queued' then redis.call('ZREM', K.queue .. run.app, id) else released[#released + 1] = id end
   if run.absent and run.absent ~= '0' then redis.call('ZREM', K.absent, id) end
   local result, err = outcome.result, outcome.error
-  local size = run.size + beyond(#result) + beyond(#err)
-  if run.size > 0 then size = size - beyond(redis.call('HSTRLEN', key, 'params')) end
+  local size, params = run.size + beyond(#result) + beyond(#err), 0
+  if run.size > 0 then params = redis.call('HSTRLEN', key, 'params') end
+  size = size - beyond(params) + as_table(#result + #err) - math.min(as_table(#result + #err), as_table(params))
   if run.items > 0 then redis.call('HDEL', key, 'params', 'followers', 'taken') else redis.call('HDEL', key, 'params', 'followers') end
   local fields = {'state', outcome.state, 'ended', now_text, 'ms', outcome.ms}
   local function put(name, value) fields[#fields + 1] = name; fields[#fields + 1] = value end

@@ -19,6 +19,8 @@ const SHARE = 0.5;
 /** Where Redis has no `maxmemory`, and its share where it has. */
 const DEFAULT_BOUND = 1024 ** 3;
 const SHARE_OF_REDIS = 0.6;
+/** From this share of `maxmemory` on room is made whatever the bound says: what runs take is an estimate, and others live there, too. */
+const REDIS_FULL = 0.9;
 /** `maxmemory` is asked for every so many rounds; and a project whose next run is not due is visited all the same. */
 const SLOW_ROUNDS = 10;
 
@@ -81,9 +83,8 @@ export class Sweeper {
     if (this.running) return;
     this.running = true;
     try {
-      if (this.round++ % SLOW_ROUNDS === 0 || !Number.isFinite(this.limit))
-        this.limit = this.maxBytes ?? (await this.boundOfRedis());
       await this.measure();
+      if (this.round++ % SLOW_ROUNDS === 0 || !Number.isFinite(this.limit)) this.limit = await this.bound();
       for (const [project, kept] of this.projects) {
         const due = kept.next <= Date.now() || this.round % SLOW_ROUNDS === 1;
         if (kept.bytes > 0 && due) await this.safely(project);
@@ -96,10 +97,14 @@ export class Sweeper {
     }
   }
 
-  private async boundOfRedis(): Promise<number> {
+  private async bound(): Promise<number> {
     const info = await withinLimit(this.redis.info('memory'), this.timings.commandMs);
-    const most = Number(/^maxmemory:(\d+)/m.exec(info)?.[1] ?? 0);
-    return most > 0 ? Math.floor(most * SHARE_OF_REDIS) : DEFAULT_BOUND;
+    const figure = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+    const most = figure('maxmemory');
+    const bound = this.maxBytes ?? (most > 0 ? Math.floor(most * SHARE_OF_REDIS) : DEFAULT_BOUND);
+    // As if what there is were the bound: some of it goes.
+    const pressed = most > 0 && figure('used_memory') > most * REDIS_FULL;
+    return pressed ? Math.min(bound, this.total / FULL) : bound;
   }
 
   private async measure(): Promise<void> {

@@ -1,0 +1,231 @@
+// Contract 5: the run store is bounded, the oldest unpromised runs go first, a promise never; one project cannot fill it for the others.
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { type GatewayStore, type NewRun, newRunId, type WorkerStore } from '../index.ts';
+import { projectPrefix } from '../keys.ts';
+import { APP, append, call, collect, itemsOf, RealStore, succeed, takeOne, until } from './real-store.ts';
+
+const MIB = 1024 * 1024;
+const timings = { reapMs: 20, attendMs: 50 };
+let store: RealStore;
+beforeEach(async () => {
+  store = await RealStore.open();
+}, 60_000);
+afterEach(() => store.close());
+
+const bytesOf = async (project: string): Promise<number> =>
+  Number(await store.admin.get(`${projectPrefix(project)}bytes`));
+
+/** Accepts `count` runs and has them succeed. @returns ids of those that were accepted */
+async function run(
+  gateway: GatewayStore,
+  worker: WorkerStore,
+  project: string,
+  count: number,
+  more: Partial<NewRun> = {},
+  result = '"ok"',
+): Promise<string[]> {
+  const calls = Array.from({ length: count }, () => call(project, more));
+  const answers = await Promise.all(calls.map((one) => gateway.accept(one, 'none').accepted));
+  const ids = calls.filter((_, at) => answers[at]?.state === 'accepted').map(({ runId }) => runId);
+  for (let left = ids.length; left > 0; ) {
+    const { runs } = await worker.take(project, [{ app: APP, slots: left }]);
+    await Promise.all(runs.map((taken) => succeed(worker, taken, 0, result)));
+    left -= runs.length;
+  }
+  return ids;
+}
+
+test.each<[string, Partial<NewRun>, string]>([
+  ['small calls', {}, '"ok"'],
+  ['calls under keys, promised', { promised: true, idempotency: { key: 'k', fingerprint: 'f' } }, '"ok"'],
+  ['large parameters', { params: Buffer.from(`{"text":"${'x'.repeat(20_000)}"}`) }, '"ok"'],
+  ['large results', {}, `"${'x'.repeat(20_000)}"`],
+  ['results that just fit a record', {}, `"${'x'.repeat(3_000)}"`],
+])('what is counted is about what Redis uses: %s', async (_, more, result) => {
+  const gateway = store.gateway('g1');
+  const worker = await store.worker('w1', 'demo');
+  const some = async (count: number): Promise<void> => {
+    for (let n = 0; n < count; n++) {
+      const key = newRunId();
+      await run(
+        gateway,
+        worker,
+        'demo',
+        1,
+        { ...more, ...(more.idempotency && { idempotency: { key, fingerprint: 'f' } }) },
+        result,
+      );
+    }
+  };
+  await some(40);
+  const [used, counted] = [await store.usedMemory(), await bytesOf('demo')];
+  await some(160);
+  const share = ((await bytesOf('demo')) - counted) / ((await store.usedMemory()) - used);
+  expect(share).toBeGreaterThan(0.75);
+  expect(share).toBeLessThan(1.35);
+});
+
+test('ten turnovers by retention leave memory as it was, and nothing of what is gone', async () => {
+  const gateway = store.gateway('g1', { timings });
+  gateway.start();
+  const worker = await store.worker('w1', 'demo');
+  const prefix = projectPrefix('demo');
+  const turnover = async (): Promise<void> => {
+    await run(gateway, worker, 'demo', 150, { keepMs: 1 });
+    await run(gateway, worker, 'demo', 50, { keepMs: 1, promised: true }, `"${'x'.repeat(2_000)}"`);
+    for (let n = 0; n < 10; n++) {
+      const keyed = { idempotency: { key: newRunId(), fingerprint: 'f' }, keepMs: 1 };
+      await gateway.accept(call('demo', keyed), 'none').accepted;
+      const taken = await takeOne(worker, 'demo');
+      await append(worker, taken, 1, 'a', 'b');
+      await worker.log('demo', { ...taken, lines: [{ at: 1, stream: 'stdout', text: 'printed' }] });
+      await succeed(worker, taken, 2);
+    }
+    await until(async () => (await bytesOf('demo')) === 0);
+  };
+  for (let n = 0; n < 3; n++) await turnover();
+  const warm = await store.usedMemory();
+  for (let n = 0; n < 10; n++) await turnover();
+  expect((await store.usedMemory()) - warm).toBeLessThan(150_000);
+  const left = (await store.admin.keys(`${prefix}*`)).map((key) => key.slice(prefix.length));
+  expect(left.filter((name) => /^(run|items|log|idempotency|attempts):|^(runs|kept|promises)$/.test(name))).toEqual([]);
+});
+
+test('ten turnovers by the bound: the oldest go, nobody is refused, memory is flat', async () => {
+  const bound = MIB;
+  const gateway = store.gateway('g1', { timings, storeMaxBytes: bound });
+  gateway.start();
+  const worker = await store.worker('w1', 'demo');
+  await until(async () => (await gateway.depths()).store.boundBytes === bound);
+  let warm = 0;
+  let accepted = 0;
+  const ROUNDS = 65;
+  for (let n = 0; n < ROUNDS; n++) {
+    accepted += (await run(gateway, worker, 'demo', 250)).length;
+    expect(await bytesOf('demo')).toBeLessThanOrEqual(bound * 0.85);
+    if (n === 15) warm = await store.usedMemory();
+  }
+  expect(accepted).toBe(ROUNDS * 250);
+  expect(accepted * 700).toBeGreaterThan(10 * bound);
+  expect((await store.usedMemory()) - warm).toBeLessThan(bound * 0.25);
+  const { runs } = await gateway.list('demo', { limit: 200 });
+  expect(runs).toHaveLength(200);
+});
+
+test('promised runs stay, unpromised ones go for them, and when only promises are left new calls are refused', async () => {
+  const bound = MIB / 2;
+  const gateway = store.gateway('g1', { timings, storeMaxBytes: bound });
+  gateway.start();
+  const worker = await store.worker('w1', 'demo');
+  await until(async () => (await gateway.depths()).store.boundBytes === bound);
+  const plain = await run(gateway, worker, 'demo', 200);
+  const promised: string[] = [];
+  for (let n = 0; n < 10; n++) promised.push(...(await run(gateway, worker, 'demo', 100, { promised: true })));
+  expect(promised.length).toBeLessThan(1_000);
+  expect(promised.length * 700).toBeGreaterThan(bound * 0.8);
+  for (const id of promised) expect((await gateway.look('demo', id))?.state).toBe('succeeded');
+  for (const id of plain) expect(await gateway.look('demo', id)).toBeUndefined();
+  for (const more of [{}, { promised: true, idempotency: { key: 'k', fingerprint: 'f' } }]) {
+    const refused = call('demo', more);
+    expect(await gateway.accept(refused, 'none').accepted).toEqual({
+      state: 'overloaded',
+      reason: 'store',
+      retryAfterMs: expect.any(Number),
+    });
+    expect(await gateway.look('demo', refused.runId)).toBeUndefined();
+  }
+  expect(await store.admin.exists(`${projectPrefix('demo')}idempotency:k`)).toBe(0);
+});
+
+test('of several projects one may hold half: the others go on', async () => {
+  const bound = MIB;
+  const gateway = store.gateway('g1', { timings, storeMaxBytes: bound });
+  gateway.start();
+  const [greedy, modest] = [await store.worker('w1', 'greedy'), await store.worker('w2', 'modest')];
+  const first = await run(gateway, modest, 'modest', 20, { promised: true });
+  await until(async () => (await gateway.depths()).projects.length === 1 && (await gateway.depths()).store.bytes > 0);
+  const held: string[] = [];
+  for (let n = 0; n < 12; n++) held.push(...(await run(gateway, greedy, 'greedy', 100, { promised: true })));
+  expect(held.length * 700).toBeGreaterThan(bound * 0.45);
+  expect(await bytesOf('greedy')).toBeLessThanOrEqual(bound / 2);
+  expect(await gateway.accept(call('greedy'), 'none').accepted).toMatchObject({ state: 'overloaded', reason: 'store' });
+  expect(await run(gateway, modest, 'modest', 200, { promised: true })).toHaveLength(200);
+  expect((await gateway.look('modest', first[0] as string))?.state).toBe('succeeded');
+});
+
+test('the oldest go first, whichever project’s they are', async () => {
+  const bound = MIB;
+  const gateway = store.gateway('g1', { timings, storeMaxBytes: bound });
+  const [one, two] = [await store.worker('w1', 'one'), await store.worker('w2', 'two')];
+  const oldest = await run(gateway, one, 'one', 600, { keepMs: 50_000 });
+  const newer = await run(gateway, two, 'two', 700);
+  expect(await gateway.look('one', oldest[0] as string)).toBeDefined();
+  await run(gateway, one, 'one', 100);
+  gateway.start();
+  await until(async () => {
+    const { bytes } = (await gateway.depths()).store;
+    return bytes > 0 && bytes < bound * 0.8;
+  });
+  expect(await gateway.look('one', oldest[0] as string)).toBeUndefined();
+  expect(await gateway.look('two', newer[0] as string)).toBeDefined();
+});
+
+test('a run with a live reader is not taken away from it, neither for room nor by time', async () => {
+  const bound = MIB / 2;
+  const gateway = store.gateway('g1', { timings, storeMaxBytes: bound });
+  gateway.start();
+  const worker = await store.worker('w1', 'demo');
+  const { accepted, reader } = gateway.accept(call('demo', { keepMs: 1 }), 'items');
+  await accepted;
+  const read = await takeOne(worker, 'demo');
+  let resume = (): void => {};
+  const rest = new Promise<string[]>((resolve, reject) => {
+    const subscription = reader?.events().subscribe(() => {
+      subscription?.unsubscribe();
+      resume = () => void collect(reader).then((events) => resolve(itemsOf(events)), reject);
+    });
+  });
+  for (let n = 1; n <= 3; n++) await append(worker, read, n, `item ${n}`);
+  await succeed(worker, read, 3);
+  for (let n = 0; n < 8; n++) await run(gateway, worker, 'demo', 250);
+  expect(await gateway.look('demo', read.runId)).toBeDefined();
+  resume();
+  expect(await rest).toEqual(['item 2', 'item 3']);
+});
+
+test('the bound follows what Redis may use: 60 % of it, or 1 GiB where it has no limit', async () => {
+  const gateway = store.gateway('g1', { timings });
+  gateway.start();
+  await until(async () => (await gateway.depths()).store.boundBytes === 1024 * MIB);
+  await store.admin.config('SET', 'maxmemory', String(100 * MIB));
+  await until(async () => (await gateway.depths()).store.boundBytes === 60 * MIB);
+});
+
+test('when Redis itself is full, calls are refused with nothing accepted, and what is there ends and is read', async () => {
+  const gateway = store.gateway('g1');
+  const worker = await store.worker('w1', 'demo');
+  const { accepted, reader } = gateway.accept(call('demo'), 'items');
+  const events = collect(reader as NonNullable<typeof reader>);
+  await accepted;
+  await gateway.accept(call('demo'), 'none').accepted;
+  const first = await takeOne(worker, 'demo');
+  await append(worker, first, 1, 'a');
+  await store.admin.config('SET', 'maxmemory', '1');
+  const refused = call('demo', { promised: true });
+  await expect(gateway.accept(refused, 'none').accepted).rejects.toMatchObject({ code: 'overloaded' });
+  await expect(append(worker, first, 2, 'b')).rejects.toMatchObject({ code: 'overloaded' });
+  expect(await succeed(worker, first, 1)).toEqual({ state: 'ended' });
+  expect(itemsOf(await events)).toEqual(['a']);
+  const second = await takeOne(worker, 'demo');
+  expect(await gateway.cancel('demo', second.runId)).toBe('running');
+  expect(await gateway.look('demo', refused.runId)).toBeUndefined();
+});
+
+test('near the limit of Redis itself the oldest go, too, whatever the bound says', async () => {
+  const gateway = store.gateway('g1', { timings, storeMaxBytes: 1024 * MIB });
+  const worker = await store.worker('w1', 'demo');
+  const [oldest] = await run(gateway, worker, 'demo', 1_000);
+  await store.admin.config('SET', 'maxmemory', String(Math.floor((await store.usedMemory()) / 0.95)));
+  gateway.start();
+  await until(async () => (await gateway.look('demo', oldest as string)) === undefined);
+});
