@@ -114,6 +114,8 @@ test.each([
   ['one slash', 'http:/example.com', 'must be an absolute URL'],
   ['a scheme-relative form', '//example.com/hook', 'must be an absolute URL'],
   ['an empty host', 'http:///', 'is not a valid URL'],
+  ['an empty host and a path', 'http:///hook', 'has no usable host'],
+  ['a backslash for a host', 'http://\\example.com/', 'has no usable host'],
   ['an empty host and a port', 'http://:80/', 'is not a valid URL'],
   ['a host of one dot', 'http://./', 'has no usable host'],
   ['a host of 300 characters', `http://${'a.'.repeat(150)}com/`, 'has no usable host'],

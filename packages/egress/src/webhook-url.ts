@@ -64,6 +64,8 @@ export function judgeWebhookUrl(text: string, policy: AddressPolicy, { requireHt
   if (url.protocol !== 'http:' && url.protocol !== 'https:') refuse('must be an http or https URL');
   if (requireHttps && url.protocol !== 'https:') refuse('must be an https URL');
   if (url.username !== '' || url.password !== '') refuse('must not hold credentials');
+  // The parser would take the next segment for the host.
+  if (/^[^:]+:\/\/[/\\]/.test(text)) refuse('has no usable host');
   if (/^$|^\.|\.\./.test(url.hostname) || url.hostname.length > MAX_HOST_LENGTH) refuse('has no usable host');
   if (url.port !== '' && BAD_PORTS.has(Number(url.port))) refuse(`must not use port ${url.port}`);
   const literal = literalAddress(url.hostname);

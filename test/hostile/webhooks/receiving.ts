@@ -1,0 +1,79 @@
+// webhooks.md "Hostile cases": what these tests share: a stack with impatient settings, its caller, and the log of a delivery.
+import { join } from 'node:path';
+import { Caller, type CallOptions } from '../../client/caller.ts';
+import { until } from '../../client/until.ts';
+import { projectRoot } from '../../stack/folders.ts';
+import { startTestStack, type TestStack } from '../../stack/test-stack.ts';
+
+export interface Attempt {
+  readonly attempt: number;
+  readonly at: string;
+  readonly duration_ms: number;
+  readonly status?: number;
+  readonly error?: string;
+  readonly location?: string;
+  readonly answer?: string;
+  readonly address?: string;
+  readonly next_attempt_at?: string;
+}
+
+export interface LoggedDelivery {
+  readonly delivery_id: string;
+  readonly status: 'waiting' | 'pending' | 'delivered' | 'failed';
+  readonly attempts: number;
+  readonly next_attempt_at?: string;
+  readonly parked?: { readonly reason: string };
+  readonly attempt_under_way?: boolean;
+  readonly log: readonly Attempt[];
+}
+
+const IMPATIENT = {
+  WEBHOOK_SCHEDULE: '0,0.05,0.05,0.05,0.05,0.05',
+  WEBHOOK_JITTER: '0',
+  WEBHOOK_CONNECT_TIMEOUT_S: '1',
+  WEBHOOK_TIMEOUT_S: '1',
+  WEBHOOK_RECORD_S: '1',
+};
+
+/** A stack with the hostile apps, ready to be called. */
+export async function hostileStack(env: Record<string, string> = {}): Promise<{ stack: TestStack; caller: Caller }> {
+  const stack = await startTestStack({
+    apps: join(projectRoot(), 'test', 'hostile', 'webhooks', 'apps'),
+    env: { ...IMPATIENT, ...env },
+  });
+  try {
+    const caller = new Caller(stack.port, stack.jwtSecret);
+    await Promise.all([caller.ready('hooks'), caller.ready('narrow')]);
+    return { stack, caller };
+  } catch (error) {
+    await stack.stop();
+    throw error;
+  }
+}
+
+/** The options of a call whose envelope goes to `url`. */
+export const to = (url: string, secret?: string | Buffer, more = ''): CallOptions => ({
+  query: `?webhookEndpoint=${encodeURIComponent(url)}${more}`,
+  ...(secret !== undefined && { headers: { 'x-webhook-secret': Buffer.from(secret).toString('latin1') } }),
+});
+
+export async function deliveryOf(caller: Caller, runId: string): Promise<LoggedDelivery | undefined> {
+  const answer = await caller.request(`/v4/${caller.project}/runs/${runId}/deliveries`, { method: 'GET' });
+  if (answer.status !== 200) throw new Error(`the log answered ${answer.status}: ${answer.text}`);
+  return (JSON.parse(answer.text) as { deliveries: LoggedDelivery[] }).deliveries[0];
+}
+
+/** The delivery, once it stands so. */
+export const deliveryThat = (
+  caller: Caller,
+  runId: string,
+  holds: (delivery: LoggedDelivery) => boolean,
+): Promise<LoggedDelivery> =>
+  until(async () => {
+    const delivery = await deliveryOf(caller, runId);
+    return delivery && holds(delivery) && delivery;
+  });
+
+/** The delivery, once it has ended. */
+export const settled = (caller: Caller, runId: string): Promise<LoggedDelivery> =>
+  deliveryThat(caller, runId, ({ status }) => status === 'delivered' || status === 'failed');
