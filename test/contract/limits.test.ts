@@ -24,6 +24,7 @@ beforeAll(async () => {
       WORKER_APPS: 'demo/narrow,demo/limited,demo/streams',
       MAX_BODY_BYTES: `${MAX_BODY_BYTES}`,
       MAX_ITEM_BYTES: '5000',
+      RUN_STORE_MAX_BYTES: '100000',
       WORKER_GRACE_S: `${GRACE_S}`,
       LEASE_MS: '1500',
       LEASE_RENEW_MS: '300',
@@ -137,4 +138,25 @@ test('calls of an app that no worker serves wait for WORKER_GRACE_S, then they a
     stack.resume('worker');
   }
   await until(async () => (await caller.call('streams/value', { value: 1 })).status === 200);
+});
+
+test('a store that is full of promises is 429 with Retry-After, and what was promised stays', async () => {
+  const promised: string[] = [];
+  const refused = await until(async () => {
+    const answer = await caller.call('streams/value', { value: 'x'.repeat(2000) }, { query: '?async=true' });
+    if (answer.status === 429) return answer;
+    expect(answer.status).toBe(202);
+    promised.push(runOf(answer));
+    // Its room is counted when it has ended.
+    await caller.ended(runOf(answer));
+    return false;
+  });
+  expect(errorOf(refused)).toMatchObject({
+    code: 'overloaded',
+    retryable: true,
+    message: expect.stringContaining('store'),
+  });
+  expect(Number(refused.headers['retry-after'])).toBe(5);
+  expect(promised.length).toBeGreaterThan(10);
+  for (const runId of promised) expect((await caller.lookUp(runId)).status).toBe('succeeded');
 });
