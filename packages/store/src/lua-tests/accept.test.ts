@@ -39,6 +39,39 @@ test('a full queue refuses', async () => {
   expect(await store.accept('c', { limit: 1, app: 'other' })).toBe('accepted');
 });
 
+test('a cancelled run leaves its queue’s count at once', async () => {
+  await store.accept('a', { limit: 1 });
+  expect(await store.accept('b', { limit: 1 })).toBe('overloaded');
+  expect(await store.cancel('a')).toBe('queued');
+  expect(await store.accept('b', { limit: 1 })).toBe('accepted');
+  expect(await store.take('w', 1, 5)).toEqual(['b']);
+});
+
+test('runs of one call count against the limit together', async () => {
+  const head = [(await store.now()) + 2000, 'g1', 15_000, 1e9];
+  const call = (id: string) => [id, 'app', 'fn', '{}', '60000 - -', '', '', '', '', 2, 600_000, '-'];
+  const [, answers] = (await store.run('accept', ...head, ...call('a'), ...call('b'), ...call('c'))) as [
+    number,
+    string[],
+  ];
+  expect(answers).toEqual(['accepted', 'accepted', 'overloaded']);
+  expect(await store.take('w', 1, 5)).toEqual(['a', 'b']);
+});
+
+test('where the store is full, the oldest ended run that nobody was promised makes room; a promised one does not', async () => {
+  await store.end('a', await store.running('a'));
+  await store.advance(1);
+  await store.accept('b');
+  await store.take('w', 2, 1);
+  await store.end('b', 'w:2');
+  expect(await store.accept('c', { room: 1_500 })).toBe('accepted');
+  expect([await store.fate('a'), await store.fate('b')]).toEqual([undefined, 'succeeded']);
+  expect(await store.accept('d', { room: 1_700, claim: 'k', fingerprint: 'f' })).toBe('accepted');
+  expect(await store.accept('e', { room: 1_700, claim: 'l', fingerprint: 'f' })).toBe('full');
+  expect(await store.client.exists(`${store.prefix}idempotency:l`)).toBe(0);
+  expect(Number(await store.client.get(`${store.prefix}bytes`))).toBe(700 + 900);
+});
+
 test('the same key and request join the run, another request is a conflict', async () => {
   await store.accept('a', { claim: 'k', fingerprint: 'f' });
   expect(await store.accept('b', { claim: 'k', fingerprint: 'f' })).toBe('joined a');

@@ -1,4 +1,5 @@
 // The design's row `reap`, a pause of Redis, and deliveries that are due, case by case.
+import { once } from 'node:events';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { LEASE, SteppedStore } from './stepped-store.ts';
 
@@ -76,6 +77,43 @@ test('a run that waited too long ends as expired', async () => {
   await store.pass(1_100);
   expect(await store.fate('a')).toBe('expired');
   expect(await store.take('w', 1, 1)).toEqual([]);
+});
+
+test('a run that goes back to the queue waits there as long as its app says, though the queue was empty meanwhile', async () => {
+  await store.renew('w');
+  const token = await store.running('a', { timeout: 8_000 });
+  await store.pass(10_000);
+  await store.renew('w', ['a', token]);
+  expect(await store.end('a', token, 0, 1)).toEqual(['requeued', 0, 0]);
+  await store.pass(7_000);
+  expect(await store.fate('a')).toBe('queued');
+  await store.pass(1_100);
+  expect(await store.fate('a')).toBe('expired');
+});
+
+test('a queue that nothing can come back to is forgotten when its app is', async () => {
+  const queues = () => store.client.exists(`${store.prefix}queues`);
+  await announce({ state: 'ready' });
+  const token = await store.running('a');
+  await store.client.del(`${store.prefix}apps`);
+  await store.pass(1_000);
+  expect(await queues()).toBe(1);
+  await store.end('a', token);
+  await store.pass(1_000);
+  expect(await queues()).toBe(0);
+});
+
+test('a run that expires tells its waiting caller at that moment, and its webhook is due', async () => {
+  await store.renew('w');
+  await store.accept('a', { timeout: 3_000, hook: 'http://receiver/', live: 'o' });
+  await store.reap();
+  const hearing = store.client.duplicate();
+  await hearing.ssubscribe(`${store.prefix}to-gateway:g1`);
+  const told = once(hearing, 'smessage');
+  await store.advance(3_001);
+  expect((await store.reap())[1]).toEqual(['a']);
+  expect((await told)[1]).toMatch(/^e a - expired 0 /);
+  hearing.disconnect();
 });
 
 test('an app that nobody serves keeps its runs for the grace, then they end as unavailable', async () => {
