@@ -38,8 +38,10 @@ export function answeredAtTheEdge(
   return true;
 }
 
-/** RFC 9112 §3.2: one `Host`, also where nobody looks at it. §6.1: HTTP/1.0 knows no transfer codings, and no other than `chunked` is decoded. */
+/** RFC 9112 §2.3: a version that is ours. §3.2: one `Host`, also where nobody looks at it. §6.1: HTTP/1.0 knows no transfer codings, and no other than `chunked` is decoded. */
 function wrongFraming({ httpVersion, headers, headersDistinct }: IncomingMessage): ServiceError | undefined {
+  // Node's parser lets 0.9 and 2.0 through, which are other protocols.
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return new ServiceError('invalid_request', 'Expected HTTP/1.1.');
   const hosts = headersDistinct.host?.length ?? (httpVersion === '1.1' ? 0 : 1);
   if (hosts !== 1) return new ServiceError('invalid_request', 'Expected one `Host` header.');
   const coding = headers['transfer-encoding'];

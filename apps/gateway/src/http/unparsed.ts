@@ -1,4 +1,5 @@
 // Contract 2: what Node's parser refuses, or hands over as a bare connection, has no response object. It is answered in the same shape, or closed.
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ErrorFields, errorKinds, errorObject } from '@inference-proxy/contracts';
 import { JSON_TYPE, SERVER } from './answer.ts';
@@ -15,12 +16,17 @@ const REASONS: Readonly<Record<string, string>> = {
  */
 export function answerUnparsed(
   error: Error & { code?: string },
-  socket: Duplex,
+  socket: Socket,
   busy: boolean,
   requestId: string,
 ): void {
-  if (error.code === 'ECONNRESET' || !socket.writable || busy) {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
+    return;
+  }
+  if (busy) {
+    // What has been written is let out: it may be the answer to this very request, whose head was read before it went wrong.
+    socket.destroySoon();
     return;
   }
   answerBare(socket, requestId, {

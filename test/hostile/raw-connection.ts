@@ -1,0 +1,150 @@
+// RFC 9112: bytes to the gateway's port and the answers that come back, read by nobody's HTTP client.
+import { EventEmitter, once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+
+export interface RawAnswer {
+  readonly version: string;
+  readonly status: number;
+  /** By their names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** The contract's error code in an answer. */
+export function codeOf({ body }: RawAnswer): string | undefined {
+  return (JSON.parse(body) as { error?: { code: string } }).error?.code;
+}
+
+/**
+ * The whole answers at the beginning of some text, interim ones included.
+ *
+ * @param ended whether no more will come: then one without a length is whole, too
+ * @param bodiless whether the requests were HEAD
+ */
+export function answersIn(text: string, ended: boolean, bodiless = false): RawAnswer[] {
+  const answers: RawAnswer[] = [];
+  for (let rest = text; ; ) {
+    const end = rest.indexOf('\r\n\r\n');
+    if (end === -1) return answers;
+    const [line = '', ...lines] = rest.slice(0, end).split('\r\n');
+    const [, version, status] = /^(HTTP\/\d\.\d) (\d{3}) /.exec(line) ?? [];
+    if (version === undefined) throw new Error(`no answer begins with ${line}`);
+    const headers = Object.fromEntries(
+      lines.map((header) => {
+        const [name = '', value = ''] = header.split(/: ?(.*)/s, 2);
+        return [name.toLowerCase(), value];
+      }),
+    );
+    const none = bodiless || Number(status) < 200 || status === '204' || status === '304';
+    const found = none ? { body: '', length: 0 } : bodyIn(rest.slice(end + 4), headers, ended);
+    if (found === undefined) return answers;
+    answers.push({ version, status: Number(status), headers, body: found.body });
+    rest = rest.slice(end + 4 + found.length);
+  }
+}
+
+function bodyIn(
+  text: string,
+  headers: Record<string, string>,
+  ended: boolean,
+): { body: string; length: number } | undefined {
+  const length = headers['content-length'];
+  if (length !== undefined) {
+    return text.length < Number(length) ? undefined : { body: text.slice(0, Number(length)), length: Number(length) };
+  }
+  if (headers['transfer-encoding'] !== 'chunked') return ended ? { body: text, length: text.length } : undefined;
+  let body = '';
+  for (let at = 0; ; ) {
+    const line = text.indexOf('\r\n', at);
+    const size = Number.parseInt(text.slice(at, line), 16);
+    const next = line + 2 + size + 2;
+    if (line === -1 || text.length < next) return undefined;
+    body += text.slice(line + 2, line + 2 + size);
+    if (size === 0) return { body, length: next };
+    at = next;
+  }
+}
+
+/** One connection. What arrives is kept as Latin-1: a character is a byte. */
+export class RawConnection {
+  #text = '';
+  #ended = false;
+  readonly #events = new EventEmitter();
+
+  private constructor(
+    readonly socket: Socket,
+    private readonly bodiless: boolean,
+  ) {
+    socket.setEncoding('latin1');
+    socket.on('data', (text: string) => {
+      this.#text += text;
+      this.#events.emit('news');
+    });
+    // One that is cut off while it is written to has an error, too; 'close' follows.
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      this.#ended = true;
+      this.#events.emit('news');
+    });
+  }
+
+  /** @param options.bodiless its requests are HEAD */
+  static async open(port: number, { bodiless = false } = {}): Promise<RawConnection> {
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+    const connection = new RawConnection(socket, bodiless);
+    await once(socket, 'connect');
+    return connection;
+  }
+
+  get text(): string {
+    return this.#text;
+  }
+
+  get answers(): RawAnswer[] {
+    return answersIn(this.#text, this.#ended, this.bodiless);
+  }
+
+  send(bytes: string | Buffer): this {
+    this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
+    return this;
+  }
+
+  /** Closes this side only. */
+  halfClose(): this {
+    this.socket.end();
+    return this;
+  }
+
+  leave(): void {
+    this.socket.destroy();
+  }
+
+  /** Resolves when `there` holds for what has arrived. @throws Error when the connection closes before */
+  async until(there: (connection: RawConnection) => boolean): Promise<this> {
+    while (!there(this)) {
+      if (this.#ended) throw new Error(`closed after ${JSON.stringify(this.#text)}`);
+      await once(this.#events, 'news');
+    }
+    return this;
+  }
+
+  /** The first `count` final answers. */
+  async final(count = 1): Promise<RawAnswer[]> {
+    const final = (): RawAnswer[] => this.answers.filter(({ status }) => status >= 200);
+    await this.until(() => final().length >= count);
+    return final();
+  }
+
+  /** All that came, when the gateway has closed the connection. */
+  async closed(): Promise<RawAnswer[]> {
+    // Its end of the conversation; ours follows.
+    this.socket.once('end', () => this.socket.end());
+    while (!this.#ended) await once(this.#events, 'news');
+    return this.answers;
+  }
+}
+
+/** Sends bytes on a connection of their own and gives all that comes until the gateway closes it. */
+export async function exchange(port: number, bytes: string | Buffer): Promise<RawAnswer[]> {
+  return (await RawConnection.open(port)).send(bytes).closed();
+}
