@@ -108,7 +108,11 @@ export class Calls {
     const { project, preferenceApplied, absentMs } = call;
     const { runId, replayed } = run;
     // It has waited as long as it meant to, which is not leaving: `cancel` is over. How the run that it joined was called is not known here.
-    if (run.reader && (absentMs === 0 || replayed)) await this.parts.store.goOn(project, runId);
+    if (run.reader && (absentMs === 0 || replayed)) {
+      await this.parts.store.goOn(project, runId).catch((thrown: unknown) => {
+        throw withRun(asServiceError(thrown), runId);
+      });
+    }
     send(raw, runId, 202, Buffer.from(JSON.stringify({ run_id: runId })), {
       location: `/v4/${project}/runs/${runId}`,
       ...(preferenceApplied !== undefined && { 'preference-applied': preferenceApplied }),
