@@ -1,0 +1,83 @@
+"""Functions that are interrupted, by what they do just then. Each prints what it did about it."""
+
+import asyncio
+import contextlib
+import hashlib
+import os
+import signal
+import threading
+import time
+
+
+@contextlib.contextmanager
+def _tidy():
+    print("begun")
+    try:
+        yield
+    finally:
+        print("tidied")
+
+
+def sleeps():
+    with _tidy():
+        time.sleep(600)
+
+
+def loops():
+    with _tidy():
+        while True:
+            pass
+
+
+def computes():
+    """Short calls into C that give the interpreter's lock away."""
+    with _tidy():
+        data = bytes(1_000_000)
+        while True:
+            hashlib.sha256(data).digest()
+
+
+async def awaits():
+    with _tidy():
+        await asyncio.sleep(600)
+
+
+async def yields_async():
+    with _tidy():
+        while True:
+            yield "item"
+            await asyncio.sleep(0.001)
+
+
+def yields():
+    with _tidy():
+        while True:
+            yield "item"
+
+
+def blocks():
+    """One call into C that no exception reaches."""
+    with _tidy():
+        lock = threading.Lock()
+        lock.acquire()
+        lock.acquire(timeout=600)
+
+
+def refuses():
+    print("begun")
+    while True:
+        try:
+            time.sleep(600)
+        except BaseException:
+            print("refused")
+
+
+def killed():
+    print("begun")
+    time.sleep(0.1)
+    os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(600)
+
+
+def pid():
+    return os.getpid()
