@@ -5,8 +5,17 @@ local LIVE_BYTES = 262144
 local READING_MS = 20000
 local due_runs, due, delivered, released, left, reading = {}, {}, {}, {}, {}, {}
 
--- A run that never started frees its idempotency key. One that went back to the queue did start.
-local NEVER_STARTED = '"code":"app_failed_to_start"'
+-- Whether its function was ever reached: then the run keeps its idempotency key. A worker says 0 ms where it was not, and the store
+-- does not know for a worker that vanished; one that went back to the queue was there.
+local NEVER_STARTED = {'"code":"app_failed_to_start"', '"code":"unavailable"', '"code":"cancelled"'}
+local function never_started(run, outcome)
+  if run.attempt ~= 1 or run.state == 'queued' or outcome.ms ~= '0' then return run.attempt == 0 end
+  for _, code in ipairs(NEVER_STARTED) do
+    if string.find(outcome.error, code, 1, true) then return true end
+  end
+  return false
+end
+
 local function finish(id, run, outcome, handover_ms)
   local key = K.run .. id
   if run.state == 'queued' then redis.call('ZREM', K.queue .. run.app, id) else released[#released + 1] = id end
@@ -25,7 +34,7 @@ local function finish(id, run, outcome, handover_ms)
   if size ~= run.size then put('size', size); grown = grown + size - run.size end
   if run.hook then put('delivery', 'pending') end
   redis.call('HSET', key, unpack(fields))
-  if run.claim and (run.attempt == 0 or string.find(err, NEVER_STARTED, 1, true)) then
+  if run.claim and never_started(run, outcome) then
     free_claim(id, redis.call('HGET', key, 'claim'))
     redis.call('HDEL', key, 'claim')
   end

@@ -127,12 +127,27 @@ test('a key lives as long as its run: with a webhook from the delivery’s end o
 });
 
 test.each([
-  ['the app that failed to start under it', '{"code":"app_failed_to_start","message":"m"}', 'accepted'],
-  ['a function that raised', '{"code":"function_error","message":"\\"code\\":\\"app_failed_to_start\\""}', 'joined a'],
-])('after %s a key is free only where the run never started', async (_, error, answer) => {
-  const token = await store.running('a', { claim: 'k', fingerprint: 'f' });
-  await store.run('end', 10_000, 'a', token, 'failed', 0, 0, '1', '', '', error, 0);
-  expect(await store.accept('b', { claim: 'k', fingerprint: 'f' })).toBe(answer);
+  ['app_failed_to_start', '0', 'accepted'],
+  ['unavailable', '0', 'accepted'],
+  ['cancelled', '0', 'accepted'],
+  ['unavailable', '12.5', 'joined a'],
+  ['cancelled', '12.5', 'joined a'],
+  ['function_error', '0', 'joined a'],
+])(
+  'a run that a worker ends as %s after %s ms frees its key only where its function was not reached',
+  async (code, ms, answer) => {
+    const token = await store.running('a', { claim: 'k', fingerprint: 'f' });
+    const error = JSON.stringify({ code, message: '"code":"app_failed_to_start"' });
+    await store.run('end', 10_000, 'a', token, 'failed', 0, 0, ms, '', '', error, 0);
+    expect(await store.accept('b', { claim: 'k', fingerprint: 'f' })).toBe(answer);
+  },
+);
+
+test('a run whose worker vanished keeps its key: its function may have run', async () => {
+  await store.running('a', { claim: 'k', fingerprint: 'f' });
+  await store.pass(16_000);
+  expect(await store.fate('a')).toBe('worker_lost');
+  expect(await store.accept('b', { claim: 'k', fingerprint: 'f' })).toBe('joined a');
 });
 
 test.each([
