@@ -15,7 +15,9 @@ export class LookUp {
     const known = isProjectName(project) && isRunId(runId);
     const record = known ? await this.store.look(project, runId) : undefined;
     if (record === undefined) throw new ServiceError('not_found', 'There is no such run, or it is kept no longer.');
-    const result = record.outcome && (await this.#result(project, runId, record.outcome));
+    // Of a long plain stream only the newest items are kept: it has a count, but no result.
+    const { outcome } = record.gone > 0 ? {} : record;
+    const result = outcome && (await this.#result(project, runId, outcome));
     const head = JSON.stringify(runView(record));
     if (result === undefined) return Buffer.from(head);
     return Buffer.concat([Buffer.from(`${head.slice(0, -1)},"result":`), result, Buffer.from('}')]);
@@ -25,7 +27,7 @@ export class LookUp {
     if (outcome.error) return undefined;
     if (!outcome.streamed) return outcome.result ?? Buffer.from('null');
     const batches = outcome.items > 0 ? await this.store.items(project, runId) : [];
-    // Of a long plain stream only the newest items are kept: it has a count, but no result.
+    // They may have gone since.
     const kept = batches.reduce((count, batch) => count + batch.count, 0);
     return kept === outcome.items ? itemsAsJson(batches) : undefined;
   }
