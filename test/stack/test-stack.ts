@@ -30,8 +30,8 @@ export interface TestStack {
   readonly marksDir: string;
   /** All that the services have logged so far. */
   logs(): string;
-  /** Ends a part by SIGKILL; resolves when the supervisor has started it again. */
-  kill(part: KillablePart): Promise<void>;
+  /** Ends a part, by SIGKILL unless said otherwise; resolves when the supervisor has started it again. */
+  kill(part: KillablePart, signal?: NodeJS.Signals): Promise<void>;
   /** Stops a part from doing anything (SIGSTOP), until `resume`; its connections stay open. */
   pause(part: KillablePart): void;
   resume(part: KillablePart): void;
@@ -118,9 +118,9 @@ export async function startTestStack({ apps, env = {} }: TestStackOptions = {}):
     appsDir,
     marksDir,
     logs: () => logs,
-    async kill(part) {
+    async kill(part, name = 'SIGKILL') {
       const again = once(starts, part);
-      signal(part, 'SIGKILL');
+      signal(part, name);
       await again;
     },
     pause: (part) => void signal(part, 'SIGSTOP'),

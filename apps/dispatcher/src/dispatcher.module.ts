@@ -34,7 +34,8 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
   const { settings, logger, shutdown, operations, tracing } = boot;
   const limits = { ...defaultLimits, headMs: settings.WEBHOOK_TIMEOUT_S * 1000 };
   const recordMs = settings.WEBHOOK_RECORD_S * 1000;
-  const leaseMs = HOST_WAIT_MS + limits.headMs + limits.answerMs + recordMs;
+  const hostWaitMs = Math.min(HOST_WAIT_MS, limits.headMs);
+  const leaseMs = hostWaitMs + limits.headMs + limits.answerMs + recordMs;
   const connect = (name: string, options: Parameters<typeof connectRedis>[3]): Redis => {
     const redis = connectRedis(settings.REDIS_URL, name, logger, options);
     shutdown.add('redis', name, () => closeRedis(redis));
@@ -73,7 +74,7 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
       {
         provide: HostLimits,
         useFactory: () =>
-          new HostLimits({ open: settings.WEBHOOK_HOST_CONCURRENCY, waitMs: HOST_WAIT_MS, stillMs: HOST_STILL_MS }),
+          new HostLimits({ open: settings.WEBHOOK_HOST_CONCURRENCY, waitMs: hostWaitMs, stillMs: HOST_STILL_MS }),
       },
       {
         provide: HostStore,

@@ -1,0 +1,232 @@
+// webhooks.md "Hostile cases" 8: what dies, hangs or refuses while deliveries are under way, over the whole stack. Nothing is lost.
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import type { Caller } from '../../client/caller.ts';
+import { until } from '../../client/until.ts';
+import { type Receiver, rawReceiver, receiver } from '../../receiver/receivers.ts';
+import { projectRoot } from '../../stack/folders.ts';
+import { developmentSecrets } from '../../stack/secrets.ts';
+import type { TestStack } from '../../stack/test-stack.ts';
+import { deliveryOf, hostileStack, settled, to } from './receiving.ts';
+
+jest.setTimeout(60_000);
+
+// An attempt's lease is the sum of its limits: 3.5 s here.
+const env = {
+  WEBHOOK_SCHEDULE: '0,1,1,1,1,1,1,1',
+  WEBHOOK_TIMEOUT_S: '0.5',
+  WEBHOOK_RECORD_S: '0.5',
+  WEBHOOK_HOST_CONCURRENCY: '200',
+  WEBHOOK_HOST_CONCURRENCY_ALL: '200',
+};
+
+let stack: TestStack;
+let caller: Caller;
+let redis: Redis;
+beforeAll(async () => {
+  ({ stack, caller } = await hostileStack(env));
+  redis = new Redis(decodeURI(new URL(stack.redisUrl).pathname), { maxRetriesPerRequest: null });
+  redis.on('error', () => {});
+});
+afterAll(async () => {
+  redis.disconnect();
+  await stack.stop();
+});
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+async function standing<R extends Receiver>(made: Promise<R>): Promise<R> {
+  const one = await made;
+  cleanups.push(() => one.close());
+  return one;
+}
+
+/** A run whose envelope is for `url`; resolves when it has ended. */
+async function runTo(url: string): Promise<string> {
+  const answer = await caller.call('hooks/value', { value: 1 }, to(url, 'key'));
+  expect(answer.status).toBe(200);
+  return String(answer.headers['x-request-id']);
+}
+
+/** What each connection sent, and its socket to answer by. */
+interface Heard {
+  readonly socket: Socket;
+  text: string;
+}
+
+/** A receiver that does nothing with its first connection and takes everything on the others. */
+async function patient(): Promise<Receiver & { readonly heard: Heard[] }> {
+  const heard: Heard[] = [];
+  const made = await standing(
+    rawReceiver((socket) => {
+      const one: Heard = { socket, text: '' };
+      heard.push(one);
+      const first = heard.length === 1;
+      socket.on('data', (chunk) => {
+        one.text += chunk.toString('latin1');
+        if (!first && isWhole(one.text)) take(one);
+      });
+    }),
+  );
+  return { ...made, heard };
+}
+
+const isWhole = (text: string): boolean => {
+  const at = text.indexOf('\r\n\r\n');
+  return at !== -1 && text.length - at - 4 >= Number(/content-length: (\d+)/i.exec(text)?.[1]);
+};
+const take = ({ socket }: Heard): void => void socket.end('HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n');
+const idIn = ({ text }: Heard): string | undefined => /webhook-id: (\S+)/i.exec(text)?.[1];
+const bodyIn = ({ text }: Heard): string => text.slice(text.indexOf('\r\n\r\n') + 4);
+
+/** Deliveries that are each at another point of their first attempt, the last one answered but not recorded: Redis is stopped. */
+async function midway() {
+  const [before, between, after] = [await patient(), await patient(), await patient()];
+  const ids = [await runTo(between.url), await runTo(after.url)];
+  await until(
+    () => between.heard[0] && isWhole(between.heard[0].text) && after.heard[0] && isWhole(after.heard[0].text),
+  );
+  // Begun just now, its connection made and nothing of it answered.
+  ids.unshift(await runTo(before.url));
+  await until(() => before.heard[0]);
+  stack.pause('redis');
+  take(after.heard[0] as Heard);
+  return { receivers: [before, between, after], ids };
+}
+
+async function expectRepeated({ receivers, ids }: Awaited<ReturnType<typeof midway>>): Promise<void> {
+  for (const [at, id] of ids.entries()) {
+    const delivery = await settled(caller, id);
+    expect(delivery.status).toBe('delivered');
+    const whole = receivers[at]?.heard.filter(({ text }) => isWhole(text)) ?? [];
+    expect(new Set(whole.map(idIn))).toEqual(new Set([delivery.delivery_id]));
+    expect(new Set(whole.map(bodyIn)).size).toBe(1);
+  }
+}
+
+test('a dispatcher killed before its POST, between POST and answer, and between answer and record: all are delivered', async () => {
+  const deliveries = await midway();
+  await sleep(50);
+  const again = stack.kill('dispatcher');
+  await sleep(200);
+  stack.resume('redis');
+  await again;
+  await expectRepeated(deliveries);
+});
+
+test('Redis stopped for 10 s at each of these points: all are delivered', async () => {
+  const deliveries = await midway();
+  await sleep(10_000);
+  stack.resume('redis');
+  await expectRepeated(deliveries);
+});
+
+/** Another dispatcher of the stack. @param shiftMs how far its clock is off */
+async function anotherDispatcher(shiftMs = 0): Promise<ChildProcess> {
+  const clock = `const now = Date.now.bind(Date); Date.now = () => now() + ${shiftMs}`;
+  const secrets = developmentSecrets(join(stack.appsDir, '..', 'data'));
+  const child = spawn(
+    process.execPath,
+    [`--import=data:text/javascript,${encodeURIComponent(clock)}`, join(projectRoot(), 'apps/dispatcher/dist/main.js')],
+    {
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      env: {
+        PATH: process.env.PATH,
+        NODE_ENV: 'test',
+        OPERATIONS_PORT: '0',
+        REDIS_URL: stack.redisUrl,
+        SECRETS_KEY: secrets.secretsKey,
+        WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+        WEBHOOK_JITTER: '0',
+        ...env,
+      },
+    },
+  );
+  cleanups.push(async () => {
+    const gone = once(child, 'exit');
+    child.kill();
+    await gone;
+  });
+  await once(child, 'message');
+  return child;
+}
+
+test('two dispatchers share the work, and make each attempt once', async () => {
+  await anotherDispatcher();
+  const sink = await standing(receiver(() => ({ status: 204 })));
+  const ids = await Promise.all(Array.from({ length: 100 }, () => runTo(sink.url)));
+  for (const id of ids) {
+    const { status, attempts, delivery_id } = await settled(caller, id);
+    expect(status).toBe('delivered');
+    expect(sink.requests.filter(({ headers }) => headers['webhook-id'] === delivery_id)).toHaveLength(attempts);
+  }
+});
+
+test("dispatchers whose clocks are an hour back and an hour ahead keep the schedule of the store's clock", async () => {
+  await Promise.all([anotherDispatcher(-3_600_000), anotherDispatcher(3_600_000)]);
+  const times = new Map<string, number[]>();
+  const sink = await standing(
+    receiver(({ headers }) => {
+      const id = String(headers['webhook-id']);
+      const seen = [...(times.get(id) ?? []), performance.now()];
+      times.set(id, seen);
+      return { status: seen.length < 3 ? 503 : 204 };
+    }),
+  );
+  const ids = await Promise.all(Array.from({ length: 10 }, () => runTo(sink.url)));
+  for (const id of ids) expect(await settled(caller, id)).toMatchObject({ status: 'delivered', attempts: 3 });
+  for (const seen of times.values()) {
+    expect(seen).toHaveLength(3);
+    for (let at = 1; at < seen.length; at += 1) {
+      expect((seen[at] as number) - (seen[at - 1] as number)).toBeGreaterThan(900);
+    }
+  }
+});
+
+test.each([
+  ['refuses all writes, as with a full disk', 'min-replicas-to-write', '1', '0'],
+  ['is out of memory', 'maxmemory', '1', '0'],
+])(
+  'a Redis that %s while an attempt is answered: it is delivered when writes are taken again',
+  async (_name, key, on, off) => {
+    const sink = await patient();
+    const id = await runTo(sink.url);
+    await until(() => sink.heard[0] && isWhole(sink.heard[0].text));
+    await redis.config('SET', key, on);
+    take(sink.heard[0] as Heard);
+    await sleep(1000);
+    await redis.config('SET', key, off);
+    expect(await settled(caller, id)).toMatchObject({ status: 'delivered' });
+    expect(new Set(sink.heard.map(idIn)).size).toBe(1);
+  },
+);
+
+test('SIGTERM with 100 attempts in the air: they end, are recorded, and none is made again', async () => {
+  const answers: (() => void)[] = [];
+  const sockets = await standing(
+    rawReceiver((socket) => {
+      let text = '';
+      socket.on('data', (chunk) => {
+        text += chunk.toString('latin1');
+        if (isWhole(text)) answers.push(() => take({ socket, text }));
+      });
+    }),
+  );
+  const ids = await Promise.all(Array.from({ length: 100 }, () => runTo(sockets.url)));
+  await until(() => answers.length >= 100);
+  const again = stack.kill('dispatcher', 'SIGTERM');
+  for (const answer of answers) answer();
+  await again;
+  for (const id of ids) {
+    const delivery = await deliveryOf(caller, id);
+    expect(delivery).toMatchObject({ status: 'delivered' });
+  }
+  expect(answers).toHaveLength(100);
+});
