@@ -120,7 +120,8 @@ export class Serving {
       (run) => void this.execute(run),
       (err) => this.logger.error({ err, project }, 'no runs taken, trying again'),
     );
-    const names = (): string[] => this.apps.appsOf(project).map((app) => app.place.app);
+    // Who takes no more runs serves no more, for all that its last runs may take: how long calls wait for another counts from here.
+    const names = (): string[] => (this.stopped ? [] : this.apps.appsOf(project).map((app) => app.place.app));
     const leases = new Leases(project, this.store, this.held, names, this.logger);
     const served: ServedProject = { intake, leases, retryTimer: undefined };
     this.projects.set(project, served);
