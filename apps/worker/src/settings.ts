@@ -13,6 +13,18 @@ const workerApps = () =>
     }
   });
 
+/** What a function may give out. */
+const limits = {
+  MAX_ITEM_BYTES: bytes().prefault('8MiB').describe('largest item that a function may yield'),
+  MAX_OUTPUT_BYTES: bytes().prefault('64MiB').describe('largest output of a run that is promised or not streamed'),
+};
+const logLimit = {
+  RUN_LOG_MAX_BYTES: bytes().prefault('256KiB').describe('how much of what a run prints is kept, the newest'),
+};
+
+/** What it takes to look at an app without serving it. */
+export class CheckSettings extends settingsOf(z.object({ ...limits, ...logLimit })) {}
+
 export class WorkerSettings extends settingsOf(
   z.object({
     ...commonSettings,
@@ -23,10 +35,9 @@ export class WorkerSettings extends settingsOf(
       .refine((ms) => ms >= 100, 'expected at least 100')
       .prefault('5000')
       .describe('how often to look for changed code where the file system does not tell'),
-    MAX_ITEM_BYTES: bytes().prefault('8MiB').describe('largest item that a function may yield'),
-    MAX_OUTPUT_BYTES: bytes().prefault('64MiB').describe('largest output of a run that is promised or not streamed'),
+    ...limits,
     STREAM_WINDOW_BYTES: bytes().prefault('2MiB').describe('how much of a plain stream is kept, the newest'),
-    RUN_LOG_MAX_BYTES: bytes().prefault('256KiB').describe('how much of what a run prints is kept, the newest'),
+    ...logLimit,
     LEASE_MS: milliseconds().prefault('15000').describe('how long a worker is believed to be alive without word'),
     LEASE_RENEW_MS: milliseconds().prefault('5000').describe('how often a worker renews its leases'),
   }),

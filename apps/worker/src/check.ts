@@ -1,0 +1,24 @@
+// `npm run check -- <folder>`: ends with 0 when the app can be deployed, with 1 when it cannot, with 2 when nothing was asked.
+import { resolve } from 'node:path';
+import { readSettings } from '@inference-proxy/platform';
+import { checkApp } from './check/check-app.ts';
+import { report } from './check/report.ts';
+import { CheckSettings, ownEnvironment } from './settings.ts';
+
+const [folder, ...more] = process.argv.slice(2);
+if (folder === undefined || more.length > 0) {
+  process.stderr.write('Usage: npm run --silent check -- <folder of an app, <project>/<app>>\n');
+  process.exitCode = 2;
+} else {
+  const environment = ownEnvironment();
+  const settings = new CheckSettings(readSettings(CheckSettings.schema, environment));
+  const checked = await checkApp(resolve(environment.INIT_CWD ?? '.', folder), {
+    maxItemBytes: settings.MAX_ITEM_BYTES,
+    maxOutputBytes: settings.MAX_OUTPUT_BYTES,
+    maxLogBytes: settings.RUN_LOG_MAX_BYTES,
+    environment,
+    printed: (line) => void process.stderr.write(`${line}\n`),
+  });
+  process.stdout.write(report(checked));
+  process.exitCode = checked.problems.length === 0 ? 0 : 1;
+}

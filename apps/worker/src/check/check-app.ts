@@ -1,0 +1,128 @@
+// `npm run check`: what of an app's folder is wrong, and what it would serve, before it is deployed.
+import { stat } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
+import { type FunctionSpec, isAppName, isProjectName } from '@inference-proxy/contracts';
+import { type Manifest, ManifestError, readManifest } from '../deployments/manifest.ts';
+import { cleanEnv } from '../runtimes/clean-env.ts';
+import { pythonInterpreter } from '../runtimes/interpreter.ts';
+import { pythonRuntimes } from '../runtimes/python.ts';
+import type { Runtime } from '../runtimes/runtime.ts';
+import { type MissingModule, missingModules } from './missing-modules.ts';
+
+/** For its `teardown()`. */
+const END_MS = 10_000;
+
+export interface CheckOptions {
+  readonly maxItemBytes: number;
+  readonly maxOutputBytes: number;
+  readonly maxLogBytes: number;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Told what the app prints while it starts. */
+  readonly printed: (line: string) => void;
+}
+
+/** What was found. An app without problems would be served. */
+export interface Checked {
+  readonly problems: readonly string[];
+  /** What has no effect, and is no mistake. */
+  readonly notes: readonly string[];
+  readonly functions: readonly FunctionSpec[];
+  /** From the process's start until it could serve: import and `setup()`, ms. */
+  readonly startMs?: number;
+}
+
+export async function checkApp(folder: string, options: CheckOptions): Promise<Checked> {
+  const problems = misnamed(folder);
+  const notes: string[] = [];
+  const found = await stat(folder).catch(() => undefined);
+  if (!found?.isDirectory()) return { problems: [`${folder} is not a folder`], notes, functions: [] };
+  let manifest: Manifest;
+  try {
+    const read = await readManifest(folder, options.maxOutputBytes);
+    manifest = read.manifest;
+    problems.push(...read.unknown.map((key) => `${key} is a key that nobody knows`));
+    notes.push(...read.unused.map((key) => `${key} has no effect here`));
+  } catch (error) {
+    if (!(error instanceof ManifestError)) throw error;
+    return { problems: [...problems, error.message], notes, functions: [] };
+  }
+  const missing = await missingIn(folder, manifest, options.environment).catch((error: Error) => error);
+  if (missing instanceof Error) return { problems: [...problems, missing.message], notes, functions: [] };
+  problems.push(
+    ...missing.map(({ module, where }) => `${where} imports ${module}, which the interpreter does not have`),
+  );
+  const started = await start(folder, manifest, options);
+  // What is missing has been told already, and is why it does not start.
+  if (started.problem !== undefined && missing.length === 0) problems.push(started.problem);
+  if (started.problem === undefined && started.functions.length === 0) problems.push('it has no public function');
+  return {
+    problems,
+    notes,
+    functions: started.functions,
+    ...(started.problem === undefined && { startMs: started.ms }),
+  };
+}
+
+/** The last two parts of the path are the project and the app that callers name. */
+function misnamed(folder: string): string[] {
+  const [project, app] = [basename(dirname(folder)), basename(folder)];
+  return [
+    ...(isProjectName(project) ? [] : [`the project's folder, ${project}, has a name that no call could reach`]),
+    ...(isAppName(app) ? [] : [`the app's folder, ${app}, has a name that no call could reach`]),
+  ];
+}
+
+async function missingIn(
+  folder: string,
+  { interpreter, env }: Manifest,
+  environment: CheckOptions['environment'],
+): Promise<readonly MissingModule[]> {
+  const clean = cleanEnv(environment, { project: basename(dirname(folder)), app: basename(folder) }, env);
+  return missingModules(await pythonInterpreter(folder, interpreter, clean.PATH ?? ''), folder, clean);
+}
+
+interface Started {
+  readonly ms: number;
+  readonly functions: readonly FunctionSpec[];
+  readonly problem?: string;
+}
+
+/** Starts one process of it as a worker would, and ends it. */
+async function start(folder: string, manifest: Manifest, options: CheckOptions): Promise<Started> {
+  const { maxItemBytes, maxLogBytes, environment, printed } = options;
+  const line = (fields: object, text: string): void => {
+    if ('stream' in fields) printed(text);
+  };
+  const make = pythonRuntimes({
+    maxItemBytes,
+    maxLogBytes,
+    environment,
+    logger: { info: line, warn: line, error: line },
+    countsOf: () => ({ moved() {}, started() {}, crashed() {} }),
+  });
+  const place = { project: basename(dirname(folder)), app: basename(folder), folder };
+  const runtime = make(place, 'check', { ...manifest, replicas: 1 });
+  const startedAt = performance.now();
+  await settled(runtime);
+  const ms = performance.now() - startedAt;
+  const { functions, error } = runtime;
+  // In order, so that what it has printed is told; but not for ever.
+  const givingUp = setTimeout(() => void runtime.close(), END_MS);
+  await runtime.drain();
+  clearTimeout(givingUp);
+  if (error === undefined) return { ms, functions };
+  const { type, message } = error;
+  return { ms, functions: [], problem: `it does not start: ${type === undefined ? '' : `${type}: `}${message}` };
+}
+
+/** Resolves when it serves or does not start. */
+function settled(runtime: Runtime): Promise<void> {
+  return new Promise((resolve) => {
+    const look = (): void => {
+      if (runtime.state === 'ready' || runtime.state === 'broken') resolve();
+    };
+    runtime.onChange(look);
+    runtime.start();
+    look();
+  });
+}

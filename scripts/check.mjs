@@ -1,0 +1,10 @@
+// `npm run --silent check -- <folder>`: what of an app's folder is wrong, and what it would serve, before it is deployed.
+import { join } from 'node:path';
+import { build, checkMachine, install, main, node, root, run } from './prepare.mjs';
+
+await main(async () => {
+  checkMachine();
+  await install();
+  await build();
+  return run(node, [join(root, 'apps', 'worker', 'dist', 'check.js'), ...process.argv.slice(2)]);
+});
