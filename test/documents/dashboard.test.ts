@@ -1,0 +1,125 @@
+// dashboards/inference-proxy.json: what it asks Prometheus for is what the services tell (docs/operations.md, which test/contract holds to them).
+import { openRegistry } from '@inference-proxy/platform';
+import { expect, test } from '@jest/globals';
+import { page, tableRows, ticked } from './markdown.ts';
+
+interface Target {
+  readonly expr: string;
+  readonly legendFormat: string;
+  readonly datasource: { readonly uid: string };
+}
+
+interface Panel {
+  readonly id: number;
+  readonly type: string;
+  readonly title: string;
+  readonly gridPos: { readonly h: number; readonly w: number; readonly x: number; readonly y: number };
+  readonly targets?: readonly Target[];
+}
+
+interface Dashboard {
+  readonly __inputs: readonly { readonly name: string }[];
+  readonly title: string;
+  readonly panels: readonly Panel[];
+  readonly templating: { readonly list: readonly { readonly name: string; readonly definition: string }[] };
+}
+
+interface Metric {
+  readonly type: string;
+  readonly labels: readonly string[];
+}
+
+const dashboard = JSON.parse(page('dashboards/inference-proxy.json')) as Dashboard;
+const targets = dashboard.panels.flatMap(({ title, targets: of = [] }) => of.map((target) => ({ title, ...target })));
+
+const told = (service: string): [string, Metric][] =>
+  tableRows(page('docs/operations.md'), new RegExp(`^Metrics of the ${service}$`)).map(
+    ([name = '', type = '', labels = '']) => [
+      ticked(name)[0] ?? '',
+      { type, labels: labels === '' ? [] : labels.split(', ') },
+    ],
+  );
+const own = new Map(['gateway', 'worker', 'dispatcher'].flatMap(told));
+/** Those of every Node process. */
+const common = new Map(
+  openRegistry()
+    .getMetricsAsArray()
+    .map(({ name, type }): [string, Metric] => [name, { type: String(type), labels: [] }]),
+);
+
+/** Added by Prometheus when it scrapes. */
+const SCRAPED = ['job', 'instance'];
+const FUNCTIONS = new Set(['sum', 'max', 'rate', 'histogram_quantile', 'by']);
+
+/** The words of an expression, its strings, numbers, ranges and brackets; throws for anything else. */
+function tokens(expr: string): string[] {
+  const found: string[] = [];
+  let rest = expr;
+  while (rest !== '') {
+    const match =
+      /^(?:\s+|([A-Za-z_][A-Za-z0-9_]*)|("(?:[^"\\]|\\.)*")|([0-9.]+)|(\[\$__rate_interval\])|(=~|[{}(),=]))/.exec(
+        rest,
+      );
+    if (!match) throw new Error(`not PromQL at: ${rest}`);
+    found.push(...match.slice(1).filter((token) => token !== undefined));
+    rest = rest.slice(match[0].length);
+  }
+  return found;
+}
+
+function metricOf(name: string): Metric & { readonly histogram: boolean } {
+  const base = name.replace(/_(bucket|sum|count)$/, '');
+  const found = own.get(name) ?? common.get(name);
+  if (found) return { ...found, histogram: false };
+  const histogram = own.get(base);
+  if (histogram?.type !== 'histogram') throw new Error(`no service has ${name}`);
+  return { ...histogram, labels: [...histogram.labels, 'le'], histogram: true };
+}
+
+test('it can be imported: a data source is asked for and used everywhere, panels have ids and places of their own', () => {
+  expect(dashboard.title).toBe('inference-proxy');
+  expect(dashboard.__inputs.map(({ name }) => name)).toEqual(['DS_PROMETHEUS']);
+  expect(targets.filter(({ datasource }) => !/^\$\{DS_PROMETHEUS\}$/.test(datasource.uid))).toEqual([]);
+  expect(new Set(dashboard.panels.map(({ id }) => id)).size).toBe(dashboard.panels.length);
+  const places = dashboard.panels.flatMap(({ gridPos: { h, w, x, y } }) =>
+    Array.from({ length: h * w }, (_, n) => `${x + (n % w)} ${y + Math.floor(n / w)}`),
+  );
+  expect(new Set(places).size).toBe(places.length);
+  expect(dashboard.panels.filter(({ gridPos: { x, w } }) => x + w > 24)).toEqual([]);
+});
+
+test.each(targets.map(({ title, expr, legendFormat }) => [title, expr, legendFormat]))('%s: %s', (_, expr, legend) => {
+  const words = tokens(expr);
+  const open: string[] = [];
+  const pairs: Record<string, string> = { ')': '(', '}': '{' };
+  const names: string[] = [];
+  const labels: string[] = [...legend.matchAll(/\{\{(\w+)\}\}/g)].map(([, name = '']) => name);
+  words.forEach((word, at) => {
+    if (word === '(' || word === '{') open.push(word);
+    if (pairs[word] !== undefined) expect(open.pop()).toBe(pairs[word]);
+    if (!/^[a-z_]/i.test(word) || FUNCTIONS.has(word)) return;
+    const grouped = words.lastIndexOf('by', at) > words.lastIndexOf(')', at);
+    if (open.at(-1) === '{' || grouped) labels.push(word);
+    else names.push(word);
+  });
+  expect(open).toEqual([]);
+  expect(names).toHaveLength(1);
+  const metric = metricOf(names[0] as string);
+  expect(labels.filter((label) => ![...metric.labels, ...SCRAPED].includes(label))).toEqual([]);
+  // A counter is looked at by its rate, a histogram by its quantiles, a gauge as it is.
+  expect(words.includes('rate')).toBe(metric.type !== 'gauge');
+  expect(words.includes('histogram_quantile')).toBe(metric.histogram);
+});
+
+test('every metric of ours has a panel', () => {
+  const shown = targets.map(({ expr }) => expr).join(' ');
+  expect([...own.keys()].filter((name) => !new RegExp(`\\b${name}(_bucket)?\\b`).test(shown))).toEqual([]);
+});
+
+test('its variables read labels that there are', () => {
+  for (const { name, definition } of dashboard.templating.list) {
+    const [, metric = '', label = ''] = /^label_values\((\w+)(?:\{[^}]*\})?, (\w+)\)$/.exec(definition) ?? [];
+    expect(label).toBe(name);
+    expect(own.get(metric)?.labels).toContain(label);
+  }
+});
