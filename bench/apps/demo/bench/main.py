@@ -1,4 +1,6 @@
 """What the benchmarks call."""
+import asyncio
+import threading
 import time
 
 
@@ -17,3 +19,32 @@ def ticks(n: int = 600, every_s: float = 1.0):
     for i in range(n):
         yield i + 1
         time.sleep(every_s)
+
+
+def sleeps():
+    yield "begun"
+    time.sleep(600)
+
+
+def loops():
+    yield "begun"
+    while True:
+        pass
+
+
+async def awaits():
+    yield "begun"
+    await asyncio.sleep(600)
+
+
+def yields():
+    while True:
+        yield "x" * 64
+
+
+def blocks():
+    """In C, where no exception reaches it: the process is given up after `cancel_grace`."""
+    yield "begun"
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire(timeout=600)

@@ -1,0 +1,44 @@
+// Contract 5, cancel: ms from the request to the run's end, as somebody who follows the run's log sees it, by what the function does.
+import { once } from 'node:events';
+import { open, pause, percentiles, request, stream, tell } from './service.mjs';
+
+const rounds = Number(process.env.ROUNDS ?? 50);
+
+/** Resolves when the answer's body has come to its end. */
+async function drained(answer) {
+  answer.resume();
+  await once(answer, 'end');
+}
+
+/** @param reads whether the stream is read meanwhile: one that is not stands in its window */
+async function latency(fn, reads) {
+  const items = await stream(fn);
+  const runId = items.headers['x-request-id'];
+  await once(items, 'readable');
+  if (reads) items.resume();
+  else await pause(300);
+  const follower = await open(`/runs/${runId}/logs?follow=true`, { own: true });
+  const end = drained(follower);
+  const askedAt = performance.now();
+  const { status } = await request(`/runs/${runId}/cancel`, { method: 'POST' });
+  await end;
+  const ms = performance.now() - askedAt;
+  const { status: state } = JSON.parse((await request(`/runs/${runId}`)).text);
+  if (status !== 202 || state !== 'cancelled') throw new Error(`${fn} answered ${status} and is ${state}`);
+  items.on('error', () => {}).destroy();
+  return ms;
+}
+
+for (const [what, fn, reads, times] of [
+  ['sleeps', 'sleeps', true, rounds],
+  ['loops', 'loops', true, rounds],
+  ['awaits', 'awaits', true, rounds],
+  ['yields to a reader', 'yields', true, rounds],
+  ['waits for a reader', 'yields', false, Math.ceil(rounds / 5)],
+  ['blocks in C (cancel_grace 5 s)', 'blocks', true, Math.ceil(rounds / 25)],
+]) {
+  const ms = [];
+  for (let round = 0; round < times; round++) ms.push(await latency(fn, reads));
+  tell({ what, cancelMs: percentiles(ms) });
+}
+process.exit(0);
