@@ -42,7 +42,7 @@ export class Calls {
     const { raw } = reply;
     const { params: path, id: runId } = request;
     const open = this.parts.openCalls.begin(raw);
-    const account = new CallAccount(this.parts.accounts, runId, path, raw.req.headers.traceparent);
+    const account = new CallAccount(this.parts.accounts, request);
     try {
       const call = callRequest(runId, path, raw.req, this.parts.webhookRules);
       account.begun(formOf(call));

@@ -8,6 +8,7 @@ import {
   type Tracing,
   validTraceparent,
 } from '@inference-proxy/platform';
+import type { FastifyRequest } from 'fastify';
 import type { CallPath } from '../calls/call-request.ts';
 import { type CallForm, type CallMetrics, type KnownApp, UNKNOWN_APP } from './call-metrics.ts';
 
@@ -34,28 +35,28 @@ export class CallAccount {
   readonly startedAt = performance.now();
   /** What the run and all that follows from it are told: this call's span, or the caller's where there is no tracing. */
   readonly traceparent: string | undefined;
+  private readonly runId: RunId;
+  private readonly path: CallPath;
   readonly #span: OpenSpan | undefined;
   #app = UNKNOWN_APP;
   #form: CallForm | undefined;
   #firstItemMs: number | undefined;
 
-  /** @param header the caller's `traceparent`; what is none is ignored */
   constructor(
     private readonly parts: AccountParts,
-    private readonly runId: RunId,
-    private readonly path: CallPath,
-    header: string | string[] | undefined,
+    request: FastifyRequest<{ Params: CallPath }>,
   ) {
-    const callers = validTraceparent(typeof header === 'string' ? header : undefined);
+    const { id, params, method, routeOptions, headers } = request;
+    this.runId = id;
+    this.path = params;
+    const { traceparent } = headers;
+    // What is none is ignored (W3C Trace Context); two of them are none, and Node has joined them.
+    const callers = validTraceparent(typeof traceparent === 'string' ? traceparent : undefined);
     this.#span = parts.tracing?.start({
-      name: 'POST /v4/{project}/{app}/{function}',
+      name: `${method} ${routeOptions.url}`,
       kind: 'server',
       parent: callers,
-      attributes: {
-        'http.request.method': 'POST',
-        'http.route': '/v4/{project}/{app}/{function}',
-        'inference_proxy.run_id': runId,
-      },
+      attributes: { 'http.request.method': method, 'http.route': routeOptions.url, 'inference_proxy.run_id': id },
     });
     this.traceparent = this.#span?.traceparent ?? callers;
   }

@@ -165,7 +165,7 @@ test('where there is tracing, a call is a span under the caller’s, and the run
   expect(run.taken.traceparent).toBe(ours);
   await run.returns('1');
   const answer = await calling;
-  expect(begun).toMatchObject([{ kind: 'server', parent: callers, name: 'POST /v4/{project}/{app}/{function}' }]);
+  expect(begun).toMatchObject([{ kind: 'server', parent: callers, name: 'POST /v4/:project/:app/:function' }]);
   expect(ended).toMatchObject([
     {
       failed: undefined,
