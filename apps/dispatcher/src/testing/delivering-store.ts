@@ -1,0 +1,179 @@
+// A store and dispatchers on a real Redis, for tests: runs that end, and what becomes of their deliveries.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { SealedBox } from '@inference-proxy/crypto';
+import { createLogger, nestContext, OperationsPort, readSettings, Shutdown } from '@inference-proxy/platform';
+import {
+  DeliveryLog,
+  DeliveryQueue,
+  DeliveryStore,
+  defaultTimings,
+  GatewayStore,
+  newRunId,
+  type StoreTimings,
+  WorkerStore,
+} from '@inference-proxy/store';
+import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
+import { Redis } from 'ioredis';
+import { DeliveryWorker } from '../deliveries/queue.ts';
+import { dispatcherModule } from '../dispatcher.module.ts';
+import { HostWatch } from '../fairness/host-watch.ts';
+import { DispatcherSettings } from '../settings.ts';
+
+export const PROJECT = 'demo';
+export const KEY = Buffer.alloc(32, 3);
+export const SECRET = 'whsec_aGVsbG8gd29ybGQ=';
+const box = new SealedBox([KEY]);
+const quiet = createLogger({ name: 'test', level: 'silent' });
+const timings: StoreTimings = { ...defaultTimings, reapMs: 200, handoverMs: 500 };
+const BULK = 200;
+
+/** Resolves when the condition holds. */
+export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await sleep(5);
+}
+
+export class DeliveringStore {
+  readonly #clients: Redis[] = [];
+  readonly #dispatchers: Shutdown[] = [];
+
+  private constructor(
+    readonly redis: TestRedis,
+    private readonly queue: DeliveryQueue,
+    private readonly gateway: GatewayStore,
+    private readonly worker: WorkerStore,
+    clients: Redis[],
+  ) {
+    this.#clients.push(...clients);
+  }
+
+  static async open(): Promise<DeliveringStore> {
+    const redis = await testRedis();
+    const clients: Redis[] = [];
+    const connect = (): Redis => {
+      const client = new Redis(redis.url, { maxRetriesPerRequest: null });
+      client.on('error', () => {});
+      clients.push(client);
+      return client;
+    };
+    const queue = new DeliveryQueue(connect(), quiet);
+    const shared = { deliveries: queue, logger: quiet, timings };
+    const gateway = new GatewayStore({ commands: connect(), subscriber: connect(), gatewayId: 'g1', ...shared });
+    const worker = new WorkerStore({ commands: connect(), subscriber: connect(), workerId: 'w1', ...shared });
+    gateway.start();
+    await worker.serve(PROJECT);
+    return new DeliveringStore(redis, queue, gateway, worker, clients);
+  }
+
+  async close(): Promise<void> {
+    await this.stopDispatchers();
+    this.gateway.stop();
+    this.worker.close();
+    await this.queue.close();
+    for (const client of this.#clients) client.disconnect();
+    await this.redis.stop();
+  }
+
+  /** Any connection, to look with. */
+  get client(): Redis {
+    return this.#clients[0] as Redis;
+  }
+
+  get log(): DeliveryLog {
+    return this.gateway.deliveryLog;
+  }
+
+  get attempts(): DeliveryStore {
+    return new DeliveryStore(this.client, timings);
+  }
+
+  async dispatcher(env: Record<string, string> = {}): Promise<Shutdown> {
+    const settings = new DispatcherSettings(
+      readSettings(DispatcherSettings.schema, {
+        REDIS_URL: this.redis.url.replace(/^unix:/, 'redis+unix:'),
+        SECRETS_KEY: KEY.toString('base64'),
+        WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+        WEBHOOK_TIMEOUT_S: '1',
+        WEBHOOK_RECORD_S: '1',
+        WEBHOOK_SCHEDULE: '0,0.05,0.05',
+        ...env,
+      }),
+    );
+    const shutdown = new Shutdown({ logger: quiet });
+    const boot = { settings, logger: quiet, shutdown, operations: new OperationsPort(), tracing: undefined };
+    const context = await nestContext(dispatcherModule(boot), boot);
+    context.get(HostWatch).start();
+    context.get(DeliveryWorker).start();
+    this.#dispatchers.push(shutdown);
+    return shutdown;
+  }
+
+  async stopDispatchers(): Promise<void> {
+    await Promise.all(this.#dispatchers.splice(0).map((shutdown) => shutdown.stop('the test is over')));
+  }
+
+  /** Runs that succeed with `result` and whose envelopes go to these URLs. */
+  async runsTo(urls: readonly string[], result = '{"n":1.0}'): Promise<string[]> {
+    const ids: string[] = [];
+    for (let from = 0; from < urls.length; from += BULK) {
+      ids.push(...(await this.#bulk(urls.slice(from, from + BULK), result)));
+    }
+    return ids;
+  }
+
+  async runTo(url: string, result?: string): Promise<string> {
+    const [runId] = await this.runsTo([url], result);
+    return runId as string;
+  }
+
+  /** `pending`, `delivered`, …, or nothing for a run that is not there. */
+  async state(runId: string): Promise<string | undefined> {
+    const [delivery] = (await this.log.ofRun(PROJECT, runId)) ?? [];
+    return delivery?.state;
+  }
+
+  /** Resolves when the delivery has ended, with how. */
+  async settled(runId: string): Promise<string> {
+    for (;;) {
+      const state = await this.state(runId);
+      if (state === 'delivered' || state === 'failed') return state;
+      await sleep(5);
+    }
+  }
+
+  async #bulk(urls: readonly string[], result: string): Promise<string[]> {
+    const ids = urls.map(() => newRunId());
+    const accepted = ids.map((runId, at) => {
+      const webhook = { url: urls[at] as string, secret: box.seal(Buffer.from(SECRET), runId) };
+      return this.gateway.accept(
+        {
+          project: PROJECT,
+          runId,
+          app: 'hello',
+          fn: 'run',
+          params: Buffer.from('{}'),
+          promised: true,
+          paced: false,
+          keepMs: 60_000,
+          queueLimit: 100_000,
+          queueTimeoutMs: 60_000,
+          webhook,
+        },
+        'outcome',
+      ).accepted;
+    });
+    await Promise.all(accepted);
+    const outcome = {
+      state: 'succeeded',
+      items: 0,
+      streamed: false,
+      result: Buffer.from(result),
+      runTimeMs: '1.5',
+    } as const;
+    for (let left = ids.length; left > 0; ) {
+      const { runs } = await this.worker.take(PROJECT, [{ app: 'hello', slots: left }]);
+      left -= runs.length;
+      await Promise.all(runs.map(({ runId, token }) => this.worker.end(PROJECT, { runId, token, outcome })));
+    }
+    return ids;
+  }
+}
