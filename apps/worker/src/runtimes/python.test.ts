@@ -261,6 +261,21 @@ test('an app whose import fails is broken, and says why', async () => {
   await own.close();
 });
 
+test('processes are counted by their state, starts and ends by what came of them', async () => {
+  const before = { ...counted };
+  const own = make(1);
+  const moved = (name: string): number => (counted[name] ?? 0) - (before[name] ?? 0);
+  own.start();
+  await reached(own, 'ready');
+  expect([moved('spawning'), moved('loading'), moved('ready'), moved('start ready')]).toEqual([0, 0, 1, 1]);
+  await new Call(own, 'exits').ended;
+  while (moved('start ready') < 2) await new Promise((resolve) => setTimeout(resolve, 10));
+  await new Call(own, 'segfaults').ended;
+  expect([moved('crash exit'), moved('crash signal'), moved('crash channel')]).toEqual([1, 1, 0]);
+  await own.close();
+  expect(['spawning', 'loading', 'ready', 'retiring', 'draining', 'failed'].map(moved)).toEqual([0, 0, 0, 0, 0, 0]);
+});
+
 test('an app that breaks the channel while it is imported has failed to start, and is not started at once again', async () => {
   const junk = 'import os\nfor fd in range(100, 130):\n    try: os.write(fd, b"junk\\n")\n    except OSError: pass\n';
   const own = make(100, { folder: await appOf(junk) });
