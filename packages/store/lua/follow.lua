@@ -65,12 +65,13 @@ for i = 5, #ARGV, 4 do
     local outcome = {}
     if not ENDED[run.state] then
       add_follower(id, run, gateway, mode)
-    elseif complete then
+    else
+      -- Who reads it is no follower any more. It may be slow: until it has read on the run is not forgotten.
+      if wants_items and run.items > 0 then redis.call('ZADD', K.reading, now + ARGV[3], id) end
+    end
+    if ENDED[run.state] and complete then
       local f = redis.call('HMGET', K.run .. id, 'streamed', 'ms', 'ended', 'status', 'result', 'error')
       outcome = {f[1] or '0', f[2], f[3], f[4] or '', f[5] or '', f[6] or ''}
-    else
-      -- Its readers are not followers any more: until they have read on it is not forgotten.
-      redis.call('ZADD', K.reading, now + ARGV[3], id)
     end
     answer = {run.state, run.token or '', run.items, complete and not ENDED[run.state] and 1 or 0, entries, outcome, started, lines, parts}
   end

@@ -13,6 +13,12 @@ export interface Reading {
   readonly from: number;
   readonly texts: string[];
   outcome?: Outcome;
+  /** Its present reader has given it an item: then it is known to the store. */
+  served: boolean;
+  /** It was told that its next items are kept no longer. */
+  gone: boolean;
+  /** It was told that there is no such run. */
+  missed: boolean;
   /** It went away by itself, or its gateway died. */
   left: boolean;
   settled: boolean;
@@ -23,6 +29,16 @@ export interface KnownRun {
   readonly runId: RunId;
   readonly plan: Plan;
   readonly key?: string;
+  /** Of its request, where it has a key. */
+  readonly fingerprint?: string;
+  /** Nothing but its readers wants it: it may go for room when it has ended. */
+  promised: boolean;
+  /** A plain stream: only a window of it is kept. */
+  windowed: boolean;
+  /** It went for room. */
+  evicted: boolean;
+  /** A cancel did not find it, though it was accepted. */
+  missed: boolean;
   /** Called plainly: it is cancelled when its last reader leaves. */
   plainly: boolean;
   told: 'asked' | 'accepted' | 'cancelled' | 'unanswered' | 'other';
@@ -55,11 +71,17 @@ export class History {
   /** By worker id: longest time (ms) without word from it to the store while it held runs. */
   readonly silence = new Map<string, number>();
 
+  /** @param key under which it is called, and after a space its request's fingerprint */
   add(runId: RunId, plan: Plan, key?: string): KnownRun {
+    const [name, fingerprint = 'f'] = key?.split(' ') ?? [];
     const run: KnownRun = {
       runId,
       plan,
-      ...(key !== undefined && { key }),
+      ...(name !== undefined && { key: name, fingerprint }),
+      promised: true,
+      windowed: false,
+      evicted: false,
+      missed: false,
       plainly: false,
       told: 'asked',
       mayBeCancelled: false,

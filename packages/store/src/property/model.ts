@@ -7,7 +7,9 @@ import { textOf } from './simulated-worker.ts';
 /** A run as the store shows it in the end. */
 export interface Final {
   readonly outcome: Outcome | undefined;
-  /** All items, in order. */
+  /** How many items are kept no longer, from the first one on. */
+  readonly gone: number;
+  /** All that are kept, in order. */
   readonly texts: readonly string[];
   /** The attempt that it was in last. */
   readonly token: string | undefined;
@@ -42,13 +44,19 @@ function* judgeRun(
   history: History,
   { leaseMs, disturbed }: Circumstances,
 ): Generator<string> {
+  if (run.evicted) {
+    if (run.promised) yield 'went for room though it was promised';
+    return;
+  }
+  if (run.missed) yield 'was accepted and is unknown to a cancel';
   if (!final?.outcome) {
     if (run.told === 'accepted') yield final ? 'was accepted and never ended' : 'was accepted and lost';
     else if (final) yield 'is there and never ended';
     if (!final && run.starts.length > 0) yield 'was started and is unknown';
     return;
   }
-  const { outcome, texts, token } = final;
+  const { outcome, texts, token, gone } = final;
+  if (gone > 0 && !run.windowed) yield `has lost ${gone} of its items, of which all are to be kept`;
   for (const seen of run.outcomes) {
     if (!isDeepStrictEqual(plain(seen.outcome), plain(outcome)))
       yield `has two outcomes: ${show(outcome)} and, seen by ${seen.where}, ${show(seen.outcome)}`;
@@ -56,9 +64,10 @@ function* judgeRun(
   if (run.neverStarts && run.starts.length > 0) yield 'started after its cancellation was acknowledged';
   if (new Set(run.starts).size < run.starts.length) yield 'was handed out twice as the same attempt';
   if (run.starts.length > (run.plan.how === 'crash' ? 2 : 1)) yield `was started ${run.starts.length} times`;
-  if (texts.length !== outcome.items) yield `has ${texts.length} items and an outcome of ${outcome.items}`;
+  if (gone + texts.length !== outcome.items)
+    yield `has ${gone + texts.length} items and an outcome of ${outcome.items}`;
   if (token !== undefined) {
-    const expected = texts.map((_, at) => textOf(token, at + 1, run.plan));
+    const expected = texts.map((_, at) => textOf(token, gone + at + 1, run.plan));
     if (!isDeepStrictEqual(texts, expected))
       yield 'has items that are not those of its last attempt, once each and in order';
   }
@@ -104,13 +113,20 @@ function* judgeOutcome(run: KnownRun, outcome: Outcome, token: string | undefine
 }
 
 function judgeReading(reading: Reading, run: KnownRun, final: Final | undefined): string | undefined {
-  if (!reading.left && !reading.settled && (run.told === 'accepted' || final)) return 'was left waiting';
+  if (!reading.left && !reading.settled && !run.evicted && (run.told === 'accepted' || final))
+    return 'was left waiting';
+  if (reading.missed && !run.evicted) return 'was told that there is no such run';
   if (reading.mode !== 'items' || !final) return undefined;
+  const { gone, token } = final;
   const upTo = reading.from + reading.texts.length;
-  if (!isDeepStrictEqual(reading.texts, final.texts.slice(reading.from, upTo)))
+  const itemOf = (n: number): string | undefined =>
+    n > gone || token === undefined ? final.texts[n - gone - 1] : textOf(token, n, run.plan);
+  const expected = reading.texts.map((_, at) => itemOf(reading.from + at + 1));
+  if (!isDeepStrictEqual(reading.texts, expected))
     return `got other items than the run has: ${reading.texts.map((text) => text.slice(0, 40))}`;
-  if (reading.outcome && upTo < final.texts.length)
-    return `got the outcome after ${upTo} of ${final.texts.length} items`;
+  const all = gone + final.texts.length;
+  if (reading.outcome && upTo < all) return `got the outcome after ${upTo} of ${all} items`;
+  if (reading.gone && upTo >= gone) return `was told that items after ${upTo} are gone, and ${gone} are`;
   return undefined;
 }
 
@@ -118,7 +134,8 @@ function judgeReading(reading: Reading, run: KnownRun, final: Final | undefined)
 function* judgeKeys(history: History): Generator<string> {
   const started = new Map<string, RunId>();
   for (const run of history.runs.values()) {
-    if (run.key === undefined || run.starts.length === 0) continue;
+    // What went for room has given its key back.
+    if (run.key === undefined || run.starts.length === 0 || run.evicted) continue;
     const other = started.get(run.key);
     if (other) yield `runs ${other} and ${run.runId} have one idempotency key and both started`;
     started.set(run.key, run.runId);

@@ -1,7 +1,7 @@
 // Bugs planted into the scripts, to show that the model would see them: each replaces one piece of one script.
 import { type ScriptName, scriptText } from '../scripts.ts';
-import { scripts } from './faults.ts';
-import type { Step } from './schedule.ts';
+import { plantable, type scripts } from './faults.ts';
+import type { Behaviour, Step } from './schedule.ts';
 
 export interface PlantedBug {
   readonly name: string;
@@ -13,19 +13,19 @@ export interface PlantedBug {
 
 const plan = { items: [1, 2, 1], how: 'return', hurry: false, large: false } as const;
 const quick = { ...plan, items: [] } as const;
-const call = (kind: 'items' | 'outcome' | 'promised' | 'webhook', more: object = {}): Step => ({
-  type: 'call',
-  gateway: 0,
-  kind,
-  plan: { ...plan, ...more },
-  behaviour: {},
-});
+const call = (
+  kind: 'items' | 'outcome' | 'promised' | 'webhook',
+  more: object = {},
+  how: { key?: string; absentMs?: number; behaviour?: Behaviour } = {},
+): Step => ({ type: 'call', gateway: 0, kind, plan: { ...plan, ...more }, behaviour: {}, ...how });
 const fault = (script: (typeof scripts)[number], how: 'lost' | 'resent' | 'repeated' | 'delayed', ms = 15): Step => ({
   type: 'fault',
   script,
   fault: how,
   ms,
 });
+/** Runs for some 60 ms and more: for as long as gateways say how far their readers are. */
+const long = Array.from({ length: 60 }, () => 1);
 const wait = (ms: number): Step => ({ type: 'wait', ms });
 /** Ten runs that stay on nine slots: one of them waits in the queue. */
 const busy: Step[] = Array.from({ length: 10 }, () => call('promised', { how: 'stay' }));
@@ -142,8 +142,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a page of the log begins one item late',
-    piece: 'local entries, from = {}, cursor + 1',
-    becomes: 'local entries, from = {}, cursor + 2',
+    piece: 'local entries, from, share = {}, cursor + 1,',
+    becomes: 'local entries, from, share = {}, cursor + 2,',
     bait: [call('items', { items: [1, 1, 1] }), wait(30)],
   },
   {
@@ -159,6 +159,69 @@ export const plantedBugs: readonly PlantedBug[] = [
     bait: [call('webhook'), wait(30)],
   },
   {
+    name: 'the time without a reader never begins',
+    piece: "redis.call('ZADD', K.absent, now + run.absent, id)",
+    becomes: '',
+    bait: [call('items', { how: 'stay' }, { absentMs: 30 }), wait(20)],
+  },
+  {
+    name: 'the window takes what no reader has had',
+    piece: 'math.max(taken, tonumber(told))',
+    becomes: 'last',
+    bait: [call('items', { items: long }, { behaviour: { pauseAfter: 1 } }), wait(150)],
+  },
+  {
+    name: 'a window of a promised stream is kept',
+    piece: "if told == '-' then",
+    becomes: "if told == '-' then told = '1000000' end if false then",
+    bait: [call('promised', { items: [1, 1, 1, 1, 1, 1, 1, 1] }), wait(30)],
+  },
+  {
+    name: 'room is made of promises',
+    piece: "local ids = redis.call('ZRANGE', K.kept, seen, seen + 63)",
+    becomes: "local ids = redis.call('ZRANGE', P .. 'promises', seen, seen + 63)",
+    bait: [call('promised', quick), wait(20), { type: 'evict' }],
+  },
+  {
+    name: 'room is made of what is being read',
+    piece: "if tonumber(redis.call('ZSCORE', K.reading, id) or 0) < now then forget(id) end",
+    becomes: 'forget(id)',
+    bait: [6, 9, 12, 15].flatMap((ms) => [
+      call('items', { items: [2, 2] }, { behaviour: { pauseAfter: 1 } }),
+      wait(ms),
+      { type: 'evict' as const },
+      wait(4),
+      { type: 'evict' as const },
+    ]),
+  },
+  {
+    name: 'a run that never started keeps its key',
+    piece: "free_claim(id, redis.call('HGET', key, 'claim'))",
+    becomes: '',
+    bait: [
+      ...busy,
+      wait(20),
+      call('promised', quick, { key: 'k2' }),
+      wait(10),
+      { type: 'cancel', run: 10, gateway: 1 },
+      wait(10),
+      call('promised', quick, { key: 'k2' }),
+      wait(10),
+    ],
+  },
+  {
+    name: 'another request under a key joins its run',
+    piece: "return request == fingerprint and 'joined ' .. held or 'conflict'",
+    becomes: "return 'joined ' .. held",
+    bait: [call('promised', quick, { key: 'k3' }), wait(10), call('promised', quick, { key: 'k3 other' }), wait(10)],
+  },
+  {
+    name: 'a key is claimed anew by every call',
+    piece: "if redis.call('EXISTS', K.run .. held) == 1 then",
+    becomes: 'if false then',
+    bait: [call('promised', quick, { key: 'k4' }), call('promised', quick, { key: 'k4' }), wait(20)],
+  },
+  {
     name: 'what a dead worker waits for is not forgotten',
     piece: "if app then redis.call('ZREM', K.waiting .. app, worker) end",
     becomes: '',
@@ -169,7 +232,7 @@ export const plantedBugs: readonly PlantedBug[] = [
 /** The scripts with the bug in them. @throws where its piece is not there exactly once */
 export function plant({ name, piece, becomes }: PlantedBug): Map<ScriptName, string> {
   const planted = new Map<ScriptName, string>();
-  for (const script of scripts) {
+  for (const script of plantable) {
     const parts = scriptText(script).split(piece);
     if (parts.length === 1) continue;
     if (parts.length > 2) throw new Error(`'${name}' is in ${script} more than once`);

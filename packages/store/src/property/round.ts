@@ -4,7 +4,7 @@ import type { DeliveryJob, RunId } from '@inference-proxy/contracts';
 import type { TestRedis } from '@inference-proxy/test/redis';
 import { Redis } from 'ioredis';
 import { DeliveryQueue } from '../deliveries/queue.ts';
-import type { ScriptName } from '../scripts.ts';
+import { runScript, type ScriptName } from '../scripts.ts';
 import { defaultTimings } from '../timings.ts';
 import { Faults } from './faults.ts';
 import { History, type KnownRun, patiently } from './history.ts';
@@ -96,7 +96,7 @@ class Round {
       case 'read': {
         const run = this.run(step.run);
         // A place in a run is known from its items: nobody asks for what comes after ones that it never had.
-        if (run?.told !== 'accepted') return;
+        if (run?.told !== 'accepted' || run.evicted) return;
         this.gateway(step.gateway).follow(run, step.mode, Math.min(step.from, this.seen(run)), step.behaviour);
         return;
       }
@@ -140,6 +140,9 @@ class Round {
         return;
       case 'forget scripts':
         await this.admin.script('FLUSH');
+        return;
+      case 'evict':
+        await this.evict();
         return;
       case 'restart':
         this.disturbed = true;
@@ -197,7 +200,8 @@ class Round {
   }
 
   private hopeless(runId: RunId): boolean {
-    return this.history.run(runId).told !== 'accepted';
+    const { told, evicted } = this.history.run(runId);
+    return told !== 'accepted' || evicted;
   }
 
   private async gatherFinals(finals: Map<RunId, Final>): Promise<void> {
@@ -211,6 +215,7 @@ class Round {
       const jobs = record?.webhook ? handedOver.filter((id) => id === runId).length : -1;
       finals.set(runId, {
         outcome: record?.outcome,
+        gone: record?.gone ?? 0,
         texts: batches.flatMap((batch) => batch.blob.toString().split('\n')),
         token: token ?? undefined,
         delivery: { jobs, due: (await this.admin.zscore(`ip:{${this.project}}:due`, runId)) !== null },
@@ -224,6 +229,23 @@ class Round {
     const jobs = await Promise.all(keys.map((key) => this.admin.hget(key, 'data')));
     const carried = jobs.flatMap((data) => (JSON.parse(data ?? '{"deliveries":[]}') as DeliveryJob).deliveries);
     return carried.filter(({ attempt }) => attempt === 1).map(({ runId }) => runId);
+  }
+
+  /** Room is wanted, all there is: what nobody was promised and nobody reads goes. */
+  private async evict(): Promise<void> {
+    const key = ({ runId }: KnownRun): string => `ip:{${this.project}}:run:${runId}`;
+    const there: KnownRun[] = [];
+    for (const run of this.history.runs.values()) if (await this.admin.exists(key(run))) there.push(run);
+    const read = this.history.readings.filter(({ mode, served, settled, left }) => {
+      return mode === 'items' && served && !settled && !left;
+    });
+    await runScript(this.faults.commands(this.admin), 'sweep', this.project, [256, 0, timings.leaseMs]);
+    for (const run of there) {
+      if (await this.admin.exists(key(run))) continue;
+      run.evicted = true;
+      if (read.some(({ runId, settled, left }) => runId === run.runId && !settled && !left) && !this.disturbed)
+        this.history.violated(`${run.runId} went for room under its reader`);
+    }
   }
 
   /** Every ended run is read once more from its start, on every gateway. */

@@ -26,7 +26,10 @@ export type Step =
       readonly type: 'call';
       readonly gateway: number;
       readonly kind: 'items' | 'outcome' | 'promised' | 'webhook';
+      /** A name, and maybe the fingerprint of another request under it. */
       readonly key?: string;
+      /** How long it goes on without a reader, ms; 0 unless told. */
+      readonly absentMs?: number;
       readonly plan: Plan;
       readonly behaviour: Behaviour;
     }
@@ -49,7 +52,7 @@ export type Step =
     }
   | { readonly type: 'swallow'; readonly only: 'all' | 'ends'; readonly count: number }
   | { readonly type: 'freeze' | 'thaw' | 'kill worker' | 'kill gateway'; readonly which: number }
-  | { readonly type: 'cut connections' | 'forget scripts' | 'restart' }
+  | { readonly type: 'cut connections' | 'forget scripts' | 'restart' | 'evict' }
   | { readonly type: 'pause' | 'wait'; readonly ms: number };
 
 const which = fc.nat({ max: 2 });
@@ -57,7 +60,11 @@ const gateway = fc.nat({ max: 1 });
 const run = fc.nat({ max: 9 });
 
 const plan: fc.Arbitrary<Plan> = fc.record({
-  items: fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 5 }),
+  items: fc.oneof(
+    { weight: 7, arbitrary: fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 5 }) },
+    // Long enough for a window to slide.
+    { weight: 1, arbitrary: fc.array(fc.integer({ min: 1, max: 3 }), { minLength: 30, maxLength: 40, size: 'max' }) },
+  ),
   how: fc.constantFrom('return', 'return', 'return', 'raise', 'stay', 'crash'),
   hurry: fc.boolean(),
   large: fc.nat({ max: 19 }).map((n) => n === 0),
@@ -74,11 +81,18 @@ const call = fc
     type: fc.constant('call' as const),
     gateway,
     kind: fc.constantFrom('items', 'items', 'outcome', 'promised', 'webhook'),
-    key: fc.constantFrom(undefined, undefined, undefined, 'k1'),
+    key: fc.constantFrom(undefined, undefined, undefined, undefined, 'k1', 'k1', 'k1 other'),
+    absentMs: fc.constantFrom(undefined, undefined, 30),
     plan,
     behaviour,
   })
-  .map(({ key, ...rest }): Step => (key === undefined ? rest : { ...rest, key }));
+  .map(
+    ({ key, absentMs, ...rest }): Step => ({
+      ...rest,
+      ...(key !== undefined && { key }),
+      ...(absentMs !== undefined && { absentMs }),
+    }),
+  );
 
 const fault = fc.record({
   type: fc.constant('fault' as const),
@@ -115,6 +129,7 @@ const ofOneService: fc.Arbitrary<Step> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ type: fc.constantFrom('freeze', 'freeze', 'thaw', 'kill worker'), which }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constant('kill gateway' as const), which: gateway }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constantFrom('cut connections', 'forget scripts') }) },
+  { weight: 2, arbitrary: fc.record({ type: fc.constant('evict' as const) }) },
   { weight: 4, arbitrary: fc.record({ type: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 40 }) }) },
 );
 

@@ -37,10 +37,13 @@ export class SimulatedGateway {
   }
 
   /** A caller calls, and follows or not. */
-  async call({ kind, key, plan, behaviour }: Call, runId = newRunId()): Promise<void> {
+  async call({ kind, key, absentMs = 0, plan, behaviour }: Call, runId = newRunId()): Promise<void> {
     const known = this.history.runs.get(runId) ?? this.history.add(runId, plan, key);
     const live = kind === 'items' || kind === 'outcome';
     known.plainly = live;
+    known.promised = !live || key !== undefined || absentMs > 0;
+    known.windowed = kind === 'items' && !known.promised;
+    const freed = new Set([...this.history.runs.values()].filter(({ neverStarts }) => neverStarts));
     const { accepted, reader } = this.store.accept(
       {
         project: this.project,
@@ -48,12 +51,14 @@ export class SimulatedGateway {
         app: 'app',
         fn: 'run',
         params: Buffer.from(JSON.stringify(plan)),
-        promised: !live,
-        paced: live,
+        promised: known.promised,
+        paced: known.windowed,
         keepMs: 60_000,
-        ...(live && { absentMs: 0 }),
+        ...(live && { absentMs }),
         ...(kind === 'webhook' && { webhook: { url: 'http://receiver/' } }),
-        ...(key !== undefined && { idempotency: { key, fingerprint: 'f' } }),
+        ...(known.key !== undefined && {
+          idempotency: { key: known.key, fingerprint: known.fingerprint as string },
+        }),
         queueLimit: 1000,
         queueTimeoutMs: 60_000,
       },
@@ -63,8 +68,11 @@ export class SimulatedGateway {
     try {
       const answer = await accepted;
       known.told = answer.state === 'accepted' || answer.state === 'cancelled' ? answer.state : 'other';
-      if (answer.state === 'joined') this.joined(known, answer.runId);
       if (answer.state !== 'accepted' && following) following.left = true;
+      if (answer.state === 'joined') {
+        const other = this.joined(known, answer.runId, freed);
+        if (other && live) this.follow(other, kind, 0, behaviour);
+      } else if (answer.state === 'conflict') this.conflicted(known);
     } catch (error) {
       if (!unavailable(error)) this.history.violated(`accept: ${String(error)}`);
       known.told = 'unanswered';
@@ -88,7 +96,7 @@ export class SimulatedGateway {
       const found = await this.store.cancel(this.project, known.runId);
       if (found === 'queued' && known.plan.how !== 'crash') known.neverStarts = true;
       if (found !== 'unknown') return;
-      if (before === 'accepted') this.history.violated(`${known.runId} was accepted and is unknown to a cancel`);
+      if (before === 'accepted') known.missed = true;
       known.neverStarts = true;
     } catch (error) {
       if (!unavailable(error)) this.history.violated(`cancel: ${String(error)}`);
@@ -106,7 +114,19 @@ export class SimulatedGateway {
 
   /** Reads a run until its outcome, over errors and gateways, unless this caller leaves. */
   follow(known: KnownRun, mode: 'items' | 'outcome', from: number, behaviour: Behaviour, first?: RunReader): Reading {
-    const reading: Reading = { runId: known.runId, mode, from, texts: [], left: false, settled: false };
+    const reading: Reading = {
+      ...{
+        runId: known.runId,
+        mode,
+        from,
+        texts: [],
+        served: false,
+        gone: false,
+        missed: false,
+        left: false,
+        settled: false,
+      },
+    };
     this.history.readings.push(reading);
     void this.read(known, reading, behaviour, first).finally(() => {
       reading.settled = true;
@@ -123,7 +143,7 @@ export class SimulatedGateway {
   private async read(known: KnownRun, reading: Reading, behaviour: Behaviour, first?: RunReader): Promise<void> {
     let at: SimulatedGateway = this;
     let reader = first;
-    while (!reading.left && !reading.outcome) {
+    while (!reading.left && !reading.outcome && !reading.gone) {
       if (at.dead) at = this.another();
       const cursor = reading.from + reading.texts.length;
       reader ??= at.store.read(this.project, known.runId, reading.mode, cursor);
@@ -133,7 +153,8 @@ export class SimulatedGateway {
           ? at.items(reader, reading, behaviour)
           : at.outcome(reader, reading, behaviour));
       } catch (error) {
-        if (!unavailable(error)) this.history.violated(`reading ${known.runId}: ${String(error)}`);
+        reading.served = false;
+        this.failed(known, reading, error);
         // This reader is over, and where it was the last one its run with it, though the caller comes back.
         known.mayBeCancelled = true;
         await sleep(5);
@@ -169,6 +190,7 @@ export class SimulatedGateway {
                 `a reader of ${reading.runId} at ${this.id} got ${lines.length} items from ${event.batch.first}, not ${expected}`,
               );
             reading.texts.push(...lines);
+            reading.served = true;
             if (leaves()) {
               this.leave(reading);
               finish();
@@ -209,10 +231,33 @@ export class SimulatedGateway {
     });
   }
 
-  private joined(known: KnownRun, runId: RunId): void {
+  private failed(known: KnownRun, reading: Reading, error: unknown): void {
+    const code = error instanceof ServiceError ? error.code : undefined;
+    if (code === 'unavailable') return;
+    const readings = this.history.readings.filter(({ runId }) => runId === known.runId);
+    if (code === 'items_gone') {
+      reading.gone = true;
+      if (readings.length === 1) this.history.violated(`the only reader of ${known.runId} was not waited for`);
+      return;
+    }
+    if (code === 'not_found') reading.missed = true;
+    else this.history.violated(`reading ${known.runId}: ${String(error)}`);
+    this.leave(reading);
+  }
+
+  /** @param freed runs that were known to have given their keys back before the call */
+  private joined(known: KnownRun, runId: RunId, freed: ReadonlySet<KnownRun>): KnownRun | undefined {
     const other = this.history.runs.get(runId);
-    if (!other || other.key !== known.key)
-      this.history.violated(`${known.runId} was joined to ${runId}, which has another key`);
+    if (!other || other.key !== known.key || other.fingerprint !== known.fingerprint)
+      this.history.violated(`${known.runId} was joined to ${runId}, which has another key or request`);
+    else if (freed.has(other)) this.history.violated(`${known.runId} was joined to ${runId}, which never started`);
+    return other;
+  }
+
+  private conflicted({ runId, key, fingerprint }: KnownRun): void {
+    const others = [...this.history.runs.values()].filter((other) => other.key === key);
+    if (!others.some((other) => other.fingerprint !== fingerprint))
+      this.history.violated(`${runId} was refused for another request under its key, and there was none`);
   }
 }
 

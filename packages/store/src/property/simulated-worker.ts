@@ -19,6 +19,8 @@ const description: AppDescription = {
   preformatted: true,
 };
 const SLOTS = 3;
+/** Of a plain stream some three small appends are kept. */
+const WINDOW = 250;
 /** Over what is published of one append. */
 const LARGE = 300_000;
 
@@ -43,7 +45,12 @@ export class SimulatedWorker {
     private readonly history: History,
     parts: { commands: Redis; subscriber: Redis; deliveries: DeliveryQueue; timings: StoreTimings },
   ) {
-    this.store = new WorkerStore({ ...parts, workerId: id, logger: { warn: () => {}, error: () => {} } });
+    this.store = new WorkerStore({
+      ...parts,
+      workerId: id,
+      windowBytes: WINDOW,
+      logger: { warn: () => {}, error: () => {} },
+    });
     this.store.onWake = () => void this.pump();
     this.store.onCancel = ({ runId, token }) => {
       const held = this.held.get(runId);
