@@ -8,8 +8,8 @@ import type { OpenCalls } from '../calls/departure.ts';
 import { send } from '../http/answer.ts';
 import { logData } from '../streaming/full-events.ts';
 import type { KeepAlive } from '../streaming/keep-alive.ts';
+import { LogStream } from '../streaming/log-stream.ts';
 import { StreamResponse } from '../streaming/stream-response.ts';
-import { LogStream } from './log-stream.ts';
 import { type RunPath, sendNothing } from './resume.ts';
 import { type ResumeRequest, resumeRequest } from './resume-request.ts';
 

@@ -5,9 +5,9 @@ import type { LogLine, RunEvent, RunReader } from '@inference-proxy/store';
 import { Subscription, takeWhile, tap } from 'rxjs';
 import type { Interruption, OpenCall } from '../calls/departure.ts';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
-import { logData } from '../streaming/full-events.ts';
-import { encodeEvent, errorData } from '../streaming/sse-encoding.ts';
-import type { StreamResponse } from '../streaming/stream-response.ts';
+import { logData } from './full-events.ts';
+import { encodeEvent, errorData } from './sse-encoding.ts';
+import type { StreamResponse } from './stream-response.ts';
 
 /** All told, nobody there any more, or told by a last event why there is no more. */
 export type LogStreamEnd = 'complete' | 'gone' | ServiceError;
