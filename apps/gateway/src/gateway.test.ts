@@ -38,6 +38,7 @@ function connection(gateway: GatewayUnderTest) {
     for (const look of heard) look();
   });
   return {
+    socket,
     write: (...lines: string[]) => socket.write(lines.join('\r\n')),
     text: () => text,
     says: (words: string) =>
@@ -111,6 +112,20 @@ test('when it takes no more, a call that still arrives on an open connection is 
   expect(text).toContain('"code":"unavailable"');
   await run.returns('1');
   expect(await underWay.ended).toMatch(/^HTTP\/1\.1 200 /);
+  await stopped;
+});
+
+test('a call on a connection that was made before it stopped listening is taken, and the next connection refused', async () => {
+  const gateway = await GatewayUnderTest.start({ SHUTDOWN_GRACE_S: '5' });
+  const made = connection(gateway);
+  await once(made.socket, 'connect');
+  await gateway.get('/healthz');
+  const stopped = gateway.stop();
+  const refused = (error: NodeJS.ErrnoException): boolean => error.code !== 'ECONNREFUSED';
+  while (await gateway.get('/healthz').then(() => true, refused));
+  made.write(...CALL, '', '');
+  await (await gateway.worker.next()).returns('1');
+  expect(await made.ended).toMatch(/^HTTP\/1\.1 200 .*connection: close/is);
   await stopped;
 });
 

@@ -8,6 +8,7 @@ import { OpenCalls } from './calls/departure.ts';
 import { gatewayModule } from './gateway.module.ts';
 import { ErrorFilter } from './http/error.filter.ts';
 import { answerLast } from './http/last-answers.ts';
+import { stopListening } from './http/listener.ts';
 import { httpServer } from './http/server.ts';
 import { errorCounter, gaugeConnections } from './operations/gauges.ts';
 import { gaugeStore } from './operations/store-gauges.ts';
@@ -15,7 +16,7 @@ import type { GatewaySettings } from './settings.ts';
 
 /**
  * Listens for calls, and stops in phases: every answer becomes the last on its connection and readiness says no (`unready`, for
- * `SHUTDOWN_DELAY_S`), nobody can connect and calls are refused (`intake`), calls under way have `SHUTDOWN_GRACE_S` (`drain`).
+ * `SHUTDOWN_DELAY_S`), nobody can connect and then calls are refused (`intake`), calls under way have `SHUTDOWN_GRACE_S` (`drain`).
  *
  * @returns the port
  */
@@ -44,9 +45,9 @@ export async function listen(
     answerLast(server);
     openCalls.leave();
   });
-  shutdown.add('intake', 'calls', () => {
+  shutdown.add('intake', 'calls', async () => {
+    await stopListening(server);
     openCalls.refuse();
-    server.close();
   });
   shutdown.add('drain', 'calls', () => openCalls.drain(settings.SHUTDOWN_GRACE_S * 1000));
   shutdown.add('queues', 'http', () => {
