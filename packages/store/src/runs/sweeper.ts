@@ -9,7 +9,7 @@ import type { StoreLogger, StoreTimings } from '../timings.ts';
 const MOST = 256;
 /** Calls in a row for one project; what is left waits for the next round. */
 const MOST_CALLS = 100;
-/** New calls are refused from this share of the bound on (docs/decisions/0007-the-run-store-is-bounded.md). */
+/** New calls are refused from this share of the bound on (docs/decisions/0012-the-run-store-is-bounded.md). */
 const FULL = 0.85;
 /** From this share on room is made, down to the other: before anybody is refused, and not at every run. */
 const TIGHT = 0.8;
