@@ -1,5 +1,5 @@
 // OTLP over HTTP, JSON: a collector that keeps what it is sent, for tests.
-import { createServer } from 'node:http';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { listening, type Receiver } from './receivers.ts';
 
 /** A span as it came, its attributes and its service as plain values. */
@@ -22,8 +22,9 @@ export interface Collector extends Receiver {
   /** For `OTEL_EXPORTER_OTLP_ENDPOINT`. */
   readonly endpoint: string;
   readonly spans: CollectedSpan[];
-  /** Everything that came, as text. */
+  /** Everything that came, as text, and the headers that it came with. */
   readonly bodies: string[];
+  readonly heads: IncomingHttpHeaders[];
 }
 
 interface Attribute {
@@ -75,6 +76,7 @@ function spansOf(payload: Payload): CollectedSpan[] {
 export async function collector(): Promise<Collector> {
   const spans: CollectedSpan[] = [];
   const bodies: string[] = [];
+  const heads: IncomingHttpHeaders[] = [];
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -82,10 +84,11 @@ export async function collector(): Promise<Collector> {
     const known = request.url === '/v1/traces' && request.headers['content-type'] === 'application/json';
     if (known) {
       bodies.push(body);
+      heads.push(request.headers);
       spans.push(...spansOf(JSON.parse(body) as Payload));
     }
     response.writeHead(known ? 200 : 404, { 'content-type': 'application/json' }).end('{}');
   });
   const receiver = await listening(server);
-  return { ...receiver, endpoint: `http://127.0.0.1:${receiver.port}`, spans, bodies };
+  return { ...receiver, endpoint: `http://127.0.0.1:${receiver.port}`, spans, bodies, heads };
 }

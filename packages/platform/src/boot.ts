@@ -88,10 +88,14 @@ export async function bootService<Schema extends SettingsSchema>(service: Servic
 }
 
 async function openTracing(service: string, settings: Common, logger: Logger): Promise<Tracing | undefined> {
-  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_TRACES_SAMPLER_ARG: ratio } = settings;
+  const {
+    OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
+    OTEL_EXPORTER_OTLP_HEADERS: headers = {},
+    OTEL_TRACES_SAMPLER_ARG: ratio,
+  } = settings;
   if (endpoint === undefined) return undefined;
   const { otlpTracing } = await import('./otlp-tracing.ts');
-  return otlpTracing({ endpoint, ratio, service, logger });
+  return otlpTracing({ endpoint, headers, ratio, service, logger });
 }
 
 /** A Nest application context (no HTTP) for a service's one module, closed with the `flush` phase. */

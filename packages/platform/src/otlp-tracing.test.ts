@@ -23,7 +23,7 @@ afterEach(async () => {
 });
 
 function tracingTo(endpoint: string, ratio = 1): Tracing {
-  const tracing = otlpTracing({ endpoint, ratio, service: 'gateway', logger });
+  const tracing = otlpTracing({ endpoint, headers: { 'x-api-key': 'a key' }, ratio, service: 'gateway', logger });
   open.push(tracing);
   return tracing;
 }
@@ -40,6 +40,7 @@ test('a span is sent with its service, its kind, its attributes and its parent',
   span.end({ 'http.response.status_code': 502 }, 'worker_lost');
   await tracing.stop();
   const [sent] = sink.spans;
+  expect(sink.heads[0]?.['x-api-key']).toBe('a key');
   expect(sink.spans).toHaveLength(1);
   expect(sent).toMatchObject({
     service: 'gateway',

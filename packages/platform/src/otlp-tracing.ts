@@ -17,6 +17,8 @@ import type { OpenSpan, SpanStart, Tracing } from './tracing.ts';
 export interface OtlpOptions {
   /** `OTEL_EXPORTER_OTLP_ENDPOINT`: the collector, without the path of the signal. */
   readonly endpoint: string;
+  /** `OTEL_EXPORTER_OTLP_HEADERS`: sent with every batch. */
+  readonly headers: Readonly<Record<string, string>>;
   /** Of the calls whose caller has not decided, the fraction that is traced. */
   readonly ratio: number;
   /** `gateway`, `worker` or `dispatcher`. */
@@ -50,7 +52,7 @@ class Ids extends RandomIdGenerator {
 }
 
 /** Never throws and never waits: a collector that is away is told of in the log, and calls go on. */
-export function otlpTracing({ endpoint, ratio, service, logger }: OtlpOptions): Tracing {
+export function otlpTracing({ endpoint, headers, ratio, service, logger }: OtlpOptions): Tracing {
   let toldAt = Number.NEGATIVE_INFINITY;
   const tell = (text: string): void => {
     if (performance.now() - toldAt < TELL_EVERY_MS) return;
@@ -72,7 +74,7 @@ export function otlpTracing({ endpoint, ratio, service, logger }: OtlpOptions): 
     idGenerator: ids,
     spanProcessors: [
       new BatchSpanProcessor({
-        exporter: new OTLPTraceExporter({ url: `${endpoint.replace(/\/+$/, '')}/v1/traces` }),
+        exporter: new OTLPTraceExporter({ url: `${endpoint.replace(/\/+$/, '')}/v1/traces`, headers }),
         scheduledDelayMillis: EXPORT_MS,
         maxQueueSize: MOST_WAITING,
         maxExportBatchSize: BATCH,

@@ -87,6 +87,22 @@ const collector = () =>
     /^https?:\/\/[^/]/.test(value) && URL.canParse(value) ? value : undefined,
   ).meta({ secret: true });
 
+/** What goes along with them; a secret, since a collector's key is such a header. Percent-encoded as in W3C baggage. */
+const headers = () =>
+  kind('headers such as x-api-key=1234,x-team=mine', (value): Readonly<Record<string, string>> | undefined => {
+    const pairs = value.split(',').map((pair) => /^\s*([!#$%&'*+.^_`|~\w-]+)\s*=\s*([\x20-\x7e]*?)\s*$/.exec(pair));
+    try {
+      return Object.fromEntries(
+        pairs.map((pair) => {
+          if (!pair) throw new Error('no pair');
+          return [pair[1] as string, decodeURIComponent(pair[2] as string)];
+        }),
+      );
+    } catch {
+      return undefined;
+    }
+  }).meta({ secret: true });
+
 /** A part of a whole. */
 export const fraction = () =>
   kind('a fraction from 0 to 1, such as 0.1', (text) => {
@@ -128,6 +144,9 @@ export const commonSettings = {
     .describe(
       'collector of OpenTelemetry spans (OTLP over HTTP), such as http://127.0.0.1:4318; without it there are none',
     ),
+  OTEL_EXPORTER_OTLP_HEADERS: headers()
+    .optional()
+    .describe('headers for the collector, such as its key: name=value, several separated by commas'),
   OTEL_TRACES_SAMPLER_ARG: fraction()
     .prefault('1')
     .describe('of the calls whose caller has not decided, the fraction that is traced'),
