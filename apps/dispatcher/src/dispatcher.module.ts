@@ -74,7 +74,12 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
       {
         provide: HostLimits,
         useFactory: () =>
-          new HostLimits({ open: settings.WEBHOOK_HOST_CONCURRENCY, waitMs: hostWaitMs, stillMs: HOST_STILL_MS }),
+          new HostLimits({
+            open: settings.WEBHOOK_HOST_CONCURRENCY,
+            waitMs: hostWaitMs,
+            stillMs: HOST_STILL_MS,
+            waiters: Math.ceil(settings.WEBHOOK_CONCURRENCY / 4),
+          }),
       },
       {
         provide: HostStore,

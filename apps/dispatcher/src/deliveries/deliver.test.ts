@@ -121,7 +121,7 @@ function journey(records: Records, more: Partial<DeliverOptions> = {}) {
     policy,
     requireHttps: false,
     box,
-    hosts: new HostLimits({ open: 2, waitMs: 100, stillMs: 100 }),
+    hosts: new HostLimits({ open: 2, waitMs: 100, stillMs: 100, waiters: 10 }),
     schedule: { delaysS: [0, 5, 300, 1800, 7200], jitter: 0 },
     limits: { headMs: 500, answerMs: 100, answerBytes: 4096 },
     leaseMs: 1500,

@@ -9,7 +9,7 @@ const given = async (limits: HostLimits, times: number, host = 'slow.test:80', p
 };
 
 test('a receiver that hangs gets its slots and no more, others theirs', async () => {
-  const limits = new HostLimits({ open: 2, waitMs: 20, stillMs: 20 });
+  const limits = new HostLimits({ open: 2, waitMs: 20, stillMs: 20, waiters: 100 });
   const [first, second, third] = await given(limits, 3);
   expect([first, second, third].map((leave) => leave !== undefined)).toEqual([true, true, false]);
   expect(await limits.enter('demo', 'good.test:80')).toBeDefined();
@@ -19,7 +19,7 @@ test('a receiver that hangs gets its slots and no more, others theirs', async ()
 });
 
 test('for a receiver known to be slow, nobody is let wait', async () => {
-  const limits = new HostLimits({ open: 1, waitMs: 40, stillMs: 40 });
+  const limits = new HostLimits({ open: 1, waitMs: 40, stillMs: 40, waiters: 100 });
   await given(limits, 1);
   await new Promise((resolve) => setTimeout(resolve, 50));
   const begun = performance.now();
@@ -28,7 +28,7 @@ test('for a receiver known to be slow, nobody is let wait', async () => {
 });
 
 test('for a receiver that is quick, attempts take turns in order', async () => {
-  const limits = new HostLimits({ open: 2, waitMs: 1000, stillMs: 1000 });
+  const limits = new HostLimits({ open: 2, waitMs: 1000, stillMs: 1000, waiters: 100 });
   const order: number[] = [];
   let most = 0;
   let open = 0;
@@ -48,7 +48,7 @@ test('for a receiver that is quick, attempts take turns in order', async () => {
 });
 
 test('leaving twice frees one slot, and a host with nothing open is forgotten', async () => {
-  const limits = new HostLimits({ open: 1, waitMs: 10, stillMs: 10 });
+  const limits = new HostLimits({ open: 1, waitMs: 10, stillMs: 10, waiters: 100 });
   const [first] = await given(limits, 1);
   first?.();
   first?.();
@@ -59,9 +59,19 @@ test('leaving twice frees one slot, and a host with nothing open is forgotten', 
 });
 
 test('a receiver that begins to hang frees the places of those that wait for it soon', async () => {
-  const limits = new HostLimits({ open: 1, waitMs: 60_000, stillMs: 30 });
+  const limits = new HostLimits({ open: 1, waitMs: 60_000, stillMs: 30, waiters: 100 });
   await given(limits, 1);
   const begun = performance.now();
   expect(await limits.enter('demo', 'slow.test:80')).toBeUndefined();
   expect(performance.now() - begun).toBeLessThan(1000);
+});
+
+test('no more wait than are allowed to, over all receivers', async () => {
+  const limits = new HostLimits({ open: 1, waitMs: 1000, stillMs: 1000, waiters: 1 });
+  const [first] = await given(limits, 1);
+  await given(limits, 1, 'other.test:80');
+  const waiting = limits.enter('demo', 'slow.test:80');
+  expect(await limits.enter('demo', 'other.test:80')).toBeUndefined();
+  first?.();
+  expect(await waiting).toBeDefined();
 });

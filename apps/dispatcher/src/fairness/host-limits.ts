@@ -1,4 +1,5 @@
-// webhooks.md "Isolation": open attempts per (project, host:port) are capped, so that a receiver that hangs holds a few of this process' slots, not all.
+// webhooks.md "Isolation": attempts to a quick receiver take turns in this process, which is cheaper than parking them in the store. A few
+// may wait, and only for a moment: what waits here holds a place. The cap that counts is the store's (hosts/host-store), over all dispatchers.
 
 export interface HostLimitOptions {
   /** How many attempts one project may have open to one host and port. */
@@ -7,6 +8,8 @@ export interface HostLimitOptions {
   readonly waitMs: number;
   /** How long the turns of those that wait may stand still: a receiver that begins to hang frees their places this soon. */
   readonly stillMs: number;
+  /** How many may wait at once, over all receivers: each holds one of this process' places. */
+  readonly waiters: number;
 }
 
 /** Gives the slot back; once is enough. */
@@ -39,6 +42,7 @@ class Host {
 export class HostLimits {
   readonly #options: HostLimitOptions;
   readonly #hosts = new Map<string, Host>();
+  #waiters = 0;
 
   constructor(options: HostLimitOptions) {
     this.#options = options;
@@ -52,10 +56,16 @@ export class HostLimits {
     const key = `${project} ${hostAndPort}`;
     const host = this.#hosts.get(key) ?? new Host();
     this.#hosts.set(key, host);
-    const { open, waitMs, stillMs } = this.#options;
+    const { open, waitMs, stillMs, waiters } = this.#options;
     if (host.open.size < open) return Promise.resolve(this.#grant(key, host));
-    if (host.expectedWaitMs(open, performance.now()) > waitMs) return Promise.resolve(undefined);
-    return new Promise((grant) => {
+    if (this.#waiters >= waiters || host.expectedWaitMs(open, performance.now()) > waitMs)
+      return Promise.resolve(undefined);
+    this.#waiters += 1;
+    return new Promise((resolve) => {
+      const grant = (leave: Leave | undefined): void => {
+        this.#waiters -= 1;
+        resolve(leave);
+      };
       const waiter: Waiter = { grant, until: performance.now() + waitMs, timer: undefined };
       const look = (): void => {
         const now = performance.now();
@@ -70,11 +80,6 @@ export class HostLimits {
       host.waiting.add(waiter);
       waiter.timer = setTimeout(look, Math.min(waitMs, stillMs));
     });
-  }
-
-  /** What an attempt that is not let wait here would have to wait, milliseconds. */
-  expectedWaitMs(project: string, hostAndPort: string): number {
-    return this.#hosts.get(`${project} ${hostAndPort}`)?.expectedWaitMs(this.#options.open, performance.now()) ?? 0;
   }
 
   /** How many hosts have open attempts. */

@@ -1,0 +1,172 @@
+// webhooks.md "Isolation" and "Hostile cases" 9, in a shortened form: many hosts, dead ones, one that gets everything, a backlog.
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
+import { DeliveringStore, PROJECT, until } from './testing/delivering-store.ts';
+
+jest.setTimeout(60_000);
+
+let store: DeliveringStore;
+beforeAll(async () => {
+  store = await DeliveringStore.open();
+}, 60_000);
+afterAll(() => store.close());
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  jest.restoreAllMocks();
+  // Receivers first: nobody then waits for one that hangs.
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+  await store.stopDispatchers();
+});
+
+/** A server on every address of 127.0.0.0/8: as many hosts as a test wants. */
+async function hosts(server: Server): Promise<(n: number) => string> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.on('error', () => {}).on('close', () => sockets.delete(socket));
+  });
+  server.listen(0, '0.0.0.0');
+  await once(server, 'listening');
+  cleanups.push(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  const { port } = server.address() as AddressInfo;
+  return (n) => `http://127.${1 + (n >> 16)}.${(n >> 8) & 255}.${1 + (n & 255)}:${port}/hook`;
+}
+
+interface Taken {
+  readonly id: string;
+  readonly at: number;
+}
+
+/** Receivers that take everything after `ms`, and count how many they have open at once. */
+async function taking(ms = 0, answer: (request: IncomingMessage) => number = () => 204) {
+  const taken: Taken[] = [];
+  let open = 0;
+  const most = { open: 0 };
+  const listener = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    open += 1;
+    most.open = Math.max(most.open, open);
+    request.resume();
+    if (ms > 0) await sleep(ms);
+    open -= 1;
+    const status = answer(request);
+    if (status < 300) taken.push({ id: String(request.headers['x-request-id']), at: performance.now() });
+    response.writeHead(status).end();
+  };
+  return { url: await hosts(createServer((request, response) => void listener(request, response))), taken, most };
+}
+
+const hanging = () => hosts(createTcpServer(() => {}));
+const times = (n: number, url: (at: number) => string): string[] => Array.from({ length: n }, (_, at) => url(at));
+const gone = async (): Promise<string> => {
+  const server = createTcpServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return `http://127.0.0.1:${port}/`;
+};
+const parkedCount = async () => Number((await store.client.get('ip:{*}:parked-count')) ?? 0);
+
+test('2,000 deliveries to 200 hosts, ten of them dead: the good ones are delivered as if the dead were not there', async () => {
+  const good = await taking();
+  const silent = await hanging();
+  const refusing = await gone();
+  await store.dispatcher({ WEBHOOK_TIMEOUT_S: '5', WEBHOOK_SCHEDULE: '0,60' });
+  const dead = times(200, (at) => (at % 2 ? silent(at % 5) : refusing));
+  const begun = performance.now();
+  await store.runsTo(dead);
+  const ids = await store.runsTo(times(1800, (at) => good.url(at % 190)));
+  await until(() => good.taken.length === 1800);
+  // None had to wait for an attempt that hangs.
+  expect(performance.now() - begun).toBeLessThan(30_000);
+  expect(new Set(good.taken.map(({ id }) => id))).toEqual(new Set(ids));
+});
+
+test('one host given 1,000 deliveries has its share of attempts open and no more, over two dispatchers', async () => {
+  const { url, taken, most } = await taking(5);
+  await store.dispatcher({ WEBHOOK_HOST_CONCURRENCY: '8' });
+  await store.dispatcher({ WEBHOOK_HOST_CONCURRENCY: '8' });
+  await store.runsTo(times(1000, () => url(1)));
+  await until(() => taken.length === 1000);
+  expect(most.open).toBeLessThanOrEqual(8);
+  expect(new Set(taken.map(({ id }) => id)).size).toBe(1000);
+  expect(await store.client.exists(`ip:{*}:parked:${PROJECT} ${new URL(url(1)).host}`)).toBe(0);
+});
+
+test('parked deliveries hold neither a place nor a socket: with four places, others go on past forty to a host that hangs', async () => {
+  const connected = { now: 0, most: 0 };
+  const server = createTcpServer((socket) => {
+    connected.now += 1;
+    connected.most = Math.max(connected.most, connected.now);
+    socket.on('close', () => {
+      connected.now -= 1;
+    });
+  });
+  const silent = await hosts(server);
+  const good = await taking();
+  await store.dispatcher({
+    WEBHOOK_CONCURRENCY: '4',
+    WEBHOOK_HOST_CONCURRENCY: '2',
+    WEBHOOK_TIMEOUT_S: '9',
+    WEBHOOK_SCHEDULE: '0,60',
+  });
+  const before = await parkedCount();
+  await store.runsTo(times(40, () => silent(1)));
+  await until(async () => (await parkedCount()) >= before + 36);
+  await store.runsTo(times(100, (at) => good.url(at)));
+  await until(() => good.taken.length === 100);
+  expect(connected.most).toBeLessThanOrEqual(2);
+  const states = await store.log.list(PROJECT, { host: '127.1.0.2' }, 100);
+  expect(states.deliveries.filter(({ parked }) => parked?.reason === 'host_busy').length).toBeGreaterThanOrEqual(36);
+});
+
+test('a host that is dead is left alone but for probes, is found by one, and is drained without a flood', async () => {
+  let down = true;
+  let asked = 0;
+  const { url, taken, most } = await taking(2, () => {
+    if (down) asked += 1;
+    return down ? 503 : 204;
+  });
+  await store.dispatcher({ WEBHOOK_PROBE_S: '0.3', WEBHOOK_SCHEDULE: '0,0.1,0.1,60,60,60,60' });
+  const before = await parkedCount();
+  const ids = await store.runsTo(times(300, () => url(2)));
+  await until(async () => (await parkedCount()) > before + 250);
+  const reasons = (await store.log.list(PROJECT, { host: new URL(url(2)).host }, 100)).deliveries;
+  await until(async () => {
+    const { deliveries } = await store.log.list(PROJECT, { host: new URL(url(2)).host }, 100);
+    return deliveries.some(({ parked }) => parked?.reason === 'circuit_open');
+  });
+  expect(reasons.length).toBeGreaterThan(0);
+  const askedBefore = asked;
+  await sleep(1000);
+  // Probes after 0.3, 0.6, 1.2 s …: a handful, where the schedule alone would have sent hundreds.
+  expect(asked - askedBefore).toBeLessThan(6);
+  down = false;
+  most.open = 0;
+  await until(() => taken.length === 300);
+  expect(most.open).toBeLessThanOrEqual(16);
+  expect(new Set(taken.map(({ id }) => id))).toEqual(new Set(ids));
+});
+
+test("an hour's backlog does not starve fresh deliveries, and is drained itself", async () => {
+  const { url, taken } = await taking(20);
+  // The clock of an hour ago, while nobody dispatches.
+  const now = Date.now.bind(Date);
+  jest.spyOn(Date, 'now').mockImplementation(() => now() - 3_600_000);
+  const old = await store.runsTo(times(600, (at) => url(at % 100)));
+  jest.restoreAllMocks();
+  await store.dispatcher({ WEBHOOK_CONCURRENCY: '8' });
+  await until(() => taken.length > 20);
+  const fresh = new Set(await store.runsTo(times(40, (at) => url(100 + at))));
+  await until(() => taken.filter(({ id }) => fresh.has(id)).length === 40);
+  const drained = taken.filter(({ id }) => !fresh.has(id)).length;
+  expect(drained).toBeLessThan(400);
+  await until(() => taken.length === 640);
+  expect(new Set(taken.map(({ id }) => id))).toEqual(new Set([...old, ...fresh]));
+});
