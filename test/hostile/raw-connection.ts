@@ -104,6 +104,11 @@ export class RawConnection {
     return answersIn(this.#text, this.#ended, this.bodiless);
   }
 
+  /** Those in the first `length` bytes: where the last request was HEAD, its answer must be looked at apart. */
+  answersBefore(length: number): RawAnswer[] {
+    return answersIn(this.#text.slice(0, length), true);
+  }
+
   send(bytes: string | Buffer): this {
     this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
     return this;
@@ -135,11 +140,17 @@ export class RawConnection {
     return final();
   }
 
+  /** Resolves when the gateway has closed the connection. */
+  async end(): Promise<void> {
+    // Its side first; ours follows.
+    this.socket.once('end', () => this.socket.end());
+    if (this.socket.readableEnded) this.socket.end();
+    while (!this.#ended) await once(this.#events, 'news');
+  }
+
   /** All that came, when the gateway has closed the connection. */
   async closed(): Promise<RawAnswer[]> {
-    // Its end of the conversation; ours follows.
-    this.socket.once('end', () => this.socket.end());
-    while (!this.#ended) await once(this.#events, 'news');
+    await this.end();
     return this.answers;
   }
 }
@@ -147,4 +158,15 @@ export class RawConnection {
 /** Sends bytes on a connection of their own and gives all that comes until the gateway closes it. */
 export async function exchange(port: number, bytes: string | Buffer): Promise<RawAnswer[]> {
   return (await RawConnection.open(port)).send(bytes).closed();
+}
+
+/** Sends bytes on a connection of their own and gives the first answer as soon as it is whole: who waits for the end waits for the gateway's patience. */
+export async function answerTo(port: number, bytes: string): Promise<RawAnswer> {
+  const connection = await RawConnection.open(port);
+  const [answer] = await connection
+    .send(bytes)
+    .until(({ answers }) => answers.length > 0)
+    .then(({ answers }) => answers);
+  connection.leave();
+  return answer as RawAnswer;
 }
