@@ -16,16 +16,6 @@ class Example extends settingsOf(
   }),
 ) {}
 
-test('headers for a collector are names and values, and shown nowhere', () => {
-  const read = (OTEL_EXPORTER_OTLP_HEADERS: string) =>
-    readSettings(Example.schema, { ...enough, OTEL_EXPORTER_OTLP_HEADERS }).OTEL_EXPORTER_OTLP_HEADERS;
-  expect(read('x-api-key=abc%3D%2C==, x-team = mine')).toEqual({ 'x-api-key': 'abc=,==', 'x-team': 'mine' });
-  for (const wrong of ['hunter2', 'a=b,,c=d', 'a b=c', 'a=%zz', '=hunter2']) {
-    expect(() => read(wrong)).toThrow('OTEL_EXPORTER_OTLP_HEADERS is wrong: expected headers');
-    expect(() => read(wrong)).not.toThrow('hunter2');
-  }
-});
-
 const enough = { REDIS_URL: 'redis://127.0.0.1:6379', JWT_SECRET: 'long enough' };
 
 test('settings are typed values, with the defaults of their schema', () => {
@@ -84,4 +74,14 @@ test('--help lists every setting with its default and its meaning', () => {
   expect(text).toMatch(/JWT_SECRET +verifies tokens \(required\)/);
   expect(text).toMatch(/COMMIT_MS +how long a status line is held back \(not set\)/);
   expect(text).toMatch(/MAX_BODY_BYTES +largest body \(default 8MiB\)/);
+});
+
+test('headers for a collector are names and values, and shown nowhere', () => {
+  const read = (OTEL_EXPORTER_OTLP_HEADERS: string) =>
+    readSettings(Example.schema, { ...enough, OTEL_EXPORTER_OTLP_HEADERS }).OTEL_EXPORTER_OTLP_HEADERS;
+  expect(read('x-api-key=abc%3D%2C==, x-team = mine')).toEqual({ 'x-api-key': 'abc=,==', 'x-team': 'mine' });
+  for (const wrong of ['hunter2', 'a=b,,c=d', 'a b=c', 'a=%zz', '=hunter2']) {
+    expect(() => read(wrong)).toThrow('OTEL_EXPORTER_OTLP_HEADERS is wrong: expected headers');
+    expect(() => read(wrong)).not.toThrow('hunter2');
+  }
 });
