@@ -12,7 +12,7 @@ import type { Engine } from './engine.ts';
 
 const run = promisify(execFile);
 const COMMAND_MS = 300_000;
-const BUILD_MS = 1_200_000;
+const BUILD_MS = 600_000;
 const OUTPUT_BYTES = 64 * 1024 * 1024;
 
 export type ServiceName = 'proxy' | 'gateway' | 'worker' | 'acme-worker' | 'dispatcher' | 'redis' | 'receiver';

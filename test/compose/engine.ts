@@ -7,7 +7,7 @@ import { page, root } from '../documents/markdown.ts';
 const run = promisify(execFile);
 const ANSWER_MS = 10_000;
 /** Three base images over a slow line. */
-const PULL_MS = 600_000;
+const PULL_MS = 300_000;
 
 /** A program and the arguments that come first. */
 export type Command = readonly [string, ...string[]];

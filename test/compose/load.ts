@@ -1,7 +1,7 @@
 // Callers that never stop: what each call came to, and when, so that a test can say which may have failed.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Caller } from '../client/caller.ts';
-import { errorOf } from '../client/http.ts';
+import { errorOf, textOf } from '../client/http.ts';
 
 export interface CallOutcome {
   readonly kind: 'call' | 'stream' | 'promised';
@@ -37,8 +37,8 @@ async function call(caller: Caller): Promise<string> {
 
 async function stream(caller: Caller): Promise<string> {
   const { answer, events } = await caller.stream('streams/sleeping', { n: ITEMS, seconds: ITEM_S });
-  const came = await events.rest();
-  if (answer.statusCode !== 200) return codeOf(came.join(''));
+  if (answer.statusCode !== 200) return codeOf(await textOf(answer));
+  const came = (await events.rest()).filter((event) => !event.startsWith(':'));
   const failure = /^event: error\ndata: (.*)$/s.exec(came.at(-1) ?? '')?.[1];
   const items = failure === undefined ? came : came.slice(0, -1);
   if (items.some((event, at) => event !== `data: ${at}`)) return `wrong events: ${came.join(' | ')}`;

@@ -27,7 +27,7 @@ trap finish EXIT
 
 if ! there "$base"; then
   echo "stand-ins: a Debian of packages (debootstrap)"
-  debootstrap --variant=minbase --include=ca-certificates,redis-server,caddy bookworm "$work/root" >"$work/log" 2>&1 ||
+  debootstrap --variant=minbase --include=ca-certificates,redis-server,nginx-light bookworm "$work/root" >"$work/log" 2>&1 ||
     { tail -n 5 "$work/log" >&2; exit 1; }
   rm -rf "$work/root"/var/cache/apt/archives/*.deb "$work/root"/var/lib/apt/lists/*
   tar -C "$work/root" --one-file-system -c . | docker import --change 'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' - "$base" >/dev/null
@@ -68,7 +68,6 @@ if ! there "$redis_image"; then
   keep "$redis_image" 'VOLUME /data' 'WORKDIR /data' 'USER redis' 'CMD ["redis-server"]'
 fi
 if ! there "$proxy_image"; then
-  begin 'mkdir -p /config /data /etc/caddy'
-  keep "$proxy_image" 'ENV XDG_CONFIG_HOME=/config' 'ENV XDG_DATA_HOME=/data' \
-    'CMD ["caddy", "run", "--config", "/etc/caddy/Caddyfile", "--adapter", "caddyfile"]'
+  begin 'ln -sf /dev/stderr /var/log/nginx/error.log'
+  keep "$proxy_image" 'CMD ["nginx", "-g", "daemon off;"]'
 fi

@@ -1,0 +1,9 @@
+#!/bin/sh
+# Plain HTTP, or TLS where there is a certificate; then this process becomes nginx.
+set -eu
+if [ -e /certificates/fullchain.pem ]; then servers=tls; else servers=plain; fi
+ln -sf "/etc/nginx/proxy/$servers.conf" /tmp/servers.conf
+# Docker's own DNS server, or whatever this network has.
+echo "resolver $(sed -n 's/^nameserver //p' /etc/resolv.conf | head -n 1) valid=1s ipv6=off;" >/tmp/resolver.conf
+echo "proxy: $servers"
+exec nginx -c /etc/nginx/proxy/nginx.conf -g "daemon off; worker_shutdown_timeout ${SHUTDOWN_GRACE_S:-25}s;"
