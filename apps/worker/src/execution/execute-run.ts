@@ -128,8 +128,15 @@ export class Execution implements HeldRun, WriterListener {
     const { app, run } = this;
     try {
       if (!app) throw new ServiceError('unavailable', 'This worker no longer serves the app.');
+      const { traceparent } = this.account;
       const { running, version } = app.run(
-        { runId: run.runId, fn: run.fn, params: run.params, paced: run.paced },
+        {
+          runId: run.runId,
+          fn: run.fn,
+          params: run.params,
+          paced: run.paced,
+          ...(traceparent !== undefined && { traceparent }),
+        },
         {
           started: () => {},
           items: ({ count, kind, blob }) => this.items(count, kind, blob),

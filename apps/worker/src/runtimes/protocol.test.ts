@@ -33,6 +33,10 @@ test('the worker’s messages are written as in the snapshots', () => {
   const run = Buffer.concat([runHeader({ runId: RUN_ID, fn: 'generate', paced: true, params }), params]);
   const init = { app: '/srv/apps/demo/chat', entry: 'main.py', concurrency: 100, debug: false };
   expect(run).toEqual(snapshot('worker-run'));
+  const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+  const none = Buffer.from('{}');
+  const traced = runHeader({ runId: RUN_ID, fn: 'generate', paced: false, params: none, traceparent });
+  expect(Buffer.concat([traced, none])).toEqual(snapshot('worker-run-traced'));
   expect(initMessage({ ...init, maxItemBytes: 8_388_608, maxOutputBytes: 67_108_864, maxLogBytes: 262_144 })).toEqual(
     snapshot('worker-init'),
   );

@@ -38,8 +38,14 @@ export const initMessage = (init: InitMessage): Buffer =>
   });
 
 /** The header only: the parameters' bytes follow it as they are. */
-export const runHeader = (run: { runId: string; fn: string; paced: boolean; params: Buffer }): Buffer =>
-  line({ t: 'run', r: run.runId, f: run.fn, paced: run.paced, b: run.params.length });
+export const runHeader = (run: {
+  runId: string;
+  fn: string;
+  paced: boolean;
+  params: Buffer;
+  traceparent?: string;
+}): Buffer =>
+  line({ t: 'run', r: run.runId, f: run.fn, paced: run.paced, tp: run.traceparent, b: run.params.length });
 
 export const creditMessage = (runId: string, upTo: number): Buffer => line({ t: 'credit', r: runId, n: upTo });
 

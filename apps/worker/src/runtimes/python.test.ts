@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
@@ -274,6 +274,47 @@ test('processes are counted by their state, starts and ends by what came of them
   expect([moved('crash exit'), moved('crash signal'), moved('crash channel')]).toEqual([1, 1, 0]);
   await own.close();
   expect(['spawning', 'loading', 'ready', 'retiring', 'draining', 'failed'].map(moved)).toEqual([0, 0, 0, 0, 0, 0]);
+});
+
+/** As much of OpenTelemetry's API for Python as an app's tracing rests on. */
+const OPENTELEMETRY = {
+  '__init__.py': '',
+  'propagate.py': 'def extract(carrier):\n    return carrier\n',
+  'context.py': `import contextvars
+current = contextvars.ContextVar("current", default=None)
+def attach(context):
+    if context["traceparent"].endswith("-00"): raise RuntimeError("not this one")
+    current.set(context["traceparent"])
+`,
+};
+
+test('what a function traces belongs to its call’s trace, in threads, tasks and generators; no call has another’s', async () => {
+  const folder = await appOf(`
+import asyncio
+from opentelemetry.context import current
+def plain(): return current.get()
+def streamed(): yield current.get()
+async def awaited():
+    await asyncio.sleep(0)
+    return current.get()
+`);
+  await mkdir(join(folder, 'opentelemetry'));
+  for (const [name, code] of Object.entries(OPENTELEMETRY)) await writeFile(join(folder, 'opentelemetry', name), code);
+  for (const concurrency of [1, 100]) {
+    const own = make(concurrency, { folder });
+    own.start();
+    await reached(own, 'ready');
+    const traceparent = `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b${concurrency % 9}-01`;
+    expect(await new Call(own, 'plain', {}, false, traceparent).result()).toBe(JSON.stringify(traceparent));
+    expect(await new Call(own, 'awaited', {}, false, traceparent).result()).toBe(JSON.stringify(traceparent));
+    const streamed = new Call(own, 'streamed', {}, false, traceparent);
+    await streamed.ended;
+    expect(streamed.frames.map(({ blob }) => blob.toString())).toEqual([traceparent]);
+    expect(await new Call(own, 'plain').result()).toBe('null');
+    const refused = new Call(own, 'plain', {}, false, traceparent.replace(/01$/, '00'));
+    expect(await refused.result()).toBe('null');
+    await own.close();
+  }
 });
 
 test('an app that breaks the channel while it is imported has failed to start, and is not started at once again', async () => {

@@ -10,6 +10,8 @@ export interface RunRequest {
   readonly params: Buffer;
   /** True where a reader's credits hold the generator back; else only the pipe does. */
   readonly paced: boolean;
+  /** The trace that the function goes on with (W3C `traceparent`), where there is one. */
+  readonly traceparent?: string;
 }
 
 /** Consecutive items, in order, following those of the batch before. */

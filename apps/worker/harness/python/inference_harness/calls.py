@@ -10,6 +10,7 @@ from .logs import current_run
 from .output import BINARY_KINDS, TooLarge
 from .run import Cancelled
 from .sleep import here
+from .trace import enter
 
 # Either makes a frame go out, by the thread that yields: the design's measured balance of latency and system calls.
 FRAME_SIZE = 32 * 1024
@@ -51,6 +52,8 @@ class Calls:
     def call(self, run):
         """From a run's start to its terminal, or until it is handed to the event loop. Raises nothing."""
         run.context = self._app.context.copy()
+        if run.traceparent is not None:
+            run.context.run(enter, run.traceparent)
         run.context.run(self._call, run)
 
     def in_context(self, run, work, *arguments):

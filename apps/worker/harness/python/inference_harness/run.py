@@ -35,6 +35,7 @@ class Run:
         self.id = header["r"]
         self.function = header["f"]
         self.paced = header["paced"]
+        self.traceparent = header.get("tp")
         self.params = params
         self.quoted = f'"{self.id}"'  # a UUID: nothing to escape
         self.channel = channel

@@ -109,6 +109,13 @@ class Frames(unittest.TestCase):
             self.assertEqual(messages[1][1], '{"prompt":"größe","n":12345678901234567890,"t":1.0}'.encode())
 
 
+    def test_a_run_knows_the_trace_that_it_belongs_to_where_there_is_one(self):
+        [(header, blob)] = read_all(snapshot("worker-run-traced"), 7)
+        traced = Run(header, blob, Sent(), Limits(1000, 1000, 1000))
+        self.assertEqual(traced.traceparent, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+        self.assertIsNone(run().traceparent)
+
+
 class Lines(unittest.TestCase):
     def sent(self, one):
         """The lines of all frames, and how many were left out."""

@@ -17,12 +17,12 @@ export class Call {
   startedAs: boolean | undefined;
   readonly #events = new EventEmitter();
 
-  constructor(runtime: Runtime, fn: string, params: object | string = {}, paced = false) {
+  constructor(runtime: Runtime, fn: string, params: object | string = {}, paced = false, traceparent?: string) {
     const ended = Promise.withResolvers<RunEnd>();
     this.ended = ended.promise;
     const text = typeof params === 'string' ? params : JSON.stringify(params);
     this.running = runtime.run(
-      { runId: this.runId, fn, params: Buffer.from(text), paced },
+      { runId: this.runId, fn, params: Buffer.from(text), paced, ...(traceparent !== undefined && { traceparent }) },
       {
         started: (streamed) => {
           this.startedAs = streamed;
