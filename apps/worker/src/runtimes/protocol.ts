@@ -44,8 +44,7 @@ export const runHeader = (run: {
   paced: boolean;
   params: Buffer;
   traceparent?: string;
-}): Buffer =>
-  line({ t: 'run', r: run.runId, f: run.fn, paced: run.paced, tp: run.traceparent, b: run.params.length });
+}): Buffer => line({ t: 'run', r: run.runId, f: run.fn, paced: run.paced, tp: run.traceparent, b: run.params.length });
 
 export const creditMessage = (runId: string, upTo: number): Buffer => line({ t: 'credit', r: runId, n: upTo });
 
