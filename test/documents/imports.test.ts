@@ -31,7 +31,7 @@ const textOf = (file: string): string => readFileSync(join(root, file), 'utf8');
 
 /** Test code: the tests themselves, what stands beside them in folders of that name, and the workspace `test`. */
 const isTest = (file: string): boolean =>
-  /\.test\.ts$|\/(testing|property|lua-tests|test)\/|^test\/|conformance\.ts$/.test(file);
+  /\.test\.ts$|\/(testing|property|lua-tests|journeys|test)\/|^test\/|conformance\.ts$/.test(file);
 
 const imports: Imports[] = filesOf('apps/*/{src,test}/**/*.ts', 'packages/*/src/**/*.ts', 'test/**/*.ts').flatMap(
   (file) =>
