@@ -82,10 +82,12 @@ export class RawConnection {
     });
     // One that is cut off while it is written to has an error, too; 'close' follows.
     socket.on('error', () => {});
-    socket.on('close', () => {
+    const ended = (): void => {
       this.#ended = true;
+      socket.end();
       this.#events.emit('news');
-    });
+    };
+    socket.on('end', ended).on('close', ended);
   }
 
   /** @param options.bodiless its requests are HEAD */
@@ -142,9 +144,6 @@ export class RawConnection {
 
   /** Resolves when the gateway has closed the connection. */
   async end(): Promise<void> {
-    // Its side first; ours follows.
-    this.socket.once('end', () => this.socket.end());
-    if (this.socket.readableEnded) this.socket.end();
     while (!this.#ended) await once(this.#events, 'news');
   }
 
