@@ -53,7 +53,7 @@ for i = 5, #ARGV, 4 do
   local id, cursor, mode, line = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3]
   local run, answer = load_run(id), {}
   if run then
-    local wants_items, wants_log = HEAR.items[mode], HEAR.log[mode]
+    local wants_items, wants_log = mode == 'i' or mode == 'f', mode == 'l' or mode == 'f'
     local entries, complete = {}, true
     if wants_items and run.items > cursor then entries, complete = entries_after(id, cursor) end
     local lines, parts, started = 0, {}, ''

@@ -1,4 +1,4 @@
-// Every Redis key and channel of the service, spelled here and nowhere else: the Lua scripts get this table as `K`.
+// Every Redis key and channel of the service, spelled here and nowhere else: in the Lua scripts they are `K.<name>`.
 
 /** What all keys of one project begin with. The braces are the cluster hash tag: one project is one slot, so every script sees one slot. */
 export const projectPrefix = (project: string): string => `ip:{${project}}:`;
@@ -99,8 +99,11 @@ export const names = {
   watch: 'watch',
 } as const;
 
-/** The Lua table `K` with the project's prefix (KEYS[1]) put before each name that `script` uses: it is made anew at every call. */
-export function luaKeys(script: string): string {
-  const used = Object.entries(names).filter(([name]) => new RegExp(`\\bK\\.${name}\\b`).test(script));
-  return `local P = KEYS[1]\nlocal K = {${used.map(([name, text]) => `${name}=P..'${text}'`).join(',')}}\n`;
+/** The script with its keys spelled out: `K.run .. id` becomes the project's prefix (`P`, KEYS[1]), the name and the id in one concatenation. */
+export function withKeys(script: string): string {
+  const spelled = script.replace(/\bK\.(\w+)\b/g, (_, name: string) => {
+    if (!(name in names)) throw new Error(`a script names the key '${name}', which is not among them`);
+    return `P..'${names[name as keyof typeof names]}'`;
+  });
+  return `local P = KEYS[1]\n${spelled}`;
 }

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
-import { luaKeys, projectPrefix } from './keys.ts';
+import { projectPrefix, withKeys } from './keys.ts';
 
 /** One file under `lua/` each; its header says keys, arguments and return codes. */
 export type ScriptName =
@@ -30,16 +30,21 @@ export type ScriptArgument = string | number | Buffer;
 
 const folder = new URL('../lua/', import.meta.url);
 
-/** The script as Redis gets it: its first line (flags) kept first, then the key table, then its shared parts in place. */
-export function scriptText(name: ScriptName): string {
-  const [flags, ...lines] = readFileSync(new URL(`${name}.lua`, folder), 'utf8').split('\n');
-  const body = lines
+/** The script with its shared parts in place. */
+export function scriptSource(name: ScriptName): string {
+  const lines = readFileSync(new URL(`${name}.lua`, folder), 'utf8').split('\n');
+  return lines
     .map((line) => {
       const part = /^--@include (\S+)$/.exec(line);
       return part ? readFileSync(new URL(`shared/${part[1]}.lua`, folder), 'utf8') : line;
     })
     .join('\n');
-  return `${flags}\n${luaKeys(body)}${body}`;
+}
+
+/** A script's source as Redis gets it: its first line (flags) kept first, then the keys, then the rest without its comments. */
+export function scriptText(source: string): string {
+  const [flags, ...lines] = source.split('\n');
+  return `${flags}\n${withKeys(lines.filter((line) => !/^\s*--/.test(line)).join('\n'))}`;
 }
 
 const loaded = new Map<ScriptName, { text: string; sha: string }>();
@@ -47,7 +52,7 @@ const loaded = new Map<ScriptName, { text: string; sha: string }>();
 function script(name: ScriptName): { text: string; sha: string } {
   let found = loaded.get(name);
   if (!found) {
-    const text = scriptText(name);
+    const text = scriptText(scriptSource(name));
     found = { text, sha: createHash('sha1').update(text).digest('hex') };
     loaded.set(name, found);
   }

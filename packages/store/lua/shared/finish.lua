@@ -26,13 +26,13 @@ local function finish(id, run, outcome, handover_ms)
   size = size - beyond(params) + as_table(#result + #err) - math.min(as_table(#result + #err), as_table(params))
   if run.items > 0 then redis.call('HDEL', key, 'params', 'followers', 'taken') else redis.call('HDEL', key, 'params', 'followers') end
   local fields = {'state', outcome.state, 'ended', now_text, 'ms', outcome.ms}
-  local function put(name, value) fields[#fields + 1] = name; fields[#fields + 1] = value end
-  if outcome.streamed == '1' then put('streamed', '1') end
-  if outcome.status ~= '' then put('status', outcome.status) end
-  if result ~= '' then put('result', result) end
-  if err ~= '' then put('error', err) end
-  if size ~= run.size then put('size', size); grown = grown + size - run.size end
-  if run.hook then put('delivery', 'pending') end
+  local n = 6
+  if outcome.streamed == '1' then fields[n + 1], fields[n + 2] = 'streamed', '1'; n = n + 2 end
+  if outcome.status ~= '' then fields[n + 1], fields[n + 2] = 'status', outcome.status; n = n + 2 end
+  if result ~= '' then fields[n + 1], fields[n + 2] = 'result', result; n = n + 2 end
+  if err ~= '' then fields[n + 1], fields[n + 2] = 'error', err; n = n + 2 end
+  if size ~= run.size then fields[n + 1], fields[n + 2] = 'size', size; n = n + 2; grown = grown + size - run.size end
+  if run.hook then fields[n + 1], fields[n + 2] = 'delivery', 'pending' end
   redis.call('HSET', key, unpack(fields))
   if run.claim and never_started(run, outcome) then
     free_claim(id, redis.call('HGET', key, 'claim'))

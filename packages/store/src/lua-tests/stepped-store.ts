@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { Redis } from 'ioredis';
 import { projectPrefix } from '../keys.ts';
-import { type ScriptArgument, type ScriptName, scriptText } from '../scripts.ts';
+import { type ScriptArgument, type ScriptName, scriptSource, scriptText } from '../scripts.ts';
 
 export type Reply = string | number | null | Reply[];
 
@@ -66,7 +66,7 @@ export class SteppedStore {
   }
 
   async run(name: ScriptName, ...args: ScriptArgument[]): Promise<Reply> {
-    const text = scriptText(name).replace(TOLD, `${TOLD} + (redis.call('GET', P .. 'offset') or 0)`);
+    const text = scriptText(scriptSource(name)).replace(TOLD, `${TOLD} + (redis.call('GET', P .. 'offset') or 0)`);
     return decoded(await this.client.callBuffer('EVAL', text, 1, this.prefix, ...args));
   }
 

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import { type ScriptName, scriptText } from '../scripts.ts';
+import { type ScriptName, scriptSource, scriptText } from '../scripts.ts';
 
 export const scripts = [
   'accept',
@@ -40,7 +40,7 @@ export class Faults {
   /** @param planted scripts to be run in place of the real ones */
   constructor(private readonly planted: ReadonlyMap<ScriptName, string>) {
     for (const name of plantable) {
-      const text = scriptText(name);
+      const text = scriptText(scriptSource(name));
       this.nameOf.set(text, name).set(createHash('sha1').update(text).digest('hex'), name);
     }
   }

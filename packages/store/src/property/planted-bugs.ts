@@ -1,5 +1,5 @@
 // Bugs planted into the scripts, to show that the model would see them: each replaces one piece of one script.
-import { type ScriptName, scriptText } from '../scripts.ts';
+import { type ScriptName, scriptSource, scriptText } from '../scripts.ts';
 import { plantable, type scripts } from './faults.ts';
 import type { Behaviour, Step } from './schedule.ts';
 
@@ -233,10 +233,10 @@ export const plantedBugs: readonly PlantedBug[] = [
 export function plant({ name, piece, becomes }: PlantedBug): Map<ScriptName, string> {
   const planted = new Map<ScriptName, string>();
   for (const script of plantable) {
-    const parts = scriptText(script).split(piece);
+    const parts = scriptSource(script).split(piece);
     if (parts.length === 1) continue;
     if (parts.length > 2) throw new Error(`'${name}' is in ${script} more than once`);
-    planted.set(script, parts.join(becomes));
+    planted.set(script, scriptText(parts.join(becomes)));
   }
   if (planted.size === 0) throw new Error(`'${name}' is in no script`);
   return planted;
