@@ -5,16 +5,18 @@
 -- KEYS  1 the project's prefix
 -- ARGV  1 time after an attempt is due in which it must have begun (ms)
 --       then per run: id, attempt, token of this attempt, its record (JSON without its last brace), next: delivered | failed | pending |
---       parked, milliseconds until the next attempt (for pending and parked), refusals so far (for parked: the reason)
+--       parked, milliseconds until the next attempt (for pending and parked), refusals so far (for parked: the reason), the envelope's bytes
+--       where they were made for this attempt
 -- Returns per run 1 (also when this attempt was recorded before), 0: superseded, or 2: parked, but its slot came while it was being parked
 --@include clock
+--@include bytes
 --@include many
 --@include keep
 local KEPT_ATTEMPTS = 100
 local answers = {}
-local function record(id, attempt, token, text, next_state, delay, note)
+local function record(id, attempt, token, text, next_state, delay, note, envelope)
   local key = K.run .. id
-  local f = redis.call('HMGET', key, 'hold', 'recorded', 'missed', 'parked', 'terms')
+  local f = redis.call('HMGET', key, 'hold', 'recorded', 'missed', 'parked', 'terms', 'size')
   if f[2] == token then return 1 end
   if f[1] ~= token then return 0 end
   if next_state == 'parked' then
@@ -28,23 +30,37 @@ local function record(id, attempt, token, text, next_state, delay, note)
     text = string.format('%s,"parked":{"since":%s,"reason":"%s"}', text, since, reason)
   end
   local fields = {'tries', attempt, 'delivery', next_state, 'recorded', token}
+  local function put(name, value) fields[#fields + 1] = name; fields[#fields + 1] = value end
+  local size = 0
   if next_state == 'pending' then
     local at = string.format('%d', now + delay)
     text = text .. ',"nextAt":' .. at
-    fields[7], fields[8], fields[9], fields[10] = 'next', at, 'refusals', note
+    put('next', at)
+    put('refusals', note)
+    if envelope ~= '' then
+      put('envelope', envelope)
+      size = beyond(#envelope)
+    end
     redis.call('HDEL', key, 'hold', 'held', 'missed', 'parked', 'wanted')
     redis.call('ZADD', K.due, at + ARGV[1], id)
   else
     -- The sealed secret stays as long as the run, to sign a redelivery; the envelope is made again from it.
+    if tonumber(attempt) > 1 then size = -beyond(redis.call('HSTRLEN', key, 'envelope')) end
     redis.call('HDEL', key, 'hold', 'held', 'missed', 'parked', 'wanted', 'next', 'refusals', 'envelope')
     redis.call('ZREM', K.due, id)
     keep(id, true, tonumber(string.match(f[5], '^%d+')))
+  end
+  if tonumber(attempt) <= KEPT_ATTEMPTS then size = size + #text + ENTRY end
+  if size ~= 0 then
+    put('size', tonumber(f[6] or 0) + size)
+    grown = grown + size
   end
   redis.call('HSET', key, unpack(fields))
   redis.call('RPUSH', K.attempts .. id, text .. '}')
   if tonumber(attempt) > KEPT_ATTEMPTS then redis.call('LTRIM', K.attempts .. id, -KEPT_ATTEMPTS, -1) end
   return 1
 end
-for i = 2, #ARGV, 7 do answers[#answers + 1] = record(unpack(ARGV, i, i + 6)) end
+for i = 2, #ARGV, 8 do answers[#answers + 1] = record(unpack(ARGV, i, i + 7)) end
 send_kept()
+count_bytes()
 return answers

@@ -1,8 +1,7 @@
 // Contract 4: one run's delivery, its attempts and its bytes. The record here, not BullMQ's, decides whether a repeat is already delivered.
 import { randomBytes } from 'node:crypto';
-import { type DueDelivery, envelope, type Outcome, type RunId, ServiceError } from '@inference-proxy/contracts';
+import { type DueDelivery, envelope, type Outcome, type RunId } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
-import { names, projectPrefix } from '../keys.ts';
 import { readItems } from '../runs/items.ts';
 import { outcomeOf } from '../runs/outcome-codec.ts';
 import { runScript, type ScriptArgument } from '../scripts.ts';
@@ -92,15 +91,11 @@ interface Recording {
 const ANSWERS = ['superseded', 'recorded', 'again'] as const;
 type RecordAnswer = (typeof ANSWERS)[number];
 
-interface Kept {
-  readonly runId: RunId;
-  readonly bytes: Buffer;
-}
-
 export class DeliveryStore {
   private readonly beginnings: TickBatch<Beginning, Begun>;
   private readonly recordings: TickBatch<Recording, RecordAnswer>;
-  private readonly envelopes: TickBatch<Kept, void>;
+  /** Envelopes that were made for attempts under way: they are kept with the first one's record, where there is to be another. */
+  private readonly made = new WeakMap<DeliveryTask, Buffer>();
 
   constructor(
     private readonly redis: Redis,
@@ -112,11 +107,7 @@ export class DeliveryStore {
     );
     this.recordings = new TickBatch(
       (project, items) => this.sendRecordings(project, items),
-      ({ text }) => text.length,
-    );
-    this.envelopes = new TickBatch(
-      (project, items) => this.keepEnvelopes(project, items),
-      ({ bytes }) => bytes.length,
+      ({ task, text }) => text.length + (this.made.get(task)?.length ?? 0),
     );
   }
 
@@ -125,7 +116,10 @@ export class DeliveryStore {
     return this.beginnings.add(job.project, { job, leaseMs });
   }
 
-  /** The envelope's bytes: made from the run once and kept until the delivery is settled, so that every attempt sends the same. */
+  /**
+   * The envelope's bytes: made from the run at the first attempt and kept from its record on, so that every attempt sends the same. An attempt
+   * that was never recorded leaves them to be made again, which gives the same bytes: they are a pure function of the run.
+   */
   async body(task: DeliveryTask): Promise<Buffer> {
     const { project, runId, content } = task;
     if ('body' in content) return content.body;
@@ -133,7 +127,7 @@ export class DeliveryStore {
     const items =
       outcome.streamed && !outcome.error ? await readItems(this.redis, project, runId, this.timings.commandMs) : [];
     const bytes = envelope(runId, outcome, items);
-    await this.envelopes.add(project, { runId, bytes });
+    this.made.set(task, bytes);
     return bytes;
   }
 
@@ -170,18 +164,10 @@ export class DeliveryStore {
     for (const { task, text, next } of items) {
       args.push(task.runId, task.attempt, task.token, text, next.state, 'delayMs' in next ? next.delayMs : '');
       args.push(next.state === 'pending' ? next.refusals : next.state === 'parked' ? next.reason : '');
+      args.push(next.state === 'pending' ? (this.made.get(task) ?? '') : '');
     }
     const replies = (await this.call('delivery-record', project, args)) as number[];
     return replies.map((reply) => ANSWERS[reply] as RecordAnswer);
-  }
-
-  private async keepEnvelopes(project: string, items: Kept[]): Promise<undefined[]> {
-    const pipeline = this.redis.pipeline();
-    for (const { runId, bytes } of items) pipeline.hset(projectPrefix(project) + names.run + runId, 'envelope', bytes);
-    const answers = (await withinLimit(pipeline.exec(), this.timings.commandMs)) ?? [];
-    const [error] = answers.find(([failure]) => failure !== null) ?? [];
-    if (error) throw new ServiceError('unavailable', 'The run store did not keep an envelope.', { cause: error });
-    return items.map(() => undefined);
   }
 
   private call(name: 'delivery-begin' | 'delivery-record', project: string, args: ScriptArgument[]): Promise<unknown> {

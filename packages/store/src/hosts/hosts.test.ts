@@ -220,7 +220,7 @@ const table: [string, [Outcome, number][], string][] = [
   ],
 ];
 
-function repeat<T>(times: number, what: T[]): T[] {
+function repeat(times: number, what: [Outcome, number][]): [Outcome, number][] {
   return Array.from({ length: times }, () => what).flat();
 }
 
