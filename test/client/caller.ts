@@ -69,6 +69,13 @@ export class Caller {
     return { answer, events, runId: String(answer.headers['x-request-id']) };
   }
 
+  /** Takes a run's stream up again after item number `after`; resolves when its head has come. */
+  async takeUp(runId: string, after: number): Promise<Streamed> {
+    const headers = { 'last-event-id': String(after) };
+    const answer = await this.open(`/v4/${this.project}/runs/${runId}/stream`, { method: 'GET', headers });
+    return { answer, events: new EventReader(answer), runId };
+  }
+
   async lookUp(runId: string): Promise<LookedUp> {
     const answer = await this.request(`/v4/${this.project}/runs/${runId}`, { method: 'GET' });
     if (answer.status !== 200) throw new Error(`the look-up answered ${answer.status}: ${answer.text}`);

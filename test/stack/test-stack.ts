@@ -4,24 +4,30 @@ import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readSettings } from '@inference-proxy/platform';
+import { Balancer } from './balancer.ts';
 import { projectRoot } from './folders.ts';
 import { Output } from './output.ts';
 import type { PartSpec } from './part.ts';
 import { readPids } from './pid-file.ts';
 import { freePort } from './ports.ts';
 import { obtainRedis, type RedisOptions, redisUrlOf } from './redis.ts';
-import { ONE_OF_EACH } from './scale.ts';
+import { instancesOf, ONE_OF_EACH, type Scale } from './scale.ts';
 import { developmentSecrets } from './secrets.ts';
-import { partNames, redisPart, servicePart, serviceSpecs } from './services.ts';
+import type { ServiceSpec } from './service.ts';
+import { balancedPart, partNames, redisPart, servicePart, serviceSpecs } from './services.ts';
 import { StackSettings } from './stack-settings.ts';
 import { Supervisor } from './supervisor.ts';
 
-/** What a test may kill. */
-export type KillablePart = 'gateway' | 'worker' | 'dispatcher' | 'redis';
+/** What a test may kill; numbered from 1 where there are several. */
+export type KillablePart = keyof Scale | `${keyof Scale}-${number}` | 'redis';
 
 export interface TestStack {
-  /** The gateway's, on 127.0.0.1. */
+  /** The gateway's, or that in front of all gateways, on 127.0.0.1. */
   readonly port: number;
+  /** Of each gateway, where there are several behind that port. */
+  gatewayPorts(): readonly number[];
+  /** Of a part's process. */
+  pid(part: KillablePart): number;
   readonly jwtSecret: string;
   readonly redisUrl: string;
   /** A copy of the apps: a test may change them. */
@@ -44,9 +50,15 @@ export interface TestStackOptions {
   readonly apps?: string;
   /** Settings for all services, such as shortened times. */
   readonly env?: Record<string, string>;
+  /** One of each, unless said otherwise. */
+  readonly scale?: Scale;
 }
 
-export async function startTestStack({ apps, env = {} }: TestStackOptions = {}): Promise<TestStack> {
+export async function startTestStack({
+  apps,
+  env = {},
+  scale = ONE_OF_EACH,
+}: TestStackOptions = {}): Promise<TestStack> {
   const root = projectRoot();
   const folder = await mkdtemp(join(tmpdir(), 'stack-'));
   const [appsDir, marksDir, dataDir] = ['apps', 'marks', 'data'].map((name) => join(folder, name)) as [
@@ -78,41 +90,56 @@ export async function startTestStack({ apps, env = {} }: TestStackOptions = {}):
     },
     once: () => {},
   };
-  const output = new Output(partNames(ONE_OF_EACH), sink, false);
+  const output = new Output(partNames(scale), sink, false);
   const secrets = developmentSecrets(dataDir);
   const redisUrl = redisUrlOf(redis);
-  const specs = serviceSpecs({ root, settings, scale: ONE_OF_EACH, secrets, redisUrl, receiverPort: 0, output });
+  const specs = serviceSpecs({ root, settings, scale, secrets, redisUrl, receiverPort: 0, output });
   const starts = new EventEmitter();
+  const ports = new Map<string, number>();
   const told = (part: PartSpec): PartSpec => ({
     ...part,
     async start(signal, started) {
       const running = await part.start(signal, started);
+      if (running.port !== undefined) ports.set(part.name, running.port);
       starts.emit(part.name);
       return running;
     },
   });
+  const balancer = scale.gateway > 1 ? new Balancer() : undefined;
+  const part = (spec: ServiceSpec): PartSpec => {
+    const tested = { ...spec, env: { ...spec.env, NODE_ENV: 'test', ...env } };
+    const balanced = balancer && spec.service === 'gateway';
+    return told(balanced ? balancedPart(tested, output, balancer) : servicePart(tested, output));
+  };
+  const services = Map.groupBy(
+    specs.filter(({ name }) => name !== 'receiver'),
+    ({ service }) => service,
+  );
   const supervisor = new Supervisor({
     dataDir,
     output,
-    parts: specs
-      .filter(({ name }) => name !== 'receiver')
-      .map((spec) => [told(servicePart({ ...spec, env: { ...spec.env, NODE_ENV: 'test', ...env } }, output))]),
+    parts: [...services.values()].map((group) => group.map(part)),
     base: told(redisPart(redis)),
   });
   const stop = async (): Promise<void> => {
+    balancer?.refuse();
     await supervisor.stop();
+    balancer?.close();
     await rm(folder, { recursive: true, force: true });
   };
   try {
+    await balancer?.listen('127.0.0.1', port);
     await supervisor.start();
   } catch (error) {
     await stop();
     throw new Error(`${(error as Error).message}\n${logs}`);
   }
-  const signal = (part: KillablePart, name: NodeJS.Signals): boolean =>
-    process.kill(readPids(dataDir)[part] as number, name);
+  const pid = (name: KillablePart): number => readPids(dataDir)[name] as number;
+  const signal = (name: KillablePart, sent: NodeJS.Signals): boolean => process.kill(pid(name), sent);
   return {
     port,
+    gatewayPorts: () => instancesOf('gateway', scale.gateway).map((name) => ports.get(name) as number),
+    pid,
     jwtSecret: secrets.jwtSecret,
     redisUrl,
     appsDir,
