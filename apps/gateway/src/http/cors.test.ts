@@ -1,0 +1,173 @@
+import type { IncomingMessage } from 'node:http';
+import { type Answer, textOf } from '@inference-proxy/test/client';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { GatewayUnderTest, PROJECT, token } from '../../test/gateway-under-test.ts';
+import { corsOrigins } from './cors.ts';
+
+const PAGE = 'https://app.example.com';
+const CALL = `/v4/${PROJECT}/chat/run`;
+
+let gateway: GatewayUnderTest;
+const withOrigins = (env: Record<string, string>): void => {
+  beforeAll(async () => {
+    gateway = await GatewayUnderTest.start(env);
+  });
+  afterAll(() => gateway.stop());
+};
+
+const preflight = (origin: string, path = CALL): Promise<Answer> =>
+  gateway.request(path, {
+    method: 'OPTIONS',
+    headers: {
+      origin,
+      authorization: '',
+      'access-control-request-method': 'POST',
+      'access-control-request-headers': 'authorization,content-type,x-of-a-custom-runtime',
+    },
+  });
+
+/** Every way in which an answer is written. */
+async function answers(origin: string): Promise<[string, number, IncomingMessage['headers']][]> {
+  const headers = { origin };
+  const all: [string, number, IncomingMessage['headers']][] = [];
+  const add = (what: string, { status, headers: got }: Answer): void => void all.push([what, status, got]);
+  const calling = gateway.call({ headers });
+  await (await gateway.worker.next()).returns('1');
+  add('a call', await calling);
+  for (const encoding of ['identity', 'gzip']) {
+    const streaming = gateway.stream({ ...headers, 'accept-encoding': encoding });
+    const run = await gateway.worker.next();
+    await run.items(['a']);
+    await run.stops();
+    const stream = await streaming;
+    await textOf(stream);
+    all.push([`a stream, ${encoding}`, stream.statusCode ?? 0, stream.headers]);
+  }
+  const failing = gateway.call({ headers });
+  await (await gateway.worker.next()).fails({ code: 'function_error', message: 'no' });
+  add('a failure', await failing);
+  add('202', await gateway.call({ query: '?async=true', headers }));
+  add('a look-up', await gateway.get(`/v4/${PROJECT}`, headers));
+  add('HEAD', await gateway.request(`/v4/${PROJECT}`, { method: 'HEAD', headers }));
+  add('no token', await gateway.call({ headers: { ...headers, authorization: '' } }));
+  add(
+    'another project',
+    await gateway.call({ headers: { ...headers, authorization: `Bearer ${token({ project_id: 'x' })}` } }),
+  );
+  add('no route', await gateway.get('/nothing', headers));
+  add('another method', await gateway.request(CALL, { method: 'DELETE', headers }));
+  add('half an escape', await gateway.get('/v4/%f', headers));
+  add('no JSON', await gateway.call({ body: '{', headers }));
+  add('a websocket', await gateway.get('/', { ...headers, connection: 'Upgrade', upgrade: 'websocket' }));
+  add('health', await gateway.get('/healthz', headers));
+  return all;
+}
+const STATUSES = [200, 200, 200, 500, 202, 200, 200, 401, 403, 404, 405, 400, 400, 501, 200];
+
+describe('for all origins', () => {
+  withOrigins({ CORS_ORIGINS: '*' });
+
+  test('every answer may be read by every page', async () => {
+    const all = await answers(PAGE);
+    expect(all.map(([, status]) => status)).toEqual(STATUSES);
+    for (const [what, , headers] of all) {
+      expect([what, headers['access-control-allow-origin']]).toEqual([what, '*']);
+      expect(headers['access-control-expose-headers']).toMatch(/^X-Request-Id, Idempotency-Replayed\b/);
+      expect(headers['access-control-allow-credentials']).toBeUndefined();
+      expect(headers.vary ?? '').not.toContain('Origin');
+    }
+  });
+
+  test('a preflight is answered without a token, for any path, method and header', async () => {
+    for (const path of [CALL, '/v4/other/chat/run', '/nothing']) {
+      const { status, headers, text } = await preflight('null', path);
+      expect([status, text]).toEqual([204, '']);
+      expect(headers['access-control-allow-origin']).toBe('*');
+      expect(headers['access-control-allow-methods']?.split(', ')).toEqual(
+        expect.arrayContaining(['GET', 'POST', 'DELETE']),
+      );
+      expect(headers['access-control-allow-headers']).toBe('authorization,content-type,x-of-a-custom-runtime');
+      expect(headers['access-control-max-age']).toBe('7200');
+      expect(headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
+    }
+  });
+
+  test('what comes from no page has none of that', async () => {
+    const { headers } = await gateway.get('/healthz');
+    expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
+  });
+
+  test('OPTIONS that is no preflight is a method like others', async () => {
+    const answer = await gateway.request(CALL, { method: 'OPTIONS', headers: { origin: PAGE } });
+    expect([answer.status, answer.headers.allow]).toEqual([405, 'POST']);
+  });
+});
+
+describe('for some origins', () => {
+  withOrigins({ CORS_ORIGINS: `https://other.example.com, ${PAGE}` });
+
+  test('theirs may read every answer, and caches keep answers for others apart', async () => {
+    const all = await answers(PAGE);
+    expect(all.map(([, status]) => status)).toEqual(STATUSES);
+    for (const [what, , headers] of all) {
+      expect([what, headers['access-control-allow-origin']]).toEqual([what, PAGE]);
+      expect([what, headers.vary]).toEqual([what, what.startsWith('a stream') ? 'Origin, Accept-Encoding' : 'Origin']);
+    }
+    expect(await preflight(PAGE)).toMatchObject({
+      status: 204,
+      headers: { 'access-control-allow-origin': PAGE, vary: 'Origin' },
+    });
+  });
+
+  test.each([
+    'https://evil.example.com',
+    'http://app.example.com',
+    'https://app.example.com:444',
+    'https://app.example.com.evil.com',
+    'https://APP.example.com',
+    'https://app.example.com/',
+    'null',
+    '*',
+    '',
+  ])('the origin %j may not', async (origin) => {
+    for (const answer of [await gateway.get(`/v4/${PROJECT}`, { origin }), await preflight(origin)]) {
+      expect(answer.headers['access-control-allow-origin']).toBeUndefined();
+      expect(answer.headers.vary).toBe('Origin');
+    }
+    expect((await preflight(origin)).status).toBe(405);
+  });
+
+  test('an answer to no page says that it might be another for a page', async () => {
+    expect((await gateway.get('/healthz')).headers.vary).toBe('Origin');
+  });
+});
+
+describe('for none', () => {
+  withOrigins({});
+
+  test('nothing is said of origins, and a preflight is a method like others', async () => {
+    expect((await preflight(PAGE)).status).toBe(405);
+    for (const [, , headers] of await answers(PAGE)) {
+      expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
+      expect(headers.vary ?? '').not.toContain('Origin');
+    }
+  });
+});
+
+describe('the setting', () => {
+  test.each([
+    'app.example.com',
+    'https://app.example.com/',
+    'https://app.example.com/page',
+    'https://*.example.com/x',
+    'null',
+    'https://a.example.com:443',
+  ])('%j is no origin', (word) => {
+    expect(() => corsOrigins([word])).toThrow(`got ${word}`);
+  });
+
+  test('one `*` among others is all', () => {
+    expect(corsOrigins([PAGE, '*'])).toBe('*');
+    expect(corsOrigins([PAGE, 'http://localhost:3000'])).toEqual(new Set([PAGE, 'http://localhost:3000']));
+  });
+});
