@@ -70,15 +70,20 @@ test('anything else is 404, and writing is 405', async () => {
   expect(await get('/healthz', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
 });
 
-test('what fails in a page costs that connection and nothing else', async () => {
+test('a page that fails says why, and nothing else is harmed', async () => {
   const { operations, get } = await listening();
   new Gauge({
     name: 'example_broken',
     help: 'Cannot be read.',
     registers: [operations.registry],
-    collect: () => Promise.reject(new Error('no')),
+    collect: () => Promise.reject(new Error('not today')),
   });
-  await expect(get('/metrics')).rejects.toThrow();
+  expect(await get('/metrics')).toMatchObject({ status: 500, text: expect.stringContaining('not today') });
+  operations.mount('/half', (_, response) => {
+    response.writeHead(200).write('half');
+    throw new Error('no');
+  });
+  await expect(get('/half')).rejects.toThrow();
   expect(await get('/healthz')).toMatchObject({ status: 200 });
 });
 

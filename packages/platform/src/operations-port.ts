@@ -30,7 +30,10 @@ export class OperationsPort {
   constructor(stopping: () => boolean = () => false) {
     this.#stopping = stopping;
     this.#server = createServer({ headersTimeout: REQUEST_MS, requestTimeout: REQUEST_MS }, (request, response) => {
-      this.#answer(request, response).catch(() => response.destroy());
+      this.#answer(request, response).catch((error: unknown) => {
+        if (response.headersSent) response.destroy();
+        else end(response, 500, JSON.stringify({ status: 'failed', why: String(error) }));
+      });
     });
     this.#server.maxConnections = MOST_CONNECTIONS;
   }
