@@ -26,18 +26,15 @@ RUN for built in packages/contracts packages/crypto packages/egress packages/sto
   do node_modules/.bin/tsc -p "$built/tsconfig.build.json" || exit 1; done \
   && find packages apps -depth \( -name src -o -name test -o -name node_modules -o -name 'tsconfig*.json' \) -exec rm -rf {} +
 
-FROM manifests AS gateway-dependencies
-RUN npm install --omit=dev --ignore-scripts --no-audit --loglevel=error --workspace=apps/gateway
-
-FROM manifests AS worker-dependencies
-RUN npm install --omit=dev --ignore-scripts --no-audit --loglevel=error --workspace=apps/worker
-
-FROM manifests AS dispatcher-dependencies
-RUN npm install --omit=dev --ignore-scripts --no-audit --loglevel=error --workspace=apps/dispatcher
+# What the services need to run: one layer that the three images share.
+FROM manifests AS dependencies
+RUN npm install --omit=dev --ignore-scripts --no-audit --loglevel=error --workspace=apps/gateway --workspace=apps/worker --workspace=apps/dispatcher \
+  && npm cache clean --force
 
 FROM base AS service
 ENV NODE_ENV=production OPERATIONS_HOST=0.0.0.0
 COPY deploy/healthcheck.mjs deploy/
+COPY --from=dependencies /app ./
 COPY --from=build /app/packages packages
 # Alive, not ready: a Redis that is away for a minute is no reason to start a service again.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["node", "deploy/healthcheck.mjs"]
@@ -45,7 +42,6 @@ ENTRYPOINT ["tini", "--"]
 
 FROM service AS gateway
 COPY deploy/token /usr/local/bin/
-COPY --from=gateway-dependencies /app/node_modules node_modules
 COPY --from=build /app/apps/gateway apps/gateway
 ENV HOST=0.0.0.0 PORT=8080 OPERATIONS_PORT=9464
 EXPOSE 8080 9464
@@ -56,7 +52,6 @@ FROM service AS worker
 RUN apt-get update \
   && apt-get install --yes --no-install-recommends python3 python3-venv \
   && rm -rf /var/lib/apt/lists/*
-COPY --from=worker-dependencies /app/node_modules node_modules
 COPY --from=build /app/apps/worker apps/worker
 ENV DEPLOYMENTS_DIR=/deployments OPERATIONS_PORT=9465
 EXPOSE 9465
@@ -64,7 +59,6 @@ USER node
 CMD ["node", "--enable-source-maps", "apps/worker/dist/main.js"]
 
 FROM service AS dispatcher
-COPY --from=dispatcher-dependencies /app/node_modules node_modules
 COPY --from=build /app/apps/dispatcher apps/dispatcher
 ENV OPERATIONS_PORT=9466
 EXPOSE 9466
