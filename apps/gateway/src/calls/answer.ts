@@ -41,18 +41,19 @@ export class Calls {
     reply.hijack();
     const { raw } = reply;
     const { params: path, id: runId } = request;
-    const open = this.parts.openCalls.begin(raw);
     const account = new CallAccount(this.parts.accounts, request);
+    let open: OpenCall | undefined;
     try {
+      open = this.parts.openCalls.begin(raw);
       const call = callRequest(runId, path, raw.req, this.parts.webhookRules);
       account.begun(formOf(call));
       account.end(await this.#answer(call, surface, request, raw, open, account));
     } catch (thrown) {
       const { status, code } = asServiceError(thrown);
-      account.end(open.interruption === 'gone' ? GONE : { status, code });
+      account.end(open?.interruption === 'gone' ? GONE : { status, code });
       throw thrown;
     } finally {
-      open.end();
+      open?.end();
     }
   }
 
