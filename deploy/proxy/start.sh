@@ -5,5 +5,8 @@ if [ -e /certificates/fullchain.pem ]; then servers=tls; else servers=plain; fi
 ln -sf "/etc/nginx/proxy/$servers.conf" /tmp/servers.conf
 # Docker's own DNS server, or whatever this network has.
 echo "resolver $(sed -n 's/^nameserver //p' /etc/resolv.conf | head -n 1) valid=1s ipv6=off;" >/tmp/resolver.conf
-echo "proxy: $servers"
+files=$(ulimit -n)
+if [ "$files" = unlimited ] || [ "$files" -gt 65536 ]; then files=65536; fi
+echo "worker_connections $files;" >/tmp/connections.conf
+echo "proxy: $servers, $files connections for each of its processes"
 exec nginx -c /etc/nginx/proxy/nginx.conf -g "daemon off; worker_shutdown_timeout ${SHUTDOWN_GRACE_S:-25}s;"
