@@ -92,6 +92,15 @@ def sleeping(n, seconds):
         yield k
 
 
+def resumable(n, size, seconds):
+    """Yields items that tell their number and cannot be compressed to nothing; with the first, readers are asked to come back soon after a cut."""
+    for k in range(n):
+        if seconds:
+            time.sleep(seconds)
+        text = f"{k} {os.urandom(size // 2).hex()}"
+        yield f"retry: 10\ndata: {text}\n\n" if k == 0 else text
+
+
 def tidy(mark):
     """Yields once, then sleeps; what it does when it is interrupted leaves a mark."""
     try:

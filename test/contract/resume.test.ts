@@ -1,0 +1,123 @@
+// Contract 3 and 5: streams taken up again, and the pace of their readers, over the whole stack.
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { EventSource } from 'eventsource';
+import { Caller } from '../client/caller.ts';
+import { type CuttingProxy, cuttingProxy } from '../client/cutting-proxy.ts';
+import { EventReader } from '../client/event-reader.ts';
+import { settledSize, until } from '../client/until.ts';
+import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+import { signToken } from '../stack/tokens.ts';
+
+jest.setTimeout(60_000);
+
+let stack: TestStack;
+let caller: Caller;
+let authorization: string;
+beforeAll(async () => {
+  // Keeps the whole of a plain stream: what its stalled readers have taken differs by their sockets.
+  stack = await startTestStack({ env: { WORKER_APPS: 'demo/streams', STREAM_WINDOW_BYTES: '64MiB' } });
+  caller = new Caller(stack.port, stack.jwtSecret);
+  authorization = `Bearer ${signToken(stack.jwtSecret, { project: 'demo', ttlS: 3600, more: {} })}`;
+  await caller.ready('streams');
+});
+afterAll(() => stack.stop());
+
+/** Starts a run that nobody waits for. */
+async function started(fn: string, params: object): Promise<string> {
+  const { text } = await caller.call(`streams/${fn}`, params, { query: '?async=true' });
+  return (JSON.parse(text) as { run_id: string }).run_id;
+}
+
+interface Watched {
+  readonly ids: number[];
+  readonly data: string[];
+  /** Resolves with the status at which it gave up. */
+  readonly closed: Promise<number | undefined>;
+}
+
+/** A stock EventSource; it cannot send a token by itself, but takes a `fetch` that does. */
+function watch(port: number, runId: string): Watched {
+  const ids: number[] = [];
+  const data: string[] = [];
+  const source = new EventSource(`http://127.0.0.1:${port}/v4/demo/runs/${runId}/stream`, {
+    fetch: (url, init) => fetch(url, { ...init, headers: { ...init.headers, authorization } }),
+  });
+  source.onmessage = (event) => {
+    ids.push(Number(event.lastEventId));
+    data.push(String(event.data));
+  };
+  const closed = new Promise<number | undefined>((resolve) => {
+    source.onerror = (event) => {
+      if (source.readyState === source.CLOSED) resolve(event.code);
+    };
+  });
+  return { ids, data, closed };
+}
+
+const numbers = (n: number): number[] => Array.from({ length: n }, (_, k) => k + 1);
+
+describe('a stock EventSource that is cut again and again has every item once, and stops at the 204:', () => {
+  const N = 300;
+  let proxy: CuttingProxy;
+  afterEach(() => proxy.close());
+
+  test.each([
+    ['while the run goes on', 0.004],
+    ['of a run that has ended', 0],
+  ])('%s', async (_, seconds) => {
+    let connections = 0;
+    // The first can get the first item, which asks for soon coming back; then they are cut wherever it is, in the head of the answer or
+    // within an item.
+    proxy = await cuttingProxy(stack.port, () => (connections++ === 0 ? 5_000 : 0) + Math.random() * 20_000);
+    const runId = await started('resumable', { n: N, size: 2000, seconds });
+    if (seconds === 0) await caller.ended(runId);
+    const { ids, data, closed } = watch(proxy.port, runId);
+    expect(await closed).toBe(204);
+    expect(ids).toEqual(numbers(N));
+    expect(data.map((text) => Number.parseInt(text, 10))).toEqual(numbers(N).map((n) => n - 1));
+    expect(data.every((text) => /^\d+ [0-9a-f]{2000}$/.test(text))).toBe(true);
+    expect(proxy.cuts).toBeGreaterThan(10);
+  });
+});
+
+test('to an EventSource a gateway that dies is one more cut', async () => {
+  const N = 300;
+  const runId = await started('resumable', { n: N, size: 20, seconds: 0.01 });
+  const { ids, closed } = watch(stack.port, runId);
+  await until(() => ids.length > 20);
+  await stack.kill('gateway');
+  expect(ids.length).toBeLessThan(N);
+  expect(await closed).toBe(204);
+  expect(ids).toEqual(numbers(N));
+});
+
+describe('the pace of a run', () => {
+  const [N, SIZE] = [2500, 10_000];
+  let marks = 0;
+  const newMark = (): string => join(stack.marksDir, `paced-${++marks}`);
+  const resume = async (runId: string): Promise<EventReader> =>
+    new EventReader(await caller.open(`/v4/demo/runs/${runId}/stream`, { method: 'GET' }));
+
+  test('that is plain is its fastest reader’s, whichever connection that has', async () => {
+    const mark = newMark();
+    const { events: stalled, runId } = await caller.stream('streams/counted', { mark, n: N, size: SIZE });
+    expect(await stalled.next()).toMatch(/^data: 0 /);
+    const second = await resume(runId);
+    expect(await second.next()).toMatch(/^id: 1\ndata: 0 /);
+    // Neither reads: the generator waits.
+    expect(await settledSize(mark)).toBeLessThan(N);
+    expect((await second.rest()).length).toBe(N - 1);
+    expect(await settledSize(mark)).toBe(N);
+    stalled.leave();
+  });
+
+  test('that is promised is nobody’s', async () => {
+    const mark = newMark();
+    const runId = await started('counted', { mark, n: N, size: SIZE });
+    const stalled = await resume(runId);
+    expect(await stalled.next()).toMatch(/^id: 1\ndata: 0 /);
+    expect(await caller.ended(runId)).toMatchObject({ status: 'succeeded', items: N });
+    expect((await stalled.rest()).length).toBe(N - 1);
+  });
+});
