@@ -116,6 +116,20 @@ test.each(Object.keys(faults))('%s: service returns by itself', async (name) => 
   await sleep(BETWEEN_MS);
 });
 
+test('all are restarted, one after the other: not one call fails', async () => {
+  for (const part of [
+    'gateway-1',
+    'gateway-2',
+    'worker-1',
+    'worker-2',
+    'worker-3',
+    'dispatcher-1',
+    'dispatcher-2',
+  ] as const)
+    await stack.restart(part);
+  await load.succeeds(2);
+});
+
 /** What is under way in the store: nothing, when all has ended. */
 async function left(): Promise<string[]> {
   const prefix = 'ip:{demo}:';

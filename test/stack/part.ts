@@ -28,6 +28,8 @@ export class Part {
   readonly #stopping = new AbortController();
   readonly #ready = Promise.withResolvers<void>();
   #running: Running | undefined;
+  /** Set while it is being restarted on purpose. */
+  #again: PromiseWithResolvers<void> | undefined;
   /** Known from the moment of the spawn, before it is ready: what `kill` needs. */
   #pid: number | undefined;
   #loop: Promise<void> = Promise.resolve();
@@ -49,6 +51,16 @@ export class Part {
     this.#stopping.abort();
     await this.#running?.stop();
     await this.#loop;
+  }
+
+  /** Ends it in order and starts it again; resolves when it is ready. */
+  async restart(): Promise<void> {
+    const running = this.#running;
+    if (!running) throw new Error(`${this.name} is not running`);
+    this.#again = Promise.withResolvers<void>();
+    const { promise } = this.#again;
+    await running.stop();
+    await promise;
   }
 
   /** As `stop`, without asking: it and what it started end now. */
@@ -74,6 +86,8 @@ export class Part {
         this.#is(this.#running.pid);
         everReady = true;
         this.#ready.resolve();
+        this.#again?.resolve();
+        this.#again = undefined;
         if (this.#stopping.signal.aborted) await this.#running.stop();
         reason = await this.#running.exited;
       } catch (error) {
@@ -82,6 +96,7 @@ export class Part {
       this.#running = undefined;
       this.#is(undefined);
       if (this.#stopping.signal.aborted) break;
+      if (this.#again) continue;
       if (Date.now() - began > STEADY_MS) failures = 0;
       failures++;
       if (!everReady && failures === START_ATTEMPTS) {

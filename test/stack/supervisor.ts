@@ -39,6 +39,13 @@ export class Supervisor {
     await Promise.all(this.#parts().map((part) => part.begin()));
   }
 
+  /** Restarts one part in order. @throws Error where there is none of that name */
+  async restart(name: string): Promise<void> {
+    const part = this.#parts().find((one) => one.name === name);
+    if (!part) throw new Error(`there is no ${name}`);
+    await part.restart();
+  }
+
   /** Stops the groups in their order, each before the next. Stopping twice is one stop. */
   stop(): Promise<void> {
     this.#stopping ??= (async () => {

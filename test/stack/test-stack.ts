@@ -38,6 +38,8 @@ export interface TestStack {
   logs(): string;
   /** Ends a part, by SIGKILL unless said otherwise; resolves when the supervisor has started it again. */
   kill(part: KillablePart, signal?: NodeJS.Signals): Promise<void>;
+  /** Ends a service in order, taken out of turn first, and starts it again; resolves when it is ready. */
+  restart(part: KillablePart): Promise<void>;
   /** Stops a part from doing anything (SIGSTOP), until `resume`; its connections stay open. */
   pause(part: KillablePart): void;
   resume(part: KillablePart): void;
@@ -150,6 +152,7 @@ export async function startTestStack({
       signal(part, name);
       await again;
     },
+    restart: (part) => supervisor.restart(part),
     pause: (part) => void signal(part, 'SIGSTOP'),
     resume: (part) => void signal(part, 'SIGCONT'),
     stop,
