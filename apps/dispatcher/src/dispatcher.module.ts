@@ -19,7 +19,7 @@ import { gaugeDepths } from './operations/gauges.ts';
 import { DispatcherSettings } from './settings.ts';
 
 /** How long an attempt may hold one of this process' places while it waits for its receiver's turn. */
-const HOST_WAIT_MS = 3000;
+const HOST_WAIT_MS = 1000;
 /** How long such waiters hold their places when their receiver stops to answer. */
 const HOST_STILL_MS = 500;
 
@@ -78,7 +78,7 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
             open: settings.WEBHOOK_HOST_CONCURRENCY,
             waitMs: hostWaitMs,
             stillMs: HOST_STILL_MS,
-            waiters: Math.ceil(settings.WEBHOOK_CONCURRENCY / 4),
+            waiters: Math.ceil((settings.WEBHOOK_CONCURRENCY * 3) / 4),
           }),
       },
       {

@@ -6,7 +6,8 @@
 --       for enter  n | p: was parked before | f: is let in whatever is open
 --       for leave  good | bad | none (says nothing of the receiver)
 -- Returns {one answer per step, woken deliveries as {project, run, attempt, host:port, slot}}
---       enter: open | parked circuit_open | parked host_busy;  leave: left
+--       enter: open | watched (open, and every outcome counts: there was a failure of late) | parked circuit_open | parked host_busy
+--       leave: left
 -- Asked again: a slot that is there is not counted twice, one that was left is not left again.
 --@include clock
 --@include host-slots
@@ -28,10 +29,10 @@ local function enter(project, host, run, attempt, slot, how)
     local share = c.ramp > 0 and math.min(c.ramp, PER_LINE) or PER_LINE
     if open_in(K.open .. line) >= share or open_in(K.openAll .. host) >= PER_HOST then why = 'host_busy' end
   end
-  if why and redis.call('ZSCORE', K.open .. line, slot) then return 'open' end
+  if why and redis.call('ZSCORE', K.open .. line, slot) then return 'watched' end
   if not why then
     grant(line, host, slot)
-    return 'open'
+    return (c.open or c.ramp > 0 or c.window ~= '') and 'watched' or 'open'
   end
   if redis.call('ZADD', K.parked .. line, 'NX', now_us, member) == 1 then redis.call('INCR', K.parkedCount) end
   -- An open circuit's line is woken by its probe, a full one's by its own slots, one that waits for the whole receiver by anybody's.

@@ -94,7 +94,7 @@ class Slots implements HostSlots {
       if (this.free === 0) return { state: 'parked', reason: 'host_busy' };
     }
     this.free -= 1;
-    return { state: 'open', slot: { ...due, host, name: 's' } };
+    return { state: 'open', slot: { ...due, host, name: 's', passUntil: 0 } };
   }
 
   async leave(_: Slot, outcome: HostOutcome) {
@@ -268,7 +268,7 @@ test('a woken delivery uses the slot that it was given, and gives it back when t
   const { url, requests, port } = await standing(receiver(() => ({ status: 200 })));
   const records = new Records(url);
   const { run, slots } = journey(records);
-  const slot = { project, runId, attempt: 1, host: `127.0.0.1:${port}`, name: 'given' };
+  const slot = { project, runId, attempt: 1, host: `127.0.0.1:${port}`, name: 'given', passUntil: 0 };
   expect(await run(1, slot)).toBe('recorded');
   expect(slots.entered).toEqual([]);
   expect(await run(1, slot)).toBe('settled');

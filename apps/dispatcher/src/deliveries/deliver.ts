@@ -84,8 +84,8 @@ export class Deliver {
     const url = new URL(task.url);
     const host = hostAndPort(url);
     const overdue = task.ageMs > longestRoundMs(schedule);
-    const leaveTurn = woken ? undefined : await this.#options.hosts.enter(task.project, host);
-    let slot = woken;
+    const turn = woken ? undefined : await this.#options.hosts.enter(task.project, host);
+    let slot = woken ?? turn?.slot;
     let made: AttemptRecord | undefined;
     try {
       if (!slot) {
@@ -96,9 +96,10 @@ export class Deliver {
       }
       made = await this.#attempt(task, url);
     } finally {
-      leaveTurn?.();
+      const kept = slot && made && passable(slot, made) ? slot : undefined;
+      const passed = turn?.end(kept) === true && kept !== undefined;
       // Not waited for: it goes out with the record.
-      if (slot) void this.#leave(slot, made);
+      if (slot && !passed) void this.#leave(slot, made);
     }
     return this.#settle(due, task, host, made, overdue);
   }
@@ -227,6 +228,10 @@ export class Deliver {
 }
 
 const named = ({ project, runId, deliveryId, attempt }: DeliveryTask) => ({ project, runId, deliveryId, attempt });
+
+/** Whether the next attempt to the receiver may have the slot at once: what the store learns nothing from needs no word to it. */
+const passable = (slot: Slot, made: AttemptRecord): boolean =>
+  hostOutcome(made) === 'good' && performance.now() < slot.passUntil;
 
 /** A receiver's name for caps and circuits: two ways to write one port are one receiver. */
 const hostAndPort = ({ hostname, port, protocol }: URL): string =>

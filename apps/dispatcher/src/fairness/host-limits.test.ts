@@ -3,18 +3,18 @@ import { expect, test } from '@jest/globals';
 import { HostLimits } from './host-limits.ts';
 
 const given = async (limits: HostLimits, times: number, host = 'slow.test:80', project = 'demo') => {
-  const leaves = [];
-  for (let i = 0; i < times; i += 1) leaves.push(await limits.enter(project, host));
-  return leaves;
+  const turns = [];
+  for (let i = 0; i < times; i += 1) turns.push(await limits.enter(project, host));
+  return turns;
 };
 
 test('a receiver that hangs gets its slots and no more, others theirs', async () => {
   const limits = new HostLimits({ open: 2, waitMs: 20, stillMs: 20, waiters: 100 });
   const [first, second, third] = await given(limits, 3);
-  expect([first, second, third].map((leave) => leave !== undefined)).toEqual([true, true, false]);
+  expect([first, second, third].map((turn) => turn !== undefined)).toEqual([true, true, false]);
   expect(await limits.enter('demo', 'good.test:80')).toBeDefined();
   expect(await limits.enter('other', 'slow.test:80')).toBeDefined();
-  first?.();
+  first?.end();
   expect(await limits.enter('demo', 'slow.test:80')).toBeDefined();
 });
 
@@ -28,19 +28,19 @@ test('for a receiver known to be slow, nobody is let wait', async () => {
 });
 
 test('for a receiver that is quick, attempts take turns in order', async () => {
-  const limits = new HostLimits({ open: 2, waitMs: 1000, stillMs: 1000, waiters: 100 });
+  const limits = new HostLimits({ open: 2, waitMs: 1000, stillMs: 1000, waiters: 300 });
   const order: number[] = [];
   let most = 0;
   let open = 0;
   await Promise.all(
     Array.from({ length: 50 }, async (_, index) => {
-      const leave = await limits.enter('demo', 'quick.test:80');
+      const turn = await limits.enter('demo', 'quick.test:80');
       order.push(index);
       open += 1;
       most = Math.max(most, open);
       await new Promise((resolve) => setImmediate(resolve));
       open -= 1;
-      leave?.();
+      turn?.end();
     }),
   );
   expect(order).toEqual(Array.from({ length: 50 }, (_, index) => index));
@@ -50,11 +50,11 @@ test('for a receiver that is quick, attempts take turns in order', async () => {
 test('leaving twice frees one slot, and a host with nothing open is forgotten', async () => {
   const limits = new HostLimits({ open: 1, waitMs: 10, stillMs: 10, waiters: 100 });
   const [first] = await given(limits, 1);
-  first?.();
-  first?.();
+  first?.end();
+  first?.end();
   const [second] = await given(limits, 1);
   expect(await limits.enter('demo', 'slow.test:80')).toBeUndefined();
-  second?.();
+  second?.end();
   expect(limits.hosts).toBe(0);
 });
 
@@ -72,6 +72,20 @@ test('no more wait than are allowed to, over all receivers', async () => {
   await given(limits, 1, 'other.test:80');
   const waiting = limits.enter('demo', 'slow.test:80');
   expect(await limits.enter('demo', 'other.test:80')).toBeUndefined();
-  first?.();
+  first?.end();
   expect(await waiting).toBeDefined();
+});
+
+test('a slot is passed on to who waits longest, and to nobody where nobody waits', async () => {
+  const limits = new HostLimits({ open: 1, waitMs: 1000, stillMs: 1000, waiters: 100 });
+  const slot = { project: 'demo', runId: 'r', attempt: 1, host: 'slow.test:80', name: 's', passUntil: 0 };
+  const [first] = await given(limits, 1);
+  const waiting = [limits.enter('demo', 'slow.test:80'), limits.enter('demo', 'slow.test:80')];
+  expect(first?.end(slot)).toBe(true);
+  const second = await waiting[0];
+  expect(second?.slot).toBe(slot);
+  expect(second?.end()).toBe(true);
+  const third = await waiting[1];
+  expect(third?.slot).toBeUndefined();
+  expect(third?.end(slot)).toBe(false);
 });

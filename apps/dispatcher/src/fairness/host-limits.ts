@@ -1,5 +1,6 @@
-// webhooks.md "Isolation": attempts to a quick receiver take turns in this process, which is cheaper than parking them in the store. A few
-// may wait, and only for a moment: what waits here holds a place. The cap that counts is the store's (hosts/host-store), over all dispatchers.
+// webhooks.md "Isolation": attempts to a quick receiver take turns in this process, which is cheaper than parking them in the store. They wait
+// only for a moment: what waits here holds a place. The cap that counts is the store's (hosts/host-store), over all dispatchers.
+import type { Slot } from '@inference-proxy/store';
 
 export interface HostLimitOptions {
   /** How many attempts one project may have open to one host and port. */
@@ -8,15 +9,23 @@ export interface HostLimitOptions {
   readonly waitMs: number;
   /** How long the turns of those that wait may stand still: a receiver that begins to hang frees their places this soon. */
   readonly stillMs: number;
-  /** How many may wait at once, over all receivers: each holds one of this process' places. */
+  /** How many may wait at once, over all receivers: each holds one of this process' places. A third of them for receivers not known yet. */
   readonly waiters: number;
 }
 
-/** Gives the slot back; once is enough. */
-export type Leave = () => void;
+/** An attempt's turn at its receiver. */
+export interface Turn {
+  /** The store's slot, where the attempt before passed it on. */
+  readonly slot: Slot | undefined;
+  /**
+   * Ends the turn; once is enough. @param slot to be passed on
+   * @returns whether somebody has taken the slot
+   */
+  end(slot?: Slot): boolean;
+}
 
 interface Waiter {
-  readonly grant: (leave: Leave | undefined) => void;
+  readonly grant: (turn: Turn | undefined) => void;
   readonly until: number;
   timer: NodeJS.Timeout | undefined;
 }
@@ -26,7 +35,7 @@ class Host {
   /** When each open attempt began, oldest first. */
   readonly open = new Set<{ readonly at: number }>();
   readonly waiting = new Set<Waiter>();
-  /** When a slot was last freed. */
+  /** When a turn last ended. */
   movedAt = performance.now();
   /** Milliseconds that attempts took of late (an exponential mean); 0 before the first has ended. */
   meanMs = 0;
@@ -49,22 +58,22 @@ export class HostLimits {
   }
 
   /**
-   * A slot for an attempt, at once or within `waitMs`: attempts to a receiver that is quick take turns here. Nothing where the
-   * receiver is so slow that waiting would hold the place of others.
+   * A turn, at once or within `waitMs`. Nothing where the receiver is so slow, or so many wait, that waiting would hold the place of others.
    */
-  enter(project: string, hostAndPort: string): Promise<Leave | undefined> {
+  enter(project: string, hostAndPort: string): Promise<Turn | undefined> {
     const key = `${project} ${hostAndPort}`;
     const host = this.#hosts.get(key) ?? new Host();
     this.#hosts.set(key, host);
     const { open, waitMs, stillMs, waiters } = this.#options;
-    if (host.open.size < open) return Promise.resolve(this.#grant(key, host));
-    if (this.#waiters >= waiters || host.expectedWaitMs(open, performance.now()) > waitMs)
+    if (host.open.size < open) return Promise.resolve(this.#turn(key, host));
+    const most = host.meanMs === 0 ? Math.ceil(waiters / 3) : waiters;
+    if (this.#waiters >= most || host.expectedWaitMs(open, performance.now()) > waitMs)
       return Promise.resolve(undefined);
     this.#waiters += 1;
     return new Promise((resolve) => {
-      const grant = (leave: Leave | undefined): void => {
+      const grant = (turn: Turn | undefined): void => {
         this.#waiters -= 1;
-        resolve(leave);
+        resolve(turn);
       };
       const waiter: Waiter = { grant, until: performance.now() + waitMs, timer: undefined };
       const look = (): void => {
@@ -87,22 +96,24 @@ export class HostLimits {
     return this.#hosts.size;
   }
 
-  #grant(key: string, host: Host): Leave {
-    const slot = { at: performance.now() };
-    host.open.add(slot);
-    return () => {
-      if (!host.open.delete(slot)) return;
+  #turn(key: string, host: Host, slot?: Slot): Turn {
+    const attempt = { at: performance.now() };
+    host.open.add(attempt);
+    const end = (passed?: Slot): boolean => {
+      if (!host.open.delete(attempt)) return false;
       host.movedAt = performance.now();
-      const tookMs = host.movedAt - slot.at;
+      const tookMs = host.movedAt - attempt.at;
       host.meanMs += (tookMs - host.meanMs) * (host.meanMs === 0 ? 1 : 0.2);
       const [next] = host.waiting;
       if (next) {
         host.waiting.delete(next);
         clearTimeout(next.timer);
-        next.grant(this.#grant(key, host));
-      } else if (host.open.size === 0) {
-        this.#hosts.delete(key);
+        next.grant(this.#turn(key, host, passed));
+        return true;
       }
+      if (host.open.size === 0) this.#hosts.delete(key);
+      return false;
     };
+    return { slot, end };
   }
 }

@@ -13,6 +13,8 @@ export interface Slot extends DueDelivery {
   /** `host:port`. */
   readonly host: string;
   readonly name: string;
+  /** Until when (`performance.now()`) this process may use it for one attempt after the other without a word to the store. */
+  readonly passUntil: number;
 }
 
 /** What an attempt says of its receiver. `none`: nothing, as when it was not sent. */
@@ -47,6 +49,11 @@ interface Step {
 type WokenReply = [project: Buffer, run: Buffer, attempt: number, host: Buffer, slot: Buffer][];
 
 const FLAGS: Readonly<Record<Entry, string>> = { normal: 'n', parked: 'p', forced: 'f' };
+/**
+ * How long a slot serves attempt after attempt before it goes back, so that parked deliveries and other dispatchers get theirs. Where there was
+ * a failure of late it goes back after each.
+ */
+const PASS_MS = 100;
 /** Lines looked at in one call: it stays short. */
 const LOOKED_AT = 50;
 
@@ -77,11 +84,13 @@ export class HostStore {
       runId,
       attempt,
       host,
+      passUntil: 0,
       name: `${attempt} ${project} ${runId} ${randomBytes(6).toString('hex')}`,
     };
     const answer = await this.steps.add('', { kind: 'enter', slot, flag: FLAGS[entry] });
     const [state, reason] = answer.split(' ');
-    return state === 'open' ? { state, slot } : { state: 'parked', reason: reason as ParkReason };
+    if (state === 'parked') return { state, reason: reason as ParkReason };
+    return { state: 'open', slot: state === 'open' ? { ...slot, passUntil: performance.now() + PASS_MS } : slot };
   }
 
   /** Gives a slot back, with what its attempt said of the receiver. */
@@ -126,7 +135,7 @@ export class HostStore {
 
   private head(): ScriptArgument[] {
     const { leaseMs, perProject, perHost, probeMs } = this.options;
-    return [leaseMs, perProject, perHost, probeMs];
+    return [leaseMs + PASS_MS, perProject, perHost, probeMs];
   }
 
   private tell(woken: WokenReply): void {
@@ -138,6 +147,7 @@ export class HostStore {
         attempt,
         host: String(host),
         name: String(name),
+        passUntil: 0,
       })),
     );
   }

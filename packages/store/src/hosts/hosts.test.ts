@@ -48,7 +48,9 @@ class Receivers {
       `1 ${run.charAt(0)} ${run} ${slot}`,
       how,
     ]);
-    return answers[0] === 'open' ? `1 ${run.charAt(0)} ${run} ${slot}` : (answers[0] as string);
+    return answers[0] === 'open' || answers[0] === 'watched'
+      ? `1 ${run.charAt(0)} ${run} ${slot}`
+      : (answers[0] as string);
   }
 
   async leave(slot: string, outcome: 'good' | 'bad' | 'none'): Promise<Woken[]> {
