@@ -22,7 +22,9 @@ test('credentials are hidden wherever headers are logged', () => {
   expect(written.join('')).toContain('*/*');
 });
 
-test('lines are JSON in production and plain text in development', () => {
+test('lines are JSON in production and plain text in development', async () => {
+  const people = program(`createLogger({ name: 'test', pretty: true }).info({ run: 1 }, 'ended');`);
+  expect(await text(people.stdout)).toMatch(/^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: ended \{"run":1\}\n$/);
   const json = lines();
   createLogger({ name: 'test', destination: json.destination }).info({ run: 1 }, 'ended');
   expect(JSON.parse(json.written.join(''))).toMatchObject({ name: 'test', run: 1, msg: 'ended' });

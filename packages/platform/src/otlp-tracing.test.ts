@@ -1,4 +1,5 @@
 // Contract 6: spans over OTLP/HTTP, to a real listener.
+import type { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Collector, collector, rawReceiver } from '@inference-proxy/test/receiver';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
@@ -110,11 +111,15 @@ test('a collector that takes no spans is told of in the log, once', async () => 
 }, 10_000);
 
 test('a stop does not wait for a collector beyond its phase', async () => {
-  const hanging = await rawReceiver(() => {});
+  const sockets: Socket[] = [];
+  const hanging = await rawReceiver((socket) => void sockets.push(socket));
   const tracing = tracingTo(`http://127.0.0.1:${hanging.port}`);
   tracing.start({ name: 'a', kind: 'server', attributes: {} }).end({});
   const begun = performance.now();
   await tracing.stop();
   expect(performance.now() - begun).toBeLessThan(2000);
+  // A refusal is not tried again: nothing of it is left behind.
+  for (const socket of sockets) socket.end('HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n');
+  while (lines.length === 0) await pause(20);
   await hanging.close();
 });
