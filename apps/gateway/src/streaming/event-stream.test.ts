@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { bytesOf, textOf } from '@inference-proxy/test/client';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { GatewayUnderTest, PROJECT, token } from '../../test/gateway-under-test.ts';
 import { app } from '../../test/played-worker.ts';
@@ -158,18 +158,22 @@ test('a reader that leaves cancels the run', async () => {
   await run.fails({ code: 'cancelled', message: 'cancelled' }, 'cancelled');
 });
 
-test('a reader that closes its side of the connection has left', async () => {
+test('a reader that closes its side of the connection is told to the end', async () => {
   const socket = gateway.socket();
-  socket.write(
+  socket.end(
     `POST /v4/${PROJECT}/chat/run HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token()}\r\naccept: text/event-stream\r\n\r\n`,
   );
+  let text = '';
+  socket.setEncoding('utf8').on('data', (read: string) => {
+    text += read;
+  });
   const run = await gateway.worker.next();
   await run.items(['one']);
-  await once(socket, 'data');
-  const cancelled = gateway.worker.cancelled();
-  socket.end();
-  expect(await cancelled).toBe(run.taken.runId);
-  await run.fails({ code: 'cancelled', message: 'cancelled' }, 'cancelled');
+  while (!text.includes('data: one\n\n')) await once(socket, 'data');
+  await run.items(['two']);
+  await run.stops();
+  await once(socket, 'close');
+  expect(text).toMatch(/data: one\n\n[\s\S]*data: two\n\n\r\n0\r\n\r\n$/);
 });
 
 test('a slow reader pauses, is not written to, and catches up from the log without a gap', async () => {
@@ -179,7 +183,7 @@ test('a slow reader pauses, is not written to, and catches up from the log witho
   await run.items([item(0)]);
   const answer = await streaming;
   answer.pause();
-  const count = 2000;
+  const count = 1500;
   for (let n = 1; n < count; n++) await run.items([item(n)]);
   // What the sockets' buffers took, and no more: a worker with credits would hold the generator from here on.
   const taken = gateway.worker.taken.get(run.taken.runId) ?? 0;
@@ -190,7 +194,7 @@ test('a slow reader pauses, is not written to, and catches up from the log witho
   const parser = createParser({ onEvent: (event) => events.push(event) });
   parser.feed((await bytesOf(answer)).toString());
   expect(events.map(({ data }) => Number(data.split(' ', 1)[0]))).toEqual([...Array(count).keys()]);
-});
+}, 30_000);
 
 test('two readers of a connection that pipelines are answered one after the other', async () => {
   const socket = gateway.socket();
@@ -210,4 +214,73 @@ test('two readers of a connection that pipelines are answered one after the othe
   expect(text.indexOf('data: first')).toBeGreaterThan(0);
   expect(text.indexOf('data: first')).toBeLessThan(text.indexOf('data: second'));
   socket.destroy();
+});
+
+test('the next request on the connection of a stream is answered after it, whether it comes before its end or later', async () => {
+  const socket = gateway.socket();
+  let text = '';
+  socket.setEncoding('utf8').on('data', (read: string) => {
+    text += read;
+  });
+  const head = `host: x\r\nauthorization: Bearer ${token()}\r\n`;
+  const call = `POST /v4/${PROJECT}/chat/run HTTP/1.1\r\n${head}accept: text/event-stream\r\n\r\n`;
+  socket.write(call);
+  const run = await gateway.worker.next();
+  await run.items(['one']);
+  while (!text.includes('data: one\n\n')) await once(socket, 'data');
+  socket.write(`GET /v4/${PROJECT}/runs/${run.taken.runId} HTTP/1.1\r\n${head}\r\n`);
+  await run.items(['two']);
+  while (!text.includes('data: two\n\n')) await once(socket, 'data');
+  // A stream is never broken into by another answer.
+  expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
+  await run.stops();
+  while (!text.includes(`"run_id":"${run.taken.runId}"`)) await once(socket, 'data');
+  expect(text).toMatch(/data: two\n\n\r\n0\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
+  // And the connection serves on.
+  socket.write(call);
+  const second = await gateway.worker.next();
+  await second.items(['three']);
+  await second.stops();
+  while (!text.endsWith('data: three\n\n\r\n0\r\n\r\n')) await once(socket, 'data');
+  socket.destroy();
+});
+
+describe('the head of a stream is exact:', () => {
+  const HEAD = {
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-cache',
+    'x-request-id': expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/),
+    vary: expect.stringMatching(/(^|, )Accept-Encoding(,|$)/),
+    'x-accel-buffering': 'no',
+    date: expect.stringMatching(/ GMT$/),
+    server: 'inference-proxy',
+    'x-envoy-upstream-service-time': expect.stringMatching(/^\d+$/),
+    'transfer-encoding': 'chunked',
+    connection: expect.stringMatching(/^(close|keep-alive)$/),
+  };
+  const GZIP = { ...HEAD, 'content-encoding': 'gzip' };
+  test.each<[string, string, Record<string, string>, object]>([
+    ['a plain one', '', {}, HEAD],
+    ['for one that takes no compression', '', { 'accept-encoding': 'identity' }, HEAD],
+    ['for one that refuses gzip', '', { 'accept-encoding': 'br, gzip;q=0' }, HEAD],
+    ['compressed', '', { 'accept-encoding': 'gzip' }, GZIP],
+    ['compressed, among several', '', { 'accept-encoding': 'deflate, gzip;q=0.5, br' }, GZIP],
+    ['for whatever the caller takes', '', { 'accept-encoding': '*' }, GZIP],
+    ['with numbers', '?ids=true', {}, HEAD],
+    ['with all events', '?events=full', { 'accept-encoding': 'gzip' }, GZIP],
+  ])('%s', async (_, query, headers, expected) => {
+    const calling = gateway.open(`/v4/${PROJECT}/chat/run${query}`, {
+      body: '{}',
+      headers: { accept: 'text/event-stream', ...headers },
+    });
+    const run = await gateway.worker.next();
+    await run.items(['one']);
+    await run.stops();
+    const answer = await calling;
+    answer.resume();
+    // All of them and no others, in whatever order.
+    expect(answer.headers).toEqual(expected);
+    expect(answer.headers['x-request-id']).toBe(run.taken.runId);
+    await once(answer, 'end');
+  });
 });

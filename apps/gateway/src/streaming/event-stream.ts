@@ -6,11 +6,11 @@ import { Subscription, takeWhile, tap } from 'rxjs';
 import type { Interruption, OpenCall } from '../calls/departure.ts';
 import type { Surface } from '../calls/surface.ts';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
+import { encodedItems } from './encoded-items.ts';
 import { doneData, logData, startedData } from './full-events.ts';
 import type { KeepAlive } from './keep-alive.ts';
 import { lastEventOf } from './last-event.ts';
-import { encodeNumbered } from './numbered-encoding.ts';
-import { batchOfResult, encodeEvent, encodeItems, errorData } from './sse-encoding.ts';
+import { batchOfResult, encodeEvent, errorData } from './sse-encoding.ts';
 import type { StreamForm } from './stream-form.ts';
 import { StreamResponse } from './stream-response.ts';
 
@@ -181,9 +181,7 @@ export class EventStream {
   }
 
   #encoded(batch: ItemBatch): Buffer {
-    const { form, preformatted } = this.options;
-    if (form === 'plain') return encodeItems(batch, preformatted);
-    return encodeNumbered(batch, preformatted, form === 'full' ? 'item' : '');
+    return encodedItems(batch, this.options.form, this.options.preformatted);
   }
 
   #write(events: Buffer): void {

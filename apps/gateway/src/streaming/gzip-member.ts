@@ -21,7 +21,7 @@ export class GzipMember {
   block(data: Buffer): Buffer {
     this.#crc = crc32(data, this.#crc);
     this.#size = (this.#size + data.length) >>> 0;
-    return data.length < DEFLATED_LEAST ? stored(data) : deflateRawSync(data, DEFLATE);
+    return data.length < DEFLATED_LEAST ? stored(data) : deflatedOnce(data);
   }
 
   /** The end: an empty last block, checksum and size. */
@@ -33,6 +33,19 @@ export class GzipMember {
     end.writeUInt32LE(this.#size, 6);
     return end;
   }
+}
+
+/** By the bytes they are made of: many readers of a run are written the same ones. */
+const deflated = new WeakMap<Buffer, Buffer>();
+
+/** A block stands for itself, wherever in a member it comes. */
+function deflatedOnce(data: Buffer): Buffer {
+  let block = deflated.get(data);
+  if (!block) {
+    block = deflateRawSync(data, DEFLATE);
+    deflated.set(data, block);
+  }
+  return block;
 }
 
 /** RFC 1951 §3.2.4, not the last block. */

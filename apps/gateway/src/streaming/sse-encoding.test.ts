@@ -1,4 +1,4 @@
-import type { ItemBatch, ItemKind } from '@inference-proxy/contracts';
+import { errorObject, type ItemBatch, type ItemKind } from '@inference-proxy/contracts';
 import { describe, expect, test } from '@jest/globals';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import fc from 'fast-check';
@@ -116,7 +116,7 @@ test('a plain value is one event', () => {
 });
 
 test('a failure is an event named error', () => {
-  const said = errorData('0199', { code: 'worker_lost', message: 'two\nlines' });
+  const said = errorData('0199', errorObject({ code: 'worker_lost', message: 'two\nlines' }));
   const [event] = parsed(encodeEvent('error', said));
   expect(event).toMatchObject({ event: 'error', id: undefined });
   expect(JSON.parse(event?.data ?? '')).toEqual({
