@@ -245,6 +245,30 @@ test('the next request on the connection of a stream is answered after it, wheth
   socket.destroy();
 });
 
+test('a large stream that waits behind another on its connection is whole when its turn comes', async () => {
+  const socket = gateway.socket();
+  let text = '';
+  socket.setEncoding('utf8').on('data', (read: string) => {
+    text += read;
+  });
+  const call = `POST /v4/${PROJECT}/chat/run HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token()}\r\naccept: text/event-stream\r\n\r\n`;
+  socket.write(call);
+  const first = await gateway.worker.next();
+  socket.write(call);
+  const second = await gateway.worker.next();
+  const count = 100;
+  for (let n = 0; n < count; n++) await second.items([`${n} ${'x'.repeat(10_000)}`]);
+  await second.stops();
+  await first.items(['first']);
+  await first.stops();
+  while (!text.endsWith('\r\n0\r\n\r\n') || !text.includes(`data: ${count - 1} x`)) await once(socket, 'data');
+  expect([...text.matchAll(/data: (\w+)/g)].map(([, word]) => word)).toEqual([
+    'first',
+    ...Array.from({ length: count }, (_, n) => String(n)),
+  ]);
+  socket.destroy();
+});
+
 describe('the head of a stream is exact:', () => {
   const HEAD = {
     'content-type': 'text/event-stream; charset=utf-8',
