@@ -16,6 +16,14 @@ await bootService({
     const redis = context.get(Redis);
     await redisReady(redis);
     boot.operations.readyWhen(async () => ((await redisAnswers(redis)) ? undefined : 'the run store does not answer'));
+    const { QUEUE_DASHBOARD, OPERATIONS_TOKEN } = boot.settings;
+    if (QUEUE_DASHBOARD && OPERATIONS_TOKEN !== undefined) {
+      // Loaded where it is wanted: it brings a server and a page of its own.
+      const { DASHBOARD_PATH, queueDashboard } = await import('./operations/queue-dashboard.ts');
+      const dashboard = await queueDashboard(redis, OPERATIONS_TOKEN);
+      boot.shutdown.add('queues', 'queue dashboard', () => dashboard.close());
+      boot.operations.mount(DASHBOARD_PATH, dashboard.handle);
+    }
     context.get(HostWatch).start();
     context.get(DeliveryWorker).start();
     return undefined;

@@ -40,3 +40,13 @@ test('all that is wrong is told at once, and no key', () => {
   expect(error).not.toContain(key);
   expect(error).not.toContain('c2hvcnQ');
 });
+
+test('the dashboard needs a token that is not guessed', () => {
+  expect(() => read({ ...least, QUEUE_DASHBOARD: 'true' })).toThrow(/OPERATIONS_TOKEN.*is needed for QUEUE_DASHBOARD/);
+  expect(() => read({ ...least, QUEUE_DASHBOARD: 'true', OPERATIONS_TOKEN: 'short' })).toThrow(
+    'at least 16 characters',
+  );
+  expect(read({ ...least, QUEUE_DASHBOARD: 'true', OPERATIONS_TOKEN: 'a token of some length' })).toMatchObject({
+    QUEUE_DASHBOARD: true,
+  });
+});

@@ -38,39 +38,55 @@ function parseFraction(value: string): number {
   return fraction;
 }
 
+/** Behind it is what jobs say: long enough not to be guessed. */
+const SHORTEST_TOKEN = 16;
+
 export class DispatcherSettings extends settingsOf(
-  z.object({
-    ...commonSettings,
-    OPERATIONS_PORT: operationsPort('9466'),
-    SECRETS_KEY: read(secret('base64 of 32 bytes, or several separated by commas, newest first'), parseSecretKeys)
-      .meta({ secret: true })
-      .describe(
-        'opens webhook secrets: base64 of 32 bytes (openssl rand -base64 32), several with commas, newest first',
-      ),
-    WEBHOOK_ALLOWED_NETWORKS: read(text('CIDR blocks such as 10.1.0.0/16,fd00::/8'), parseNetworks)
-      .prefault('')
-      .describe('networks that are not public and may be sent to all the same, as 10.1.0.0/16,fd00::/8'),
-    WEBHOOK_REQUIRE_HTTPS: flag().prefault('false').describe('refuses plain http'),
-    WEBHOOK_SCHEDULE: read(text('seconds such as 0,5,300'), parseSchedule)
-      .prefault(defaultSchedule.join(','))
-      .describe('seconds before each attempt, counted from the one before; as many attempts as numbers'),
-    WEBHOOK_JITTER: read(text('a fraction from 0 to 1'), parseFraction)
-      .prefault('0.2')
-      .describe('fraction by which each of them varies, up and down'),
-    WEBHOOK_CONNECT_TIMEOUT_S: seconds().prefault('5').describe('for name lookup, TCP and TLS of an attempt'),
-    WEBHOOK_TIMEOUT_S: seconds().prefault('15').describe("from an attempt's start to the head of its answer"),
-    WEBHOOK_RECORD_S: seconds()
-      .prefault('10')
-      .describe('how long a made attempt waits for Redis before it counts as not made'),
-    WEBHOOK_CONCURRENCY: wholeNumber(1, 10_000).prefault('256').describe('attempts under way at once'),
-    WEBHOOK_HOST_CONCURRENCY: wholeNumber(1, 10_000)
-      .prefault('16')
-      .describe('of all dispatchers, attempts open to one host and port for one project'),
-    WEBHOOK_HOST_CONCURRENCY_ALL: wholeNumber(1, 100_000)
-      .prefault('64')
-      .describe('of all dispatchers, attempts open to one host and port over all projects'),
-    WEBHOOK_PROBE_S: seconds()
-      .prefault('5')
-      .describe('from the opening of a circuit to its first probe; doubles with each that fails, up to 60 times that'),
-  }),
+  z
+    .object({
+      ...commonSettings,
+      OPERATIONS_PORT: operationsPort('9466'),
+      SECRETS_KEY: read(secret('base64 of 32 bytes, or several separated by commas, newest first'), parseSecretKeys)
+        .meta({ secret: true })
+        .describe(
+          'opens webhook secrets: base64 of 32 bytes (openssl rand -base64 32), several with commas, newest first',
+        ),
+      WEBHOOK_ALLOWED_NETWORKS: read(text('CIDR blocks such as 10.1.0.0/16,fd00::/8'), parseNetworks)
+        .prefault('')
+        .describe('networks that are not public and may be sent to all the same, as 10.1.0.0/16,fd00::/8'),
+      WEBHOOK_REQUIRE_HTTPS: flag().prefault('false').describe('refuses plain http'),
+      WEBHOOK_SCHEDULE: read(text('seconds such as 0,5,300'), parseSchedule)
+        .prefault(defaultSchedule.join(','))
+        .describe('seconds before each attempt, counted from the one before; as many attempts as numbers'),
+      WEBHOOK_JITTER: read(text('a fraction from 0 to 1'), parseFraction)
+        .prefault('0.2')
+        .describe('fraction by which each of them varies, up and down'),
+      WEBHOOK_CONNECT_TIMEOUT_S: seconds().prefault('5').describe('for name lookup, TCP and TLS of an attempt'),
+      WEBHOOK_TIMEOUT_S: seconds().prefault('15').describe("from an attempt's start to the head of its answer"),
+      WEBHOOK_RECORD_S: seconds()
+        .prefault('10')
+        .describe('how long a made attempt waits for Redis before it counts as not made'),
+      WEBHOOK_CONCURRENCY: wholeNumber(1, 10_000).prefault('256').describe('attempts under way at once'),
+      WEBHOOK_HOST_CONCURRENCY: wholeNumber(1, 10_000)
+        .prefault('16')
+        .describe('of all dispatchers, attempts open to one host and port for one project'),
+      WEBHOOK_HOST_CONCURRENCY_ALL: wholeNumber(1, 100_000)
+        .prefault('64')
+        .describe('of all dispatchers, attempts open to one host and port over all projects'),
+      WEBHOOK_PROBE_S: seconds()
+        .prefault('5')
+        .describe(
+          'from the opening of a circuit to its first probe; doubles with each that fails, up to 60 times that',
+        ),
+      QUEUE_DASHBOARD: flag()
+        .prefault('false')
+        .describe('shows the queues of deliveries under /queues of the operations port'),
+      OPERATIONS_TOKEN: secret(`a token of at least ${SHORTEST_TOKEN} characters`, SHORTEST_TOKEN)
+        .optional()
+        .describe('opens /queues, as bearer token or as the password of any user; needed for QUEUE_DASHBOARD'),
+    })
+    .refine(({ QUEUE_DASHBOARD, OPERATIONS_TOKEN }) => !QUEUE_DASHBOARD || OPERATIONS_TOKEN !== undefined, {
+      path: ['OPERATIONS_TOKEN'],
+      error: 'is needed for QUEUE_DASHBOARD',
+    }),
 ) {}
