@@ -3,7 +3,7 @@
 --
 -- KEYS  1 the project's prefix
 -- ARGV  1 the store's time (ms) by which this must execute; a call that Redis held back longer is refused, for its caller has gone
---       2 gateway  3 the gateway's lease (ms)  4 bytes that the project's runs may take
+--       2 gateway  3 the gateway's lease (ms; empty: renewed a moment ago)  4 bytes that the project's runs may take (empty: there is room)
 --       then per run: id, app, function, parameters, terms (see record), webhook URL, sealed secret,
 --       claim (hash of the idempotency key, or empty), fingerprint, queue limit, queue timeout (ms),
 --       what the gateway follows (o, i, l, f: see outbox; - nothing)
@@ -19,9 +19,9 @@
 --@include forget
 if now > tonumber(ARGV[1]) then return {now} end
 local gateway, room, answers, followed, queued, listed = ARGV[2], tonumber(ARGV[4]), {}, {}, {}, {}
-redis.call('ZADD', K.gateways, now + ARGV[3], gateway)
+if ARGV[3] ~= '' then redis.call('ZADD', K.gateways, now + ARGV[3], gateway) end
 local tombstones = redis.call('EXISTS', K.tombstones) == 1
-local used = tonumber(redis.call('GET', K.bytes) or 0)
+local used = room and tonumber(redis.call('GET', K.bytes) or 0)
 -- Room is made by hand only where the gateways' sweeping was too slow: a few runs for each that comes.
 local EVICTED = 64
 
@@ -47,20 +47,22 @@ local function accept(id, app, fn, params, terms, hook, secret, claim, fingerpri
   local size = beyond(#params) + as_table(#params)
   if hook ~= '' then size = size + 300 + #hook + #secret end
   if claim ~= '' then size = size + 200 end
-  local missing = used + grown + FLAT + size - room
-  if missing > 0 and evict(missing, EVICTED) < missing then return 'full' end
+  if room then
+    local missing = used + grown + FLAT + size - room
+    if missing > 0 and evict(missing, EVICTED) < missing then return 'full' end
+  end
   grown = grown + FLAT + size
-  local fields = {'state', 'queued', 'app', app, 'terms', terms, 'fn', fn, 'accepted', now_text, 'params', params}
-  local function put(name, value) fields[#fields + 1] = name; fields[#fields + 1] = value end
-  if size > 0 then put('size', size) end
-  if hook ~= '' then put('hook', hook) end
-  if secret ~= '' then put('secret', secret) end
+  local fields, n = {'state', 'queued', 'app', app, 'terms', terms, 'fn', fn, 'accepted', now_text, 'params', params}, 12
+  if size > 0 then fields[n + 1], fields[n + 2] = 'size', size; n = n + 2 end
+  if hook ~= '' then fields[n + 1], fields[n + 2] = 'hook', hook; n = n + 2 end
+  if secret ~= '' then fields[n + 1], fields[n + 2] = 'secret', secret; n = n + 2 end
   if claim ~= '' then
-    put('claim', claim)
+    fields[n + 1], fields[n + 2] = 'claim', claim
+    n = n + 2
     redis.call('SET', K.idempotency .. claim, id .. ' ' .. fingerprint)
   end
   if live ~= '-' then
-    put('followers', gateway .. ':' .. live)
+    fields[n + 1], fields[n + 2] = 'followers', gateway .. ':' .. live
     followed[#followed + 1] = id
   else
     -- Nobody reads it yet: its time without a reader runs.

@@ -1,8 +1,11 @@
 // Contract 5, `GET /runs`: newest first, filters, a cursor that stays in place, a bounded page.
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { type GatewayStore, newRunId, type WorkerStore } from '../index.ts';
 import { projectPrefix } from '../keys.ts';
 import { call, RealStore, succeed } from './real-store.ts';
+
+// They wait for events; a busy machine may take its time.
+jest.setTimeout(60_000);
 
 let store: RealStore;
 let gateway: GatewayStore;

@@ -1,5 +1,5 @@
 // Contract 5, logs, and contract 3, `events=full`: what a function printed, in order, bounded, told live to those who asked.
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import {
   type GatewayStore,
   newRunId,
@@ -9,6 +9,9 @@ import {
   type WorkerStore,
 } from '../index.ts';
 import { append, call, collect, itemsOf, RealStore, succeed, takeOne, until } from './real-store.ts';
+
+// They wait for events; a busy machine may take its time.
+jest.setTimeout(60_000);
 
 const PROJECT = 'demo';
 let store: RealStore;

@@ -1,8 +1,11 @@
 // Contract 3 and 5: many readers of one run, on any gateway, from any place; pace, window, and readers that fall behind.
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import type { GatewayStore, RunEvent, RunReader, TakenRun, WorkerStore } from '../index.ts';
 import { projectPrefix } from '../keys.ts';
 import { append, call, collect, itemsOf, RealStore, succeed, takeOne, until } from './real-store.ts';
+
+// They wait for events; a busy machine may take its time.
+jest.setTimeout(60_000);
 
 const PROJECT = 'demo';
 const WINDOW = 64 * 1024;

@@ -42,6 +42,9 @@ export type Accepted =
 /** When a refused call may be tried again: queues move in a second, room in the store comes by retention. */
 const RETRY_AFTER_MS = { queue: 1_000, store: 5_000 } as const;
 
+/** A lease is renewed that often in its term. */
+const RENEWALS = 15;
+
 interface Acceptance {
   readonly run: NewRun;
   readonly live: LiveMode | '-';
@@ -50,17 +53,19 @@ interface Acceptance {
 export class Acceptor {
   private readonly clock = new StoreClock();
   private readonly batch: TickBatch<Acceptance, Accepted>;
+  /** Per project: when the gateway's lease was last renewed by an accept. */
+  private readonly renewed = new Map<string, number>();
 
   /**
    * @param prepare what must be confirmed before a project's first accept
-   * @param roomOf bytes that the project's runs may take
+   * @param roomOf bytes that the project's runs may take; undefined while it is far from that
    */
   constructor(
     private readonly redis: Redis,
     private readonly gatewayId: string,
     private readonly timings: StoreTimings,
     private readonly prepare: (project: string) => Promise<void>,
-    private readonly roomOf: (project: string) => number,
+    private readonly roomOf: (project: string) => number | undefined,
   ) {
     this.batch = new TickBatch(
       (project, items) => this.send(project, items),
@@ -79,6 +84,14 @@ export class Acceptor {
     return withinLimit(this.call(project, items, until), commandMs);
   }
 
+  /** The lease's term where it is to be renewed: attending does that every few seconds, but a gateway must be known from its first accept. */
+  private lease(project: string): number | '' {
+    const now = performance.now();
+    if (now - (this.renewed.get(project) ?? Number.NEGATIVE_INFINITY) < this.timings.leaseMs / RENEWALS) return '';
+    this.renewed.set(project, now);
+    return this.timings.leaseMs;
+  }
+
   private async call(project: string, items: Acceptance[], until: number): Promise<Accepted[]> {
     await this.prepare(project);
     if (!this.clock.known) {
@@ -88,7 +101,13 @@ export class Acceptor {
     const runs = items.flatMap(runArguments);
     for (let tries = 0; tries < 2; tries++) {
       const executeBy = this.clock.now() + Math.max(0, Math.round(until - performance.now()));
-      const args: ScriptArgument[] = [executeBy, this.gatewayId, this.timings.leaseMs, this.roomOf(project), ...runs];
+      const args: ScriptArgument[] = [
+        executeBy,
+        this.gatewayId,
+        this.lease(project),
+        this.roomOf(project) ?? '',
+        ...runs,
+      ];
       const [now, answers] = (await runScript(this.redis, 'accept', project, args)) as [number, Buffer[] | undefined];
       this.clock.set(now);
       if (answers) return answers.map(acceptedOf);

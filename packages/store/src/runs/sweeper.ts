@@ -14,6 +14,8 @@ const FULL = 0.85;
 /** From this share on room is made, down to the other: before anybody is refused, and not at every run. */
 const TIGHT = 0.8;
 const ROOMY = 0.75;
+/** While so much of it is free, accepts do not look: what comes in a second is less. */
+const PLENTY = 0.4;
 /** Where there are several projects, what one may take of the bound. */
 const SHARE = 0.5;
 /** Where Redis has no `maxmemory`, and its share where it has. */
@@ -69,13 +71,15 @@ export class Sweeper {
     return { bytes: this.total, boundBytes: this.limit };
   }
 
-  /** What the runs of one project may take just now, bytes. */
-  roomOf(project: string): number {
-    if (!Number.isFinite(this.limit)) return Number.MAX_SAFE_INTEGER;
-    const own = this.projects.get(project);
-    const rest = this.limit * FULL - this.total + (own?.bytes ?? 0);
-    const several = this.projects.size > (own ? 1 : 0);
-    return Math.max(0, Math.floor(several ? Math.min(rest, this.limit * SHARE) : rest));
+  /** What the runs of one project may take just now, bytes; undefined where there is so much room that nothing need be counted. */
+  roomOf(project: string): number | undefined {
+    if (!Number.isFinite(this.limit)) return undefined;
+    const known = this.projects.get(project);
+    const own = known?.bytes ?? 0;
+    const rest = this.limit * FULL - this.total + own;
+    const several = this.projects.size > (known ? 1 : 0);
+    const room = Math.max(0, Math.floor(several ? Math.min(rest, this.limit * SHARE) : rest));
+    return room - own > this.limit * PLENTY ? undefined : room;
   }
 
   /** One round over all projects. */
