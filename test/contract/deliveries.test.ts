@@ -1,10 +1,15 @@
 // Contract 4: webhooks, from a real run's end to real receivers.
+import { spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { Caller, type CallOptions } from '../client/caller.ts';
 import { until } from '../client/until.ts';
 import { type Receiver, type Request, rawReceiver, receiver } from '../receiver/receivers.ts';
+import { projectRoot } from '../stack/folders.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 
 jest.setTimeout(60_000);
@@ -228,4 +233,44 @@ test('a dispatcher that is killed between POST and acknowledgement repeats, and 
   expect(header(second, 'webhook-id')).toBe(header(first, 'webhook-id'));
   expectSigned(second, SECRET);
   expect(await settled(String(answer.headers['x-request-id']))).toMatchObject({ state: 'delivered' });
+});
+
+describe.each([
+  ['Node', process.execPath, 'node/receiver.mjs'],
+  ['Python', 'python3', 'python/receiver.py'],
+])('the example receiver in %s', (_language, program, script) => {
+  /** Starts it; `said` gives its lines one after the other. */
+  async function example(secret: string) {
+    const child = spawn(program, [join(projectRoot(), 'examples', 'receivers', script)], {
+      env: { PATH: process.env.PATH, PORT: '0', SECRET: secret },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    cleanups.push(async () => {
+      const gone = once(child, 'exit');
+      child.kill('SIGKILL');
+      await gone;
+    });
+    const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    const said = async (): Promise<string> => String((await lines.next()).value);
+    return { url: /http:\S+/.exec(await said())?.[0] ?? '', said };
+  }
+
+  test('verifies real deliveries, and drops a redelivery', async () => {
+    const { url, said } = await example(SECRET);
+    const answer = await caller.call('streams/value', { value: 'naïve 東京 🚀' }, to(url));
+    const runId = String(answer.headers['x-request-id']);
+    const id = `msg_${runId.replaceAll('-', '')}`;
+    expect(await said()).toBe(`verified ${id}: ${answer.text}`);
+    await settled(runId);
+    const again = await caller.request(`/v4/demo/runs/${runId}/deliveries/${id}/redeliver`);
+    expect(again.status).toBe(202);
+    expect(await said()).toContain(`repeated ${id}`);
+    expect(await settled(runId)).toMatchObject({ state: 'delivered', attempts: 2 });
+  });
+
+  test('refuses what is signed with another secret', async () => {
+    const { url, said } = await example('another');
+    await caller.call('streams/value', { value: 1 }, to(url));
+    expect(await said()).toContain('refused msg_');
+  });
 });
