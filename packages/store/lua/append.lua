@@ -51,21 +51,20 @@ for i = 2, #ARGV, 7 do
     -- The id names the last item and how many: the entry that holds a cursor is found by range.
     redis.call('XADD', K.items .. id, string.format('%d-%d', last, count), kind, blob)
     local more = #blob + ENTRY
-    local fields = {'items', last}
-    local function put(name, value) fields[#fields + 1] = name; fields[#fields + 1] = value end
-    if first == 1 then put('first', now_text) end
+    local fields, n = {'items', last, 'size', ''}, 4
+    if first == 1 then fields[5], fields[6] = 'first', now_text; n = 6 end
     if told ~= '-' then
       local stored, gone = tonumber(f[8] or 0) + more, tonumber(f[9] or 0)
       if stored > window + STEP then
         local left, upto = slide(id, stored, gone, last, math.max(taken, tonumber(told)))
         more = more + left - stored
         stored = left
-        if upto > gone then put('gone', upto) end
+        if upto > gone then fields[n + 1], fields[n + 2] = 'gone', upto; n = n + 2 end
       end
-      put('stored', stored)
+      fields[n + 1], fields[n + 2] = 'stored', stored
     end
     if first == 1 then more = more + STREAM end
-    put('size', string.format('%d', tonumber(f[7] or 0) + more))
+    fields[4] = string.format('%d', tonumber(f[7] or 0) + more)
     grown = grown + more
     redis.call('HSET', key, unpack(fields))
     if f[4] then
