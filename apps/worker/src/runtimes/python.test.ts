@@ -37,7 +37,10 @@ const makeRuntime = pythonRuntimes({
   environment: { ...process.env, REDIS_URL: 'redis://secret' },
 });
 
-const make = (concurrency: number, more: { folder?: string; cancelGraceMs?: number } = {}): Runtime =>
+const make = (
+  concurrency: number,
+  more: { folder?: string; cancelGraceMs?: number; timeoutMs?: number } = {},
+): Runtime =>
   makeRuntime(
     { project: 'demo', app: 'test', folder: more.folder ?? join(import.meta.dirname, 'testing/python') },
     'v1',
@@ -47,7 +50,7 @@ const make = (concurrency: number, more: { folder?: string; cancelGraceMs?: numb
       replicas: 1,
       replicaConcurrency: concurrency,
       startupTimeoutMs: 20_000,
-      timeoutMs: 4_000,
+      timeoutMs: more.timeoutMs ?? 4_000,
       cancelGraceMs: more.cancelGraceMs ?? 1_000,
       maxOutputBytes: 200_000,
       debug: false,
@@ -58,15 +61,18 @@ const make = (concurrency: number, more: { folder?: string; cancelGraceMs?: numb
 conformance('Python', (concurrency) => make(concurrency));
 
 let runtime: Runtime;
+/** For functions with much to do, however busy the machine is. */
+let patient: Runtime;
 const call = (fn: string, params: object | string = {}, paced = false): Call => new Call(runtime, fn, params, paced);
 const folders: string[] = [];
 
 beforeAll(async () => {
   runtime = make(100);
-  runtime.start();
-  await reached(runtime, 'ready');
+  patient = make(100, { timeoutMs: 60_000 });
+  for (const started of [runtime, patient]) started.start();
+  await Promise.all([runtime, patient].map((started) => reached(started, 'ready')));
 });
-afterAll(() => runtime.close());
+afterAll(() => Promise.all([runtime.close(), patient.close()]));
 afterEach(() => Promise.all(folders.splice(0).map((folder) => rm(folder, { recursive: true, force: true }))));
 
 async function appOf(code: string): Promise<string> {
@@ -132,7 +138,7 @@ test('a hundred runs in one process print and log at once: every line is at its 
   const n = 150;
   const runs = numbers(100).map((i) => {
     const fn = ['says_much', 'says_much_async', 'streams_and_says'][i % 3] as string;
-    return { fn, name: `run-${i}`, run: call(fn, { name: `run-${i}`, n }) };
+    return { fn, name: `run-${i}`, run: new Call(patient, fn, { name: `run-${i}`, n }) };
   });
   for (const { fn, name, run } of runs) {
     expect((await run.ended).state).toBe('succeeded');
@@ -165,16 +171,17 @@ test('what threads print that a function starts, or gives work to, is its run’
 });
 
 test('a function that prints in a loop loses its oldest lines only, and its neighbours are not held up', async () => {
-  const flood = call('prints_a_flood', { lines: 300_000 });
+  const flood = new Call(patient, 'prints_a_flood', { lines: 200_000 });
   const times: number[] = [];
   while (flood.ends === 0) {
     const started = performance.now();
-    expect(await call('add', { a: 1 }).result()).toBe('3');
+    expect(await new Call(patient, 'add', { a: 1 }).result()).toBe('3');
     times.push(performance.now() - started);
   }
   expect(flood.printed.at(-1)).toBe('last');
-  expect(flood.printed.length + flood.cut).toBe(300_001);
-  expect(times.sort((a, b) => a - b)[Math.floor(times.length / 2)]).toBeLessThan(250);
+  expect(flood.printed.length + flood.cut).toBe(200_001);
+  // Each would take as long as the flood, were it held up.
+  expect(times.sort((a, b) => a - b)[Math.floor(times.length / 2)]).toBeLessThan(1_000);
 }, 60_000);
 
 test('a child process that prints without end is read at a walk', async () => {
