@@ -19,17 +19,18 @@ local STEP = math.min(65536, window / 4)
 
 -- Removes entries from the front. Returns the bytes that are left and the number of the last item that is gone.
 local function slide(id, stored, gone, last, taken)
-  local count = 1
-  while stored > window and taken > gone do
+  -- To know an entry's size is to copy it: of large ones no more are looked at than can go, by the size of the one before.
+  local count, removed = 1, 0
+  while count > 0 and stored > window and taken > gone do
     local page, from = redis.call('XRANGE', K.items .. id, '-', '+', 'COUNT', count), gone
     for _, entry in ipairs(page) do
       local upto, size = tonumber(string.match(entry[1], '^%d+')), #entry[2][2] + ENTRY
       if upto > taken or upto >= last or stored - size < window then break end
-      stored, gone = stored - size, upto
+      stored, gone, removed = stored - size, upto, size
     end
     if gone == from then break end
     redis.call('XTRIM', K.items .. id, 'MINID', string.format('%d', gone + 1))
-    count = 8
+    count = math.min(8, math.floor((stored - window) / removed))
   end
   return stored, gone
 end
