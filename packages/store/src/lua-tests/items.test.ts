@@ -91,6 +91,22 @@ test('a cancel finds a queued, a running, an ended and an unknown run; its own s
   expect(await store.cancel('x')).toBe('unknown');
 });
 
+test('a cancelled run’s webhook tells of it: due at once where it was queued, with its end where it ran', async () => {
+  const due = (id: string) => store.client.zscore(`${store.prefix}due`, id);
+  await store.accept('a', { hook: 'http://receiver/', promised: true });
+  expect(await store.run('cancel', 10_000, 60_000, 'a', 'r1')).toEqual([['queued', 1]]);
+  expect(await store.fate('a')).toBe('cancelled');
+  expect(await due('a')).not.toBeNull();
+  const token = await store.running('b', { hook: 'http://receiver/', promised: true });
+  expect(await store.run('cancel', 10_000, 60_000, 'b', 'r1')).toEqual([['running', 0]]);
+  expect(await due('b')).toBeNull();
+  const error = '{"code":"cancelled","message":"m"}';
+  expect(await store.run('end', 10_000, 'b', token, 'cancelled', 0, 0, '5', '', '', error, 0)).toEqual([
+    ['ended', 0, 1],
+  ]);
+  expect(await due('b')).not.toBeNull();
+});
+
 test('an ended run keeps its record and items for its retention and its parameters not at all', async () => {
   const token = await store.running('a', { keep: 5000 });
   await store.append('a', token, 1, 'a');
