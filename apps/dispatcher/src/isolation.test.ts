@@ -73,29 +73,29 @@ const gone = async (): Promise<string> => {
 };
 const parkedCount = async () => Number((await store.client.get('ip:{*}:parked-count')) ?? 0);
 
-test('2,000 deliveries to 200 hosts, ten of them dead: the good ones are delivered as if the dead were not there', async () => {
+test('700 deliveries to 200 hosts, ten of them dead: the good ones are delivered as if the dead were not there', async () => {
   const good = await taking();
   const silent = await hanging();
   const refusing = await gone();
   await store.dispatcher({ WEBHOOK_TIMEOUT_S: '5', WEBHOOK_SCHEDULE: '0,60' });
-  const dead = times(200, (at) => (at % 2 ? silent(at % 5) : refusing));
+  const dead = times(100, (at) => (at % 2 ? silent(at % 5) : refusing));
   const begun = performance.now();
   await store.runsTo(dead);
-  const ids = await store.runsTo(times(1800, (at) => good.url(at % 190)));
-  await until(() => good.taken.length === 1800);
+  const ids = await store.runsTo(times(600, (at) => good.url(at % 190)));
+  await until(() => good.taken.length === 600);
   // None had to wait for an attempt that hangs.
   expect(performance.now() - begun).toBeLessThan(30_000);
   expect(new Set(good.taken.map(({ id }) => id))).toEqual(new Set(ids));
 });
 
-test('one host given 1,000 deliveries has its share of attempts open and no more, over two dispatchers', async () => {
+test('one host given 400 deliveries has its share of attempts open and no more, over two dispatchers', async () => {
   const { url, taken, most } = await taking(5);
   await store.dispatcher({ WEBHOOK_HOST_CONCURRENCY: '8' });
   await store.dispatcher({ WEBHOOK_HOST_CONCURRENCY: '8' });
-  await store.runsTo(times(1000, () => url(1)));
-  await until(() => taken.length === 1000);
+  await store.runsTo(times(400, () => url(1)));
+  await until(() => taken.length === 400);
   expect(most.open).toBeLessThanOrEqual(8);
-  expect(new Set(taken.map(({ id }) => id)).size).toBe(1000);
+  expect(new Set(taken.map(({ id }) => id)).size).toBe(400);
   expect(await store.client.exists(`ip:{*}:parked:${PROJECT} ${new URL(url(1)).host}`)).toBe(0);
 });
 
@@ -135,8 +135,8 @@ test('a host that is dead is left alone but for probes, is found by one, and is 
   });
   await store.dispatcher({ WEBHOOK_PROBE_S: '0.3', WEBHOOK_SCHEDULE: '0,0.1,0.1,60,60,60,60' });
   const before = await parkedCount();
-  const ids = await store.runsTo(times(300, () => url(2)));
-  await until(async () => (await parkedCount()) > before + 250);
+  const ids = await store.runsTo(times(120, () => url(2)));
+  await until(async () => (await parkedCount()) > before + 80);
   const reasons = (await store.log.list(PROJECT, { host: new URL(url(2)).host }, 100)).deliveries;
   await until(async () => {
     const { deliveries } = await store.log.list(PROJECT, { host: new URL(url(2)).host }, 100);
@@ -149,7 +149,7 @@ test('a host that is dead is left alone but for probes, is found by one, and is 
   expect(asked - askedBefore).toBeLessThan(6);
   down = false;
   most.open = 0;
-  await until(() => taken.length === 300);
+  await until(() => taken.length === 120);
   expect(most.open).toBeLessThanOrEqual(16);
   expect(new Set(taken.map(({ id }) => id))).toEqual(new Set(ids));
 });
@@ -159,14 +159,14 @@ test("an hour's backlog does not starve fresh deliveries, and is drained itself"
   // The clock of an hour ago, while nobody dispatches.
   const now = Date.now.bind(Date);
   jest.spyOn(Date, 'now').mockImplementation(() => now() - 3_600_000);
-  const old = await store.runsTo(times(600, (at) => url(at % 100)));
+  const old = await store.runsTo(times(300, (at) => url(at % 100)));
   jest.restoreAllMocks();
   await store.dispatcher({ WEBHOOK_CONCURRENCY: '8' });
   await until(() => taken.length > 20);
   const fresh = new Set(await store.runsTo(times(40, (at) => url(100 + at))));
   await until(() => taken.filter(({ id }) => fresh.has(id)).length === 40);
   const drained = taken.filter(({ id }) => !fresh.has(id)).length;
-  expect(drained).toBeLessThan(400);
-  await until(() => taken.length === 640);
+  expect(drained).toBeLessThan(250);
+  await until(() => taken.length === 340);
   expect(new Set(taken.map(({ id }) => id))).toEqual(new Set([...old, ...fresh]));
 });

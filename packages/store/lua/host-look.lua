@@ -3,7 +3,7 @@
 --
 -- KEYS  1 the prefix of the receivers' keys
 -- ARGV  1-4 see shared/host-slots  5 lines looked at, at most
--- Returns {woken deliveries as {project, run, attempt, host:port, slot}, deliveries of lapsed slots as {project, run, attempt}}
+-- Returns {woken deliveries as {project, run, attempt, host:port, slot, watched (1/0)}, deliveries of lapsed slots as {project, run, attempt}}
 -- Any dispatcher may ask at any time.
 --@include clock
 --@include host-slots
@@ -23,7 +23,7 @@ for _, line in ipairs(redis.call('ZRANGEBYSCORE', K.watch, '-inf', now, 'LIMIT',
   end
   if c.open then
     if not c.probing and now >= c.probe then
-      local slot = wake_one(line, project, host)
+      local slot = wake_one(line, project, host, true)
       if slot then
         redis.call('HSET', K.circuit .. line, 'probing', slot)
         redis.call('PEXPIRE', K.circuit .. line, FORGET)

@@ -5,7 +5,7 @@
 -- ARGV  1-4 see shared/host-slots, then per step: enter | leave, project, host:port, run, attempt, the slot, and
 --       for enter  n | p: was parked before | f: is let in whatever is open
 --       for leave  good | bad | none (says nothing of the receiver)
--- Returns {one answer per step, woken deliveries as {project, run, attempt, host:port, slot}}
+-- Returns {one answer per step, woken deliveries as {project, run, attempt, host:port, slot, watched (1/0)}}
 --       enter: open | watched (open, and every outcome counts: there was a failure of late) | parked circuit_open | parked host_busy
 --       leave: left
 -- Asked again: a slot that is there is not counted twice, one that was left is not left again.
@@ -32,7 +32,7 @@ local function enter(project, host, run, attempt, slot, how)
   if why and redis.call('ZSCORE', K.open .. line, slot) then return 'watched' end
   if not why then
     grant(line, host, slot)
-    return (c.open or c.ramp > 0 or c.window ~= '') and 'watched' or 'open'
+    return watched(c) and 'watched' or 'open'
   end
   if redis.call('ZADD', K.parked .. line, 'NX', now_us, member) == 1 then redis.call('INCR', K.parkedCount) end
   -- An open circuit's line is woken by its probe, a full one's by its own slots, one that waits for the whole receiver by anybody's.

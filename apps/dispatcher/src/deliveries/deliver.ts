@@ -84,7 +84,8 @@ export class Deliver {
     const url = new URL(task.url);
     const host = hostAndPort(url);
     const overdue = task.ageMs > longestRoundMs(schedule);
-    const turn = woken ? undefined : await this.#options.hosts.enter(task.project, host);
+    const { hosts } = this.#options;
+    const turn = woken ? hosts.join(task.project, host) : await hosts.enter(task.project, host);
     let slot = woken ?? turn?.slot;
     let made: AttemptRecord | undefined;
     try {

@@ -89,3 +89,12 @@ test('a slot is passed on to who waits longest, and to nobody where nobody waits
   expect(third?.slot).toBeUndefined();
   expect(third?.end(slot)).toBe(false);
 });
+
+test('who comes with a slot from elsewhere passes it on to who waits here', async () => {
+  const limits = new HostLimits({ open: 1, waitMs: 1000, stillMs: 1000, waiters: 100 });
+  const slot = { project: 'demo', runId: 'r', attempt: 1, host: 'slow.test:80', name: 's', passUntil: 0 };
+  await given(limits, 1);
+  const waiting = limits.enter('demo', 'slow.test:80');
+  expect(limits.join('demo', 'slow.test:80').end(slot)).toBe(true);
+  expect((await waiting)?.slot).toBe(slot);
+});

@@ -62,8 +62,7 @@ export class HostLimits {
    */
   enter(project: string, hostAndPort: string): Promise<Turn | undefined> {
     const key = `${project} ${hostAndPort}`;
-    const host = this.#hosts.get(key) ?? new Host();
-    this.#hosts.set(key, host);
+    const host = this.#host(key);
     const { open, waitMs, stillMs, waiters } = this.#options;
     if (host.open.size < open) return Promise.resolve(this.#turn(key, host));
     const most = host.meanMs === 0 ? Math.ceil(waiters / 3) : waiters;
@@ -91,9 +90,21 @@ export class HostLimits {
     });
   }
 
+  /** A turn at once, for an attempt that has its slot from elsewhere: when it ends, it passes the slot on here. */
+  join(project: string, hostAndPort: string): Turn {
+    const key = `${project} ${hostAndPort}`;
+    return this.#turn(key, this.#host(key));
+  }
+
   /** How many hosts have open attempts. */
   get hosts(): number {
     return this.#hosts.size;
+  }
+
+  #host(key: string): Host {
+    const host = this.#hosts.get(key) ?? new Host();
+    this.#hosts.set(key, host);
+    return host;
   }
 
   #turn(key: string, host: Host, slot?: Slot): Turn {

@@ -14,6 +14,9 @@ local function circuit_of(line)
     ramp = tonumber(f[6] or 0), open = f[3] and true or false}
 end
 
+-- Whether every outcome counts, for there was a failure of late.
+local function watched(c) return c.open or c.ramp > 0 or c.window ~= '' end
+
 local function grant(line, host, slot)
   redis.call('ZADD', K.open .. line, now + LEASE, slot)
   redis.call('ZADD', K.openAll .. host, now + LEASE, slot)
@@ -23,7 +26,7 @@ end
 local function watch_from(line, at) redis.call('ZADD', K.watch, 'LT', at, line) end
 
 -- Gives a slot to a parked delivery: the longest parked and the newest by turns, so that fresh ones do not wait for a backlog to drain.
-local function wake_one(line, project, host)
+local function wake_one(line, project, host, watched)
   local parked = K.parked .. line
   local newest = redis.call('HINCRBY', K.turn, line, 1) % 2 == 0
   local member = redis.call(newest and 'ZPOPMAX' or 'ZPOPMIN', parked)[1]
@@ -33,7 +36,7 @@ local function wake_one(line, project, host)
   local run, attempt = string.match(member, '^(%S+) (%d+)$')
   local slot = string.format('%s %s %s w%d', attempt, project, run, redis.call('INCR', K.slotNumber))
   grant(line, host, slot)
-  woken[#woken + 1] = {project, run, tonumber(attempt), host, slot}
+  woken[#woken + 1] = {project, run, tonumber(attempt), host, slot, watched and 1 or 0}
   return slot
 end
 
@@ -48,7 +51,7 @@ local function wake(host)
     local c = circuit_of(line)
     local share = c.ramp > 0 and math.min(c.ramp, PER_LINE) or PER_LINE
     -- A line whose share is taken comes back when a slot of its own is freed, one with an open circuit when that closes.
-    if c.open or open_in(K.open .. line) >= share or not wake_one(line, project, host) then
+    if c.open or open_in(K.open .. line) >= share or not wake_one(line, project, host, watched(c)) then
       redis.call('ZREM', turns, project)
     else
       redis.call('ZADD', turns, now_us, project)

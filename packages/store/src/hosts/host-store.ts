@@ -46,7 +46,7 @@ interface Step {
   readonly flag: string;
 }
 
-type WokenReply = [project: Buffer, run: Buffer, attempt: number, host: Buffer, slot: Buffer][];
+type WokenReply = [project: Buffer, run: Buffer, attempt: number, host: Buffer, slot: Buffer, watched: number][];
 
 const FLAGS: Readonly<Record<Entry, string>> = { normal: 'n', parked: 'p', forced: 'f' };
 /**
@@ -141,13 +141,13 @@ export class HostStore {
   private tell(woken: WokenReply): void {
     if (woken.length === 0) return;
     this.woken(
-      woken.map(([project, runId, attempt, host, name]) => ({
+      woken.map(([project, runId, attempt, host, name, watched]) => ({
         project: String(project),
         runId: String(runId) as RunId,
         attempt,
         host: String(host),
         name: String(name),
-        passUntil: 0,
+        passUntil: watched ? 0 : performance.now() + PASS_MS,
       })),
     );
   }
