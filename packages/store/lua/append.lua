@@ -17,22 +17,24 @@ local window, answers = tonumber(ARGV[1]), {}
 -- Entries are removed in steps, not one at every append.
 local STEP = math.min(65536, window / 4)
 
--- Removes entries from the front. Returns the bytes that are left and the number of the last item that is gone.
+-- Removes entries from the front. Returns the bytes that are left, the number of the last item that is gone, and the size of the entry now
+-- at the front where it is known and must stay until there is more behind it: it is not looked at again before that.
 local function slide(id, stored, gone, last, taken)
   -- To know an entry's size is to copy it: of large ones no more are looked at than can go, by the size of the one before.
-  local count, removed = 1, 0
+  local count, removed, front = 1, 0, 0
   while count > 0 and stored > window and taken > gone do
     local page, from = redis.call('XRANGE', K.items .. id, '-', '+', 'COUNT', count), gone
     for _, entry in ipairs(page) do
       local upto, size = tonumber(string.match(entry[1], '^%d+')), #entry[2][2] + ENTRY
-      if upto > taken or upto >= last or stored - size < window then break end
+      if upto > taken or upto >= last then break end
+      if stored - size < window then front = size; break end
       stored, gone, removed = stored - size, upto, size
     end
     if gone == from then break end
     redis.call('XTRIM', K.items .. id, 'MINID', string.format('%d', gone + 1))
     count = math.min(8, math.floor((stored - window) / removed))
   end
-  return stored, gone
+  return stored, gone, front
 end
 
 for i = 2, #ARGV, 7 do
@@ -42,7 +44,7 @@ for i = 2, #ARGV, 7 do
   if told == '-' then
     f = redis.call('HMGET', key, 'state', 'token', 'items', 'followers', 'taken', 'cancel', 'size')
   else
-    f = redis.call('HMGET', key, 'state', 'token', 'items', 'followers', 'taken', 'cancel', 'size', 'stored', 'gone')
+    f = redis.call('HMGET', key, 'state', 'token', 'items', 'followers', 'taken', 'cancel', 'size', 'stored', 'gone', 'front')
   end
   local code, last, taken = 'ok', tonumber(f[3] or 0), tonumber(f[5] or 0)
   if f[1] ~= 'running' or f[2] ~= token then
@@ -55,9 +57,10 @@ for i = 2, #ARGV, 7 do
     local fields, n = {'items', last, 'size', ''}, 4
     if first == 1 then fields[5], fields[6] = 'first', now_text; n = 6 end
     if told ~= '-' then
-      local stored, gone = tonumber(f[8] or 0) + more, tonumber(f[9] or 0)
-      if stored > window + STEP then
-        local left, upto = slide(id, stored, gone, last, math.max(taken, tonumber(told)))
+      local stored, gone, known = tonumber(f[8] or 0) + more, tonumber(f[9] or 0), tonumber(f[10] or 0)
+      if stored > window + STEP and stored - known >= window then
+        local left, upto, front = slide(id, stored, gone, last, math.max(taken, tonumber(told)))
+        if front ~= known then fields[n + 1], fields[n + 2] = 'front', front; n = n + 2 end
         more = more + left - stored
         stored = left
         if upto > gone then fields[n + 1], fields[n + 2] = 'gone', upto; n = n + 2 end

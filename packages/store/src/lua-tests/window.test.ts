@@ -61,6 +61,18 @@ test('the newest entry stays though it alone is over the window', async () => {
   expect(await keptFrom()).toBeLessThanOrEqual(5);
 });
 
+test('a large entry that must stay is not copied at every append, and goes when there is enough behind it', async () => {
+  await store.appendWindowed('a', token, 1, ['y'.repeat(50_000)], 0, WINDOW);
+  const looks = async () =>
+    Number(/cmdstat_xrange:calls=(\d+)/.exec(await store.client.info('commandstats'))?.[1] ?? 0);
+  const before = await looks();
+  for (let n = 2; n <= 5; n++) await store.appendWindowed('a', token, n, [item], n - 1, WINDOW);
+  expect((await looks()) - before).toBe(1);
+  expect(await keptFrom()).toBe(1);
+  await stream(6, 7);
+  expect(await keptFrom()).toBe(2);
+});
+
 test('how far readers are is also known from the gateways’ word, where the worker’s is old', async () => {
   await stream(1, 20, 100);
   expect(await kept()).toBe(20);
