@@ -1,6 +1,6 @@
 // RFC 9110 and 9112, contract 1 and 6: what is settled before a route is looked for, and costs no token, no body and no run.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ServiceError } from '@inference-proxy/contracts';
+import { type ErrorCode, errorObject, ServiceError } from '@inference-proxy/contracts';
 import { send, sendError } from './answer.ts';
 import { allowOrigin, answerPreflight, isPreflight, type Origins } from './cors.ts';
 
@@ -8,33 +8,40 @@ const CONTINUE = /^100-continue$/i;
 const WEBSOCKET = /(^|[\s,])websocket($|[\s,/])/i;
 const ABSOLUTE = /^https?:\/\/[^/?#]*/i;
 
+export interface Edge {
+  readonly origins: Origins;
+  readonly newRequestId: () => string;
+  /** Told of every error that is answered here. */
+  readonly count: (code: ErrorCode) => void;
+}
+
 /**
  * Answers what needs no route; makes of the rest what the routes expect.
  *
- * @param requestId of the answer, where one is given here
  * @returns whether the request has been answered
  */
 export function answeredAtTheEdge(
-  origins: Origins,
+  { origins, newRequestId, count }: Edge,
   request: IncomingMessage,
   response: ServerResponse,
-  requestId: () => string,
 ): boolean {
   const allowed = allowOrigin(origins, request, response);
   const wrong = wrongFraming(request) ?? wrongTarget(request) ?? websocket(request);
   if (wrong !== undefined) {
     // Where its framing is in doubt, so is what follows on the connection.
     response.shouldKeepAlive = false;
-    sendError(response, requestId(), wrong);
+    count(wrong.code);
+    sendError(response, newRequestId(), wrong);
     return true;
   }
   if (unmetExpectation(request)) {
-    const error = { code: 'invalid_request', message: 'No such expectation can be met.', retryable: false };
-    send(response, requestId(), 417, Buffer.from(JSON.stringify({ error })));
+    const error = errorObject({ code: 'invalid_request', message: 'No such expectation can be met.' });
+    count('invalid_request');
+    send(response, newRequestId(), 417, Buffer.from(JSON.stringify({ error })));
     return true;
   }
   if (!allowed || !isPreflight(request)) return false;
-  answerPreflight(request, response, requestId());
+  answerPreflight(request, response, newRequestId());
   return true;
 }
 

@@ -44,7 +44,7 @@ export class ErrorFilter implements ExceptionFilter {
   /** @param count told of every error that is answered here */
   constructor(
     private readonly logger: Logger,
-    private readonly count: (code: ErrorCode) => void,
+    readonly count: (code: ErrorCode) => void,
   ) {}
 
   catch(thrown: unknown, host: ArgumentsHost): void {

@@ -6,7 +6,7 @@ import type { RunId } from '@inference-proxy/contracts';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Origins } from './cors.ts';
-import { answeredAtTheEdge } from './edges.ts';
+import { answeredAtTheEdge, type Edge } from './edges.ts';
 import type { ErrorFilter } from './error.filter.ts';
 import { answerConnect, answerUnparsed } from './unparsed.ts';
 
@@ -33,17 +33,19 @@ export function httpServer({ filter, newRequestId, origins, requestMs }: ServerP
   const newest = new WeakMap<Duplex, ServerResponse>();
   const busy = (socket: Duplex): boolean => newest.get(socket)?.writableFinished === false;
 
+  const edge: Edge = { origins, newRequestId, count: filter.count };
+
   function serverInFrontOf(route: RequestListener): Server {
     const server = createServer(limits(requestMs), (request, response) => {
       newest.set(request.socket, response);
-      if (!answeredAtTheEdge(origins, request, response, newRequestId)) route(request, response);
+      if (!answeredAtTheEdge(edge, request, response)) route(request, response);
     });
     // Node drops headers beyond a number silently; their size is limited anyway.
     server.maxHeadersCount = 0;
     // `Expect: 100-continue` is answered when the body is wanted (calls/bodies.ts), not before the guard.
     const pass: RequestListener = (request, response) => server.emit('request', request, response);
     server.on('checkContinue', pass).on('checkExpectation', pass);
-    server.on('connect', (_, socket) => answerConnect(socket, busy(socket), newRequestId()));
+    server.on('connect', (_, socket) => answerConnect(socket, busy(socket), edge));
     // A caller that closes its side after the request is answered all the same; calls/departure.ts finds out whether it is there.
     return Object.assign(server, { httpAllowHalfOpen: true });
   }
@@ -58,7 +60,7 @@ export function httpServer({ filter, newRequestId, origins, requestMs }: ServerP
     multipart: false,
     frameworkErrors: (error: Error, request: FastifyRequest, reply: FastifyReply) =>
       filter.answer(error, request, reply),
-    clientErrorHandler: (error: Error, socket: Socket) => answerUnparsed(error, socket, busy(socket), newRequestId()),
+    clientErrorHandler: (error: Error, socket: Socket) => answerUnparsed(error, socket, busy(socket), edge),
   });
   const fastify = adapter.getInstance();
   // A body is taken as a stream after the guard. Fastify would read it before, reject `__proto__` keys, and answer bad types by itself.

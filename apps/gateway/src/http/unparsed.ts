@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ErrorFields, errorKinds, errorObject } from '@inference-proxy/contracts';
 import { JSON_TYPE, SERVER } from './answer.ts';
+import type { Edge } from './edges.ts';
 
 const REASONS: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'The request did not arrive in time.',
@@ -14,12 +15,7 @@ const REASONS: Readonly<Record<string, string>> = {
  *
  * @param busy whether an earlier request's answer is still to come or under way: inside it nothing can be said
  */
-export function answerUnparsed(
-  error: Error & { code?: string },
-  socket: Socket,
-  busy: boolean,
-  requestId: string,
-): void {
+export function answerUnparsed(error: Error & { code?: string }, socket: Socket, busy: boolean, edge: Edge): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
@@ -29,34 +25,35 @@ export function answerUnparsed(
     socket.destroySoon();
     return;
   }
-  answerBare(socket, requestId, {
+  answerBare(socket, edge, {
     code: 'invalid_request',
     message: REASONS[error.code ?? ''] ?? 'The request is not HTTP.',
   });
 }
 
 /** CONNECT (RFC 9110 §9.3.6) asks for a tunnel; this is an origin. */
-export function answerConnect(socket: Duplex, busy: boolean, requestId: string): void {
+export function answerConnect(socket: Duplex, busy: boolean, edge: Edge): void {
   // The parser has let go of the connection, and with it of its errors.
   socket.on('error', () => socket.destroy());
   if (busy) socket.destroy();
   else
     answerBare(
       socket,
-      requestId,
+      edge,
       { code: 'method_not_allowed', message: 'CONNECT is not for this server.' },
       'allow: POST, GET, HEAD',
     );
 }
 
-function answerBare(socket: Duplex, requestId: string, error: ErrorFields, ...more: string[]): void {
+function answerBare(socket: Duplex, { newRequestId, count }: Edge, error: ErrorFields, ...more: string[]): void {
   const body = JSON.stringify({ error: errorObject(error) });
   const { status } = errorKinds[error.code];
+  count(error.code);
   const head = [
     `HTTP/1.1 ${status} ${status === 400 ? 'Bad Request' : 'Method Not Allowed'}`,
     `content-type: ${JSON_TYPE}`,
     `content-length: ${Buffer.byteLength(body)}`,
-    `x-request-id: ${requestId}`,
+    `x-request-id: ${newRequestId()}`,
     `server: ${SERVER}`,
     `date: ${new Date().toUTCString()}`,
     'connection: close',
