@@ -46,7 +46,7 @@ for i = 5, #ARGV, 2 do
   if slots > 0 then
     for _, id in ipairs(redis.call('ZRANGE', queue, 0, math.min(slots, MOST) - 1)) do
       local f = fields_of(id, 'followers')
-      if f[1] ~= 'queued' then
+      if f[1] ~= 'queued' or not f[3] then
         gone[#gone + 1] = id
       else
         local size = #f[6]

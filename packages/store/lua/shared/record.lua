@@ -19,7 +19,8 @@ end
 
 local function load_run(id)
   local f = redis.call('HMGET', K.run .. id, 'state', 'app', 'terms', 'token', 'attempt', 'followers', 'items', 'cancel', 'size')
-  if not f[1] then return nil end
+  -- Without terms it is of a version before this one: nobody can go on with it.
+  if not f[1] or not f[3] then return nil end
   return read_terms({state = f[1], app = f[2], token = f[4], attempt = tonumber(f[5] or 0), followers = f[6], items = tonumber(f[7] or 0),
     cancel = f[8], size = tonumber(f[9] or 0)}, f[3])
 end

@@ -155,6 +155,19 @@ test('a run that has been queued for over a second is woken for again', async ()
   expect(Number(await waiting())).toBeGreaterThan(Number(before));
 });
 
+test('runs that a version before this one left behind hold nothing up', async () => {
+  const old = ['state', 'queued', 'app', 'app', 'fn', 'fn', 'accepted', '1', 'keep', '1', 'params', '{}'];
+  await store.client.hset(`${store.prefix}run:queued`, ...old);
+  await store.client.hset(`${store.prefix}run:running`, ...old, 'state', 'running', 'token', 'w:1');
+  await store.client.zadd(`${store.prefix}queue:app`, 1, 'queued');
+  await store.client.zadd(`${store.prefix}leases`, 1, 'running');
+  await store.accept('a');
+  expect(await store.take('w', 1, 5)).toEqual(['a']);
+  await store.end('a', 'w:1');
+  await store.pass(LEASE + 1);
+  expect((await store.reap())[0]).toBe(1);
+});
+
 test('a due delivery is handed out again until it is settled', async () => {
   const token = await store.running('a', { hook: 'http://receiver/' });
   await store.reap();
