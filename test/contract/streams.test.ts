@@ -13,9 +13,11 @@ jest.setTimeout(60_000);
 let stack: TestStack;
 let caller: Caller;
 beforeAll(async () => {
-  stack = await startTestStack({ env: { WORKER_APPS: 'demo/streams,demo/limited', STREAM_COMMIT_MS: '3000' } });
+  stack = await startTestStack({
+    env: { WORKER_APPS: 'demo/streams,demo/limited,demo/printing', STREAM_COMMIT_MS: '3000' },
+  });
   caller = new Caller(stack.port, stack.jwtSecret);
-  await Promise.all([caller.ready('streams'), caller.ready('limited')]);
+  await Promise.all([caller.ready('streams'), caller.ready('limited'), caller.ready('printing')]);
 });
 afterAll(() => stack.stop());
 
@@ -99,6 +101,8 @@ describe('a string goes as it is, one data line for each of its lines, anything 
     ['\n', ['data: \ndata: ']],
     [' leading space', ['data:  leading space']],
     ['naïve 東京 🚀 \u2028', ['data: naïve 東京 🚀 \u2028']],
+    ['\ufeff', ['data: \ufeff']],
+    ['\ufeffdata: x\n\n', ['data: \ufeffdata: x\ndata: \ndata: ']],
     ['a\0b', ['data: a\0b']],
     ['data: not an event', ['data: data: not an event']],
     [':\n\n', ['data: :\ndata: \ndata: ']],
@@ -143,6 +147,71 @@ test('a yielded string that already is whole events goes through as it is', asyn
   ]);
   const answer = await caller.call('streams/items', { items: [ready] });
   expect(JSON.parse(answer.text).result).toEqual([ready]);
+});
+
+describe('ids=true numbers every event', () => {
+  const numbered = async (fn: string, params: object, runId?: { id: string }): Promise<string[]> => {
+    const stream = await caller.stream(`streams/${fn}`, params, { query: '?ids=true' });
+    if (runId) runId.id = stream.runId;
+    return stream.events.rest();
+  };
+
+  test('of a stream', async () => {
+    const items = ['a', 'two\nlines', { n: 1 }, '', 'CR\ralone'];
+    expect(await numbered('items', { items })).toEqual([
+      'id: 1\ndata: a',
+      'id: 2\ndata: two\ndata: lines',
+      'id: 3\ndata: {"n":1}',
+      'id: 4\ndata: ',
+      'id: 5\ndata: CR\ndata: alone',
+    ]);
+  });
+
+  test('of ready-made events the last, whose own ids are dropped', async () => {
+    const items = ['id: x\ndata: 1\n\nevent: e\ndata: 2\nid: y\n\n', 'plain'];
+    expect(await numbered('items', { items })).toEqual(['data: 1', 'id: 1\nevent: e\ndata: 2', 'id: 2\ndata: plain']);
+  });
+
+  test('of a plain value, and of a failure', async () => {
+    expect(await numbered('value', { value: [1] })).toEqual(['id: 1\ndata: [1]']);
+    const run = { id: '' };
+    const events = await numbered('raises_late', { n: 2 }, run);
+    expect(events.slice(0, 2)).toEqual(['id: 1\ndata: 0', 'id: 2\ndata: 1']);
+    expect(events[2]).toMatch(/^id: 3\nevent: error\ndata: .*"function_error"/);
+    const again = await caller.request(`/v4/demo/runs/${run.id}/stream?after=2`, { method: 'GET' });
+    expect(again.text).toBe(`${events[2]}\n\n`);
+  });
+});
+
+test('events=full tells of all that happens, what is printed too', async () => {
+  const { folder, openGate } = await gates();
+  const { answer, events, runId } = await caller.stream('printing/gated', { folder, n: 3 }, { query: '?events=full' });
+  expect(answer.statusCode).toBe(200);
+  expect(await events.next()).toBe(`id: 0\nevent: queued\ndata: {"run_id":"${runId}"}`);
+  expect(await events.next()).toMatch(/^id: 0\nevent: started\ndata: {"run_id":".*","started_at":"[^"]+Z"}$/);
+  const items: string[] = [];
+  const lines: string[] = [];
+  for (let k = 0; k < 3; k++) {
+    await openGate(k);
+    // The line and the item come by ways of their own.
+    for (let n = 0; n < 2; n++) {
+      const [id = '', name, data = ''] = ((await events.next()) ?? '').split('\n');
+      if (name === 'event: item') items.push(`${id} ${data}`);
+      else lines.push((JSON.parse(data.slice('data: '.length)) as { text: string }).text);
+    }
+  }
+  expect(items).toEqual(['id: 1 data: 0', 'id: 2 data: 1', 'id: 3 data: 2']);
+  expect(lines).toEqual(['line 0', 'line 1', 'line 2']);
+  const [last = '', ...more] = await events.rest();
+  expect(more).toEqual([]);
+  const [head, data] = last.split('\ndata: ');
+  expect(head).toBe('id: 3\nevent: done');
+  expect(JSON.parse(data ?? '')).toEqual({
+    run_id: runId,
+    status: 'succeeded',
+    run_time_ms: expect.any(Number),
+    timestamp: expect.stringMatching(/Z$/),
+  });
 });
 
 describe('failure', () => {
