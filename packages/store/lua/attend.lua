@@ -20,11 +20,11 @@ for i = 4, #ARGV, 3 do
   local run, answer = load_run(id), {}
   if run then
     answer = {run.state, run.items}
+    add_follower(id, run, gateway, mode)
     if ENDED[run.state] then
       -- Somebody still reads what it left: it is not forgotten meanwhile.
       redis.call('ZADD', K.reading, now + ARGV[3], id)
     else
-      add_follower(id, run, gateway, mode)
       local taken = math.min(tonumber(ARGV[i + 1]), run.items)
       if run.paced and taken > tonumber(redis.call('HGET', K.run .. id, 'taken') or 0) then
         redis.call('HSET', K.run .. id, 'taken', taken)

@@ -65,9 +65,10 @@ for i = 5, #ARGV, 4 do
     local outcome = {}
     if not ENDED[run.state] then
       add_follower(id, run, gateway, mode)
-    else
-      -- Who reads it is no follower any more. It may be slow: until it has read on the run is not forgotten.
-      if wants_items and run.items > 0 then redis.call('ZADD', K.reading, now + ARGV[3], id) end
+    elseif wants_items and run.items > 0 or wants_log then
+      -- It may be slow: until it has read on, or has left, the run is not forgotten.
+      add_follower(id, run, gateway, mode)
+      redis.call('ZADD', K.reading, now + ARGV[3], id)
     end
     if ENDED[run.state] and complete then
       local f = redis.call('HMGET', K.run .. id, 'streamed', 'ms', 'ended', 'status', 'result', 'error')

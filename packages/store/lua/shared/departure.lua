@@ -12,10 +12,11 @@ local function cancel_run(id, run, by, handover_ms)
   return 'running'
 end
 
--- Takes one gateway off an open run's followers. When it was the last, the run's `absent` time begins: empty goes on, 0 is over now.
+-- Takes one gateway off a run's followers. When it was an open run's last, the run's `absent` time begins: empty goes on, 0 is over now. When
+-- it was the last to read what an ended run left, that may be forgotten.
 local function drop_follower(id, gateway, handover_ms)
   local run = load_run(id)
-  if run == nil or ENDED[run.state] or not run.followers then return end
+  if run == nil or not run.followers then return end
   local rest = {}
   for other, mode in string.gmatch(run.followers, '(%S+):(%a)') do
     if other ~= gateway then rest[#rest + 1] = other .. ':' .. mode end
@@ -26,6 +27,10 @@ local function drop_follower(id, gateway, handover_ms)
   end
   redis.call('HDEL', K.run .. id, 'followers')
   run.followers = nil
+  if ENDED[run.state] then
+    redis.call('ZREM', K.reading, id)
+    return
+  end
   if not run.absent then return end
   if run.absent == '0' then
     cancel_run(id, run, 'left', handover_ms)

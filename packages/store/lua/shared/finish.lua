@@ -6,14 +6,18 @@ local READING_MS = 20000
 local due_runs, due, delivered, released, left, reading = {}, {}, {}, {}, {}, {}
 
 -- Whether its function was ever reached: then the run keeps its idempotency key. A worker says 0 ms where it was not, and the store
--- does not know for a worker that vanished; one that went back to the queue was there.
+-- does not know for a worker that vanished; one that went back to the queue was there. What was refused, no function saw.
 local NEVER_STARTED = {'"code":"app_failed_to_start"', '"code":"unavailable"', '"code":"cancelled"'}
-local function never_started(run, outcome)
-  if run.attempt ~= 1 or run.state == 'queued' or outcome.ms ~= '0' then return run.attempt == 0 end
-  for _, code in ipairs(NEVER_STARTED) do
-    if string.find(outcome.error, code, 1, true) then return true end
+local REFUSED = {'"code":"invalid_input"', '"code":"not_found"'}
+local function is_one_of(codes, err)
+  for _, code in ipairs(codes) do
+    if string.find(err, code, 1, true) then return true end
   end
   return false
+end
+local function never_started(run, outcome)
+  if run.attempt ~= 1 or run.state == 'queued' then return run.attempt == 0 end
+  return is_one_of(REFUSED, outcome.error) or outcome.ms == '0' and is_one_of(NEVER_STARTED, outcome.error)
 end
 
 local function finish(id, run, outcome, handover_ms)
@@ -24,7 +28,9 @@ local function finish(id, run, outcome, handover_ms)
   local size, params = run.size + beyond(#result) + beyond(#err), 0
   if run.size > 0 then params = redis.call('HSTRLEN', key, 'params') end
   size = size - beyond(params) + as_table(#result + #err) - math.min(as_table(#result + #err), as_table(params))
-  if run.items > 0 then redis.call('HDEL', key, 'params', 'followers', 'taken') else redis.call('HDEL', key, 'params', 'followers') end
+  -- Who has its items or its log to read stays in its record until it has left.
+  local read = run.followers and (run.items > 0 or string.find(run.followers, ':[lf]'))
+  if read then redis.call('HDEL', key, 'params', 'taken') else redis.call('HDEL', key, 'params', 'followers', 'taken') end
   local fields = {'state', outcome.state, 'ended', now_text, 'ms', outcome.ms}
   local n = 6
   if outcome.streamed == '1' then fields[n + 1], fields[n + 2] = 'streamed', '1'; n = n + 2 end
@@ -52,7 +58,7 @@ local function finish(id, run, outcome, handover_ms)
       if left[gateway] == nil then left[gateway] = {} end
       left[gateway][#left[gateway] + 1] = id
     end
-    if run.items > 0 then reading[#reading + 1] = string.format('%d', now + READING_MS); reading[#reading + 1] = id end
+    if read then reading[#reading + 1] = string.format('%d', now + READING_MS); reading[#reading + 1] = id end
     if #result + #err > LIVE_BYTES then
       tell(run.followers, 'outcome', 'x ' .. id .. '\n')
     else

@@ -1,4 +1,5 @@
--- Who follows an open run: `<gateway>:<mode>` for each in its record, its id in each gateway's set.
+-- Who follows a run: `<gateway>:<mode>` for each in its record; of an open run, its id in each gateway's set. Who still reads what an ended
+-- one left is in its record, too, and the run in `reading`.
 
 -- Puts a gateway among them, or widens what it is told (see outbox): items and log together are all.
 local WIDER = {oi = 'i', ol = 'l', of = 'f', il = 'f', ['if'] = 'f', li = 'f', lf = 'f'}
@@ -13,6 +14,7 @@ local function add_follower(id, run, gateway, mode)
   others[#others + 1] = gateway .. ':' .. wider
   run.followers = table.concat(others, ' ')
   redis.call('HSET', K.run .. id, 'followers', run.followers)
+  if ENDED[run.state] then return end
   if known == nil then redis.call('SADD', K.following .. gateway, id) end
   if run.absent and run.absent ~= '0' then redis.call('ZREM', K.absent, id) end
 end

@@ -196,6 +196,25 @@ test('a run with a live reader is not taken away from it, neither for room nor b
   expect(await rest).toEqual(['item 2', 'item 3']);
 });
 
+test('what nobody reads any more makes room at once: streams that were read to their end, and answers that were', async () => {
+  const bound = MIB / 2;
+  const gateway = store.gateway('g1', { timings, storeMaxBytes: bound });
+  gateway.start();
+  const worker = await store.worker('w1', 'demo');
+  await until(async () => (await gateway.depths()).store.boundBytes === bound);
+  for (let n = 0; n < 60; n++) {
+    const { accepted, reader } = gateway.accept(call('demo'), n % 2 === 0 ? 'items' : 'outcome');
+    expect(await accepted).toEqual({ state: 'accepted' });
+    const read = reader as NonNullable<typeof reader>;
+    const ended = n % 2 === 0 ? collect(read) : read.outcome();
+    const taken = await takeOne(worker, 'demo');
+    await append(worker, taken, 1, 'x'.repeat(20_000));
+    await succeed(worker, taken, 1);
+    await ended;
+    read.close();
+  }
+});
+
 test('the bound follows what Redis may use: 60 % of it, or 1 GiB where it has no limit', async () => {
   const gateway = store.gateway('g1', { timings });
   gateway.start();

@@ -133,6 +133,8 @@ test.each([
   ['unavailable', '12.5', 'joined a'],
   ['cancelled', '12.5', 'joined a'],
   ['function_error', '0', 'joined a'],
+  ['invalid_input', '0.07', 'accepted'],
+  ['not_found', '0.07', 'accepted'],
 ])(
   'a run that a worker ends as %s after %s ms frees its key only where its function was not reached',
   async (code, ms, answer) => {

@@ -226,3 +226,30 @@ test('a dead gateway is dropped from all it followed: plain runs are cancelled, 
   expect(await store.client.keys(`${store.prefix}following:*`)).toEqual([]);
   expect(await store.client.exists(`${store.prefix}numbers`)).toBe(0);
 });
+
+test('an ended run is not forgotten while a gateway reads it, and is when the last of them has left', async () => {
+  const token = await store.running('a');
+  await store.append('a', token, 1, 'item');
+  await store.follow('a', 0, { by: 'g1' });
+  await store.end('a', token, 1);
+  await store.follow('a', 0, { by: 'g2' });
+  const makeRoom = async (): Promise<boolean> => {
+    await store.sweep(0);
+    return (await store.record('a')).state === undefined;
+  };
+  expect(await makeRoom()).toBe(false);
+  await store.unfollow('a', 'g1', 1_000);
+  expect(await makeRoom()).toBe(false);
+  await store.unfollow('a', 'g2', 1_000);
+  expect(await makeRoom()).toBe(true);
+});
+
+test('a run whose readers’ gateway died is held for its lease only', async () => {
+  const token = await store.running('a');
+  await store.append('a', token, 1, 'item');
+  await store.follow('a', 0);
+  await store.end('a', token, 1);
+  await store.pass(21_000);
+  await store.sweep(0);
+  expect(await store.record('a')).toEqual({});
+});

@@ -14,6 +14,8 @@ export interface Feed {
   bytes: number;
   /** Its end was seen: nothing more comes. */
   over: boolean;
+  /** What it left is kept for its readers here: the store is told when they have gone. */
+  kept: boolean;
 }
 
 /** Number of the last item that the feed's fastest reader has. */
@@ -35,4 +37,12 @@ export const modeOf = (feed: Feed): LiveMode => {
 export const isRead = (feed: Feed): boolean => {
   for (const reader of feed.readers) if (!reader.finished) return true;
   return false;
+};
+
+/** Its end was seen. @param items how many it has had; absent: not known */
+export const end = (feed: Feed, items?: number): void => {
+  feed.over = true;
+  const mode = modeOf(feed);
+  // As lua/shared/finish and lua/follow have it.
+  feed.kept = items !== 0 || mode === 'l' || mode === 'f';
 };

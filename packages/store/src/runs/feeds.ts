@@ -7,7 +7,7 @@ import { runScript, type ScriptArgument } from '../scripts.ts';
 import { TickBatch } from '../tick-batch.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
-import { type Feed, furthest, isRead, modeOf } from './feed.ts';
+import { end, type Feed, furthest, isRead, modeOf } from './feed.ts';
 import { type LiveMessage, liveMessages } from './live.ts';
 import { type LogPage, type PageReply, pageOf } from './log-page.ts';
 import { LARGE_BYTES, Positions } from './positions.ts';
@@ -120,7 +120,7 @@ export class Feeds {
     }
     let feed = feeds.get(runId);
     if (!feed) {
-      feed = { runId, readers: new Set(), known: !registered, token: '', told: 0, bytes: 0, over: false };
+      feed = { runId, readers: new Set(), known: !registered, token: '', told: 0, bytes: 0, over: false, kept: false };
       feeds.set(runId, feed);
     }
     const reader = new RunReader(project, runId, mode, cursor, registered, this);
@@ -150,7 +150,7 @@ export class Feeds {
     if (feed.readers.size > 0) return;
     feeds.delete(reader.runId);
     if (feeds.size === 0) this.projects.delete(reader.project);
-    if (!feed.over) this.depart(reader.project, reader.runId);
+    if (!feed.over || feed.kept) this.depart(reader.project, reader.runId);
   }
 
   private depart(project: string, runId: RunId): void {
@@ -184,7 +184,8 @@ export class Feeds {
   };
 
   private hand(feed: Feed, message: LiveMessage): void {
-    if (message.type === 'ended' || message.type === 'ended-stored') feed.over = true;
+    if (message.type === 'ended') end(feed, message.outcome.items);
+    else if (message.type === 'ended-stored') end(feed);
     else feed.token = message.token;
     if (message.type === 'items') feed.bytes += message.batch.blob.length;
     else if (message.type === 'stored') feed.bytes += LARGE_BYTES;
@@ -219,7 +220,7 @@ export class Feeds {
         feed.token = page.token;
         feed.bytes += page.batches.reduce((sum, batch) => sum + batch.blob.length, 0);
         if (page.outcome && !feed.over) {
-          feed.over = true;
+          end(feed, page.last);
           // The message of the end may have been lost, and what is over is not attended: the feed's other readers learn it here.
           for (const reader of feed.readers) reader.check();
         }

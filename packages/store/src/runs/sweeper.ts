@@ -7,6 +7,8 @@ import type { StoreLogger, StoreTimings } from '../timings.ts';
 
 /** Runs forgotten per kind and call: a call stays short. */
 const MOST = 256;
+/** A run that is read when its time is up is looked at again after this. */
+const READ_MS = 1_000;
 /** Calls in a row for one project; what is left waits for the next round. */
 const MOST_CALLS = 100;
 /** New calls are refused from this share of the bound on (docs/decisions/0012-the-run-store-is-bounded.md). */
@@ -165,7 +167,7 @@ export class Sweeper {
 
   /** @returns true when there is more to do */
   private async sweep(project: string, downTo: number | undefined): Promise<boolean> {
-    const args = [MOST, downTo === undefined ? '' : Math.floor(downTo), this.timings.leaseMs];
+    const args = [MOST, downTo === undefined ? '' : Math.floor(downTo), READ_MS];
     const reply = await withinLimit(runScript(this.redis, 'sweep', project, args), this.timings.commandMs);
     const [more, bytes, kept, promise] = reply as SweepReply;
     const known = this.projects.get(project);
