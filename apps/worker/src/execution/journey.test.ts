@@ -396,7 +396,7 @@ test('a worker that stops lets its runs end and interrupts those that do not', a
   await read(long.reader, () => false);
   const ends = Promise.all([read(short.reader), read(long.reader)]);
   const servedUntil = async (): Promise<string[]> =>
-    (await clients[0]?.zrange('ip:{demo}:serving:hello', 0, -1, 'WITHSCORES')) ?? [];
+    (await clients[0]?.zrange('ip:{demo}:serving:hello', '0', '-1', 'WITHSCORES')) ?? [];
   const stopping = first.stop('test');
   await until(async () => (await gateway.look('demo', short.runId))?.state === 'succeeded' || undefined);
   const before = await servedUntil();

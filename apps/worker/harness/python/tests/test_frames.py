@@ -155,12 +155,12 @@ class Lines(unittest.TestCase):
     def test_of_too_many_lines_the_newest_are_kept_and_the_others_counted(self):
         for length in (0, 1, 100, 8000):
             one = run(log=100_000)
-            for n in range(20_000):
+            for n in range(10_000):
                 one.begin_printing().write("e", f"{n}".rjust(length) + "\n")
             one.finish_lines()
             lines, cut = self.sent(one)
             kept = [int(line) for _, line in lines]
-            self.assertEqual(kept, list(range(cut, 20_000)))
+            self.assertEqual(kept, list(range(cut, 10_000)))
             cost = sum(len(line) + 16 for _, line in lines)
             self.assertLessEqual(cost, 100_000)
             self.assertGreater(cost, 100_000 - 2 * (length + 21))
@@ -175,10 +175,10 @@ class Lines(unittest.TestCase):
         one.finish_lines()
         lines = [line for _, line in self.sent(one)[0]]
         for who in range(4):
-            self.assertEqual([line for line in lines if line.startswith(f"{who} ")], [f"{who} {n}" for n in range(5000)])
+            self.assertEqual([line for line in lines if line.startswith(f"{who} ")], [f"{who} {n}" for n in range(2000)])
 
     def say(self, one, who):
-        for n in range(5000):
+        for n in range(2000):
             printed = one.printed or one.begin_printing()
             printed.write("o", f"{who} {n}")
             printed.write("o", "\n")
