@@ -17,6 +17,8 @@ import {
 
 const logger = { warn: () => {}, error: () => {} };
 export const APP = 'hello';
+/** A busy machine is not a store that is away. */
+const PATIENT = { commandMs: 30_000 };
 
 export class RealStore {
   private readonly clients: Redis[] = [];
@@ -43,14 +45,14 @@ export class RealStore {
   /** It neither attends nor reaps by itself unless it is started. */
   gateway(gatewayId: string, options: Partial<GatewayStoreOptions> = {}): GatewayStore {
     const parts = { commands: this.connect(), subscriber: this.connect(), deliveries: this.deliveries, logger };
-    const gateway = new GatewayStore({ ...parts, gatewayId, ...options });
+    const gateway = new GatewayStore({ ...parts, gatewayId, ...options, timings: { ...PATIENT, ...options.timings } });
     this.closing.push(() => gateway.stop());
     return gateway;
   }
 
   async worker(workerId: string, project: string, options: Partial<WorkerStoreOptions> = {}): Promise<WorkerStore> {
     const parts = { commands: this.connect(), subscriber: this.connect(), deliveries: this.deliveries, logger };
-    const worker = new WorkerStore({ ...parts, workerId, ...options });
+    const worker = new WorkerStore({ ...parts, workerId, ...options, timings: { ...PATIENT, ...options.timings } });
     this.closing.push(() => worker.close());
     await worker.serve(project);
     return worker;
