@@ -109,7 +109,7 @@ export class Calls {
     const { project, preferenceApplied, absentMs } = call;
     const { runId, replayed } = run;
     // It has waited as long as it meant to, which is not leaving: `cancel` is over. How the run that it joined was called is not known here.
-    if (run.reader && (absentMs === 0 || replayed)) {
+    if (replayed || (run.reader && absentMs === 0)) {
       await this.parts.store.goOn(project, runId).catch((thrown: unknown) => {
         throw withRun(asServiceError(thrown), runId);
       });

@@ -219,3 +219,25 @@ test.each(eachTwoDozen.map((part, index) => [index + 1, part] as const))(
     );
   },
 );
+
+test.each([ASYNC, WAIT])(
+  'asked for %s under a key: the run that it joined goes on, however that was called',
+  async (asked) => {
+    const { taken, path, options } = requestOf(
+      { asked, accept: 'JSON', promise: 'key', onDisconnect: 'none' },
+      TOO_SHORT_S,
+    );
+    const caller = new AbortController();
+    const headers = { 'idempotency-key': String(options.headers['idempotency-key']) };
+    const first = { body: options.body, headers, signal: caller.signal };
+    gateway.open(`/v4/${PROJECT}/chat/run?onDisconnect=cancel`, first).catch(() => {});
+    const run = await taken;
+    const { runId } = run.taken;
+    const joined = await gateway.request(path, options);
+    expect(joined).toMatchObject({ status: 202, text: JSON.stringify({ run_id: runId }) });
+    expect(joined.headers['idempotency-replayed']).toBe('true');
+    caller.abort();
+    expect(await withoutReader(runId)).toBe('goes on');
+    await end(run, 'JSON');
+  },
+);
