@@ -71,6 +71,10 @@ export class Resume {
     const extent = isProjectName(project) && isRunId(runId) ? await store.extent(project, runId) : undefined;
     if (extent === undefined) throw unknown();
     if (isOver(extent, asked)) return sendNothing(raw, requestId);
+    // Told before the first event, which may be none of the items.
+    if ((asked.after ?? 0) < extent.gone) {
+      throw new ServiceError('items_gone', 'The next items are no longer kept.', { runId });
+    }
     if (raw.req.method === 'HEAD') {
       new StreamResponse(raw, keepAlives, { requestId, startedAt, gzip: asked.gzip }).end();
       return { status: 200 };

@@ -8,6 +8,8 @@ export interface RunExtent {
   readonly state: RunState;
   /** How many items there are so far. */
   readonly items: number;
+  /** How many of them are kept no longer, from the first one on. */
+  readonly gone: number;
   /** Known once it has ended: whether its result is the list of its items. */
   readonly streamed: boolean;
 }
@@ -15,7 +17,13 @@ export interface RunExtent {
 /** `undefined` where the run is unknown or past its retention. */
 export async function readExtent(redis: Redis, project: string, runId: RunId): Promise<RunExtent | undefined> {
   const key = projectPrefix(project) + names.run + runId;
-  const [app, state, items, streamed] = await redis.hmget(key, 'app', 'state', 'items', 'streamed');
+  const [app, state, items, gone, streamed] = await redis.hmget(key, 'app', 'state', 'items', 'gone', 'streamed');
   if (app == null || state == null) return undefined;
-  return { app, state: state as RunState, items: Number(items ?? 0), streamed: streamed === '1' };
+  return {
+    app,
+    state: state as RunState,
+    items: Number(items ?? 0),
+    gone: Number(gone ?? 0),
+    streamed: streamed === '1',
+  };
 }
