@@ -23,7 +23,9 @@ await bytesEach('kept item of 64 bytes', 200_000, () => ended('items', { n: 200_
 let delivered = 0;
 const { url } = await receiver(() => delivered++);
 const promised = 5000;
-await bytesEach('promised call, no webhook', promised, () => each(promised, 32, (i) => call('echo', { i }, '?async=true')));
+await bytesEach('promised call, no webhook', promised, () =>
+  each(promised, 32, (i) => call('echo', { i }, '?async=true')),
+);
 await bytesEach('promised call, delivered', promised, async () => {
   await each(promised, 32, (i) => call('echo', { i }, hook(url)));
   while (delivered < promised) await pause(50);
@@ -43,7 +45,12 @@ const pids = (process.env.DISPATCHER_PIDS ?? '').split(',').filter(Boolean).map(
 for (const pid of pids) {
   const before = cpuSeconds(pid);
   await pause(20_000);
-  tell({ what: 'dispatcher at rest with the parked ones', pid, cpuShare: round((cpuSeconds(pid) - before) / 20), privateMB: round(privateBytes(pid) / 2 ** 20) });
+  tell({
+    what: 'dispatcher at rest with the parked ones',
+    pid,
+    cpuShare: round((cpuSeconds(pid) - before) / 20),
+    privateMB: round(privateBytes(pid) / 2 ** 20),
+  });
 }
 redis.disconnect();
 process.exit(0);

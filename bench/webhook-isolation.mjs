@@ -33,7 +33,10 @@ closed.close();
 const hanging = net.createServer((socket) => socket.on('error', () => {}).resume());
 const hangingPort = await listening(hanging);
 
-for (const [kind, port] of [['dead', deadPort], ['hanging', hangingPort]]) {
+for (const [kind, port] of [
+  ['dead', deadPort],
+  ['hanging', hangingPort],
+]) {
   let done = false;
   const flood = each(bad, 32, (i) => call('echo', { i }, hook(`http://127.0.0.1:${port}/`))).then(() => {
     done = true;
