@@ -85,6 +85,8 @@ export class GatewayUnderTest {
       commands: await client('worker'),
       subscriber: await client('worker-subscriber'),
       workerId: beside ? 'w2' : 'w1',
+      // A played worker renews nothing.
+      timings: { leaseMs: 600_000 },
       ...(env.STREAM_WINDOW_BYTES !== undefined && { windowBytes: Number(env.STREAM_WINDOW_BYTES) }),
     });
     const worker = new PlayedWorker(workerStore, PROJECT);

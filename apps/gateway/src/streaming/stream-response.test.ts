@@ -1,0 +1,70 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createGunzip } from 'node:zlib';
+import { open } from '@inference-proxy/test/client';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { KeepAlive } from './keep-alive.ts';
+import { StreamResponse } from './stream-response.ts';
+
+let server: Server;
+beforeAll(async () => {
+  server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+afterAll(async () => {
+  server.closeAllConnections();
+  server.close();
+  await once(server, 'close');
+});
+
+const keepAlives = new KeepAlive(1000);
+const head = (gzip: boolean) => ({ requestId: '0199', startedAt: performance.now(), gzip });
+
+/** A response under the test's hands, and what its reader gets. */
+async function streamed(gzip: boolean): Promise<{ response: StreamResponse; answer: IncomingMessage }> {
+  const requested = once(server, 'request') as Promise<[IncomingMessage, ServerResponse]>;
+  const answering = open((server.address() as AddressInfo).port, '/', { method: 'GET' });
+  const [, raw] = await requested;
+  const response = new StreamResponse(raw, keepAlives, head(gzip));
+  response.flushHead();
+  return { response, answer: await answering };
+}
+
+test.each([
+  ['a quiet stream carries a comment', false],
+  ['a quiet compressed stream carries a comment, decoded as it comes', true],
+])('%s', async (_, gzip) => {
+  const { response, answer } = await streamed(gzip);
+  const [comment] = await once(gzip ? answer.pipe(createGunzip()) : answer, 'data');
+  expect(String(comment)).toBe(': keep-alive\n\n');
+  response.end();
+});
+
+test('a reader that has yet to take what is there gets none', async () => {
+  const { response, answer } = await streamed(false);
+  answer.pause();
+  const events = Buffer.alloc(64 * 1024, 'x');
+  while (!response.full) {
+    response.write(events);
+    await new Promise(setImmediate);
+  }
+  const before = response.raw.writableLength;
+  response.keepAlive();
+  expect(response.raw.writableLength).toBe(before);
+  // It is full no longer than its reader stands still.
+  answer.resume();
+  await once(response.raw, 'drain');
+  expect(response.full).toBe(false);
+  response.end();
+});
+
+test('what is written to a reader that has gone is dropped', async () => {
+  const { response, answer } = await streamed(false);
+  answer.on('error', () => {}).destroy();
+  await once(response.raw, 'close');
+  response.write(Buffer.from('data: x\n\n'));
+  expect(response.full).toBe(false);
+  response.end();
+  expect(keepAlives.size).toBe(0);
+});
