@@ -165,6 +165,7 @@ describe('a caller that closes its side after the request', () => {
     await writeFile(gate, '');
     const answers = (await connection.closed()).filter(({ status }) => status >= 200);
     expect(answers).toEqual([expect.objectContaining({ status: 200, body: expect.stringContaining('"waited"') })]);
+    expect(answers[0]?.headers.connection).toBe('close');
   });
 
   test('has its stream to the end', async () => {

@@ -53,6 +53,7 @@ test('the body of a call waits with it, and its caller may close its side meanwh
   halfClosed.on('data', (chunk: Buffer) => {
     text += chunk.toString();
   });
+  const closed = once(halfClosed, 'close');
   halfClosed.end(whole);
   const patient = gateway.call({ body: '{"text":"kept"}', headers: { authorization: `Bearer ${question.token}` } });
   // The gateway has read all of it when it has answered what came last.
@@ -63,7 +64,7 @@ test('the body of a call waits with it, and its caller may close its side meanwh
   expect(runs.map(({ params }) => params).sort()).toEqual(['{"text":"half"}', '{"text":"kept"}']);
   for (const run of runs) await run.returns(run.params);
   expect((await patient).status).toBe(200);
-  await once(halfClosed, 'close');
+  await closed;
   expect(text).toContain('"result":{"text":"half"}');
   expect(errorOf(await strange).code).toBe('unauthorized');
   expect(questions).toHaveLength(1);

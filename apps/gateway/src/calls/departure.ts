@@ -125,6 +125,9 @@ export class OpenCalls {
       // HTTP/1.0 has no interim answers, so nothing would tell.
       if ([...calls].some(({ raw }) => raw.req.httpVersion === '1.0')) socket.destroy();
       else {
+        // Node closes the connection after the answer to the last request; it is said in that answer.
+        const last = [...calls].at(-1);
+        if (last) last.raw.shouldKeepAlive = false;
         probeUntilClosed(socket, () => {
           for (const call of calls) call.probe();
         });
