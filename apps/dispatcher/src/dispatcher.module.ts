@@ -19,7 +19,7 @@ import { gaugeDepths } from './operations/gauges.ts';
 import { DispatcherSettings } from './settings.ts';
 
 /** How long an attempt may hold one of this process' places while it waits for its receiver's turn. */
-const HOST_WAIT_MS = 1000;
+const HOST_WAIT_MS = 3000;
 /** How long such waiters hold their places when their receiver stops to answer. */
 const HOST_STILL_MS = 500;
 
@@ -126,11 +126,11 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
       },
       {
         provide: Intake,
-        inject: [Deliver, DeliveryQueue, HostStore],
-        useFactory: (deliver: Deliver, queue: DeliveryQueue, hosts: HostStore) => {
+        inject: [Deliver, DeliveryQueue, HostStore, HostLimits],
+        useFactory: (deliver: Deliver, queue: DeliveryQueue, slots: HostStore, hosts: HostLimits) => {
           const places = new Places(settings.WEBHOOK_CONCURRENCY);
-          const intake = new Intake({ deliver, places, queue, log: logger });
-          hosts.onWoken(intake.woken);
+          const intake = new Intake({ deliver, places, hosts, queue, log: logger });
+          slots.onWoken(intake.woken);
           return intake;
         },
       },

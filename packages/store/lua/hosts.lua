@@ -7,7 +7,7 @@
 --       for leave  good | bad | none (says nothing of the receiver)
 -- Returns {one answer per step, woken deliveries as {project, run, attempt, host:port, slot, watched (1/0)}}
 --       enter: open | watched (open, and every outcome counts: there was a failure of late) | parked circuit_open | parked host_busy
---       leave: left
+--       leave: left | woke (its slot went to a parked delivery)
 -- Asked again: a slot that is there is not counted twice, one that was left is not left again.
 --@include clock
 --@include host-slots
@@ -47,7 +47,9 @@ local function leave(project, host, slot, outcome)
   if outcome == 'bad' or redis.call('EXISTS', K.circuit .. line) == 1 then learn(line, host, outcome, slot) end
   if redis.call('EXISTS', K.parked .. line, K.turns .. host) > 0 then
     if redis.call('EXISTS', K.parked .. line) == 1 then redis.call('ZADD', K.turns .. host, 'NX', now_us, project) end
+    local before = #woken
     wake(host)
+    if #woken > before then return 'woke' end
   end
   return 'left'
 end

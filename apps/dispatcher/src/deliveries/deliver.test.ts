@@ -100,6 +100,7 @@ class Slots implements HostSlots {
   async leave(_: Slot, outcome: HostOutcome) {
     this.left.push(outcome);
     this.free += 1;
+    return false;
   }
 }
 
@@ -109,10 +110,11 @@ const log = (fields: object, text: string) => void lines.push({ fields, text });
 function journey(records: Records, more: Partial<DeliverOptions> = {}) {
   lines.length = 0;
   const policy = new AddressPolicy(parseNetworks('127.0.0.0/8'));
-  const agent = new GuardedAgent({ policy, connectTimeoutMs: 400 });
+  const agent = new GuardedAgent({ policy, connectTimeoutMs: 2000 });
   cleanups.push(() => agent.close());
   const jobs = new Jobs();
   const slots = new Slots();
+  const hosts = new HostLimits({ open: 2, waitMs: 100, stillMs: 100, waiters: 10 });
   const deliver = new Deliver({
     records,
     queue: jobs,
@@ -121,9 +123,9 @@ function journey(records: Records, more: Partial<DeliverOptions> = {}) {
     policy,
     requireHttps: false,
     box,
-    hosts: new HostLimits({ open: 2, waitMs: 100, stillMs: 100, waiters: 10 }),
+    hosts,
     schedule: { delaysS: [0, 5, 300, 1800, 7200], jitter: 0 },
-    limits: { headMs: 500, answerMs: 100, answerBytes: 4096 },
+    limits: { headMs: 3000, answerMs: 500, answerBytes: 4096 },
     leaseMs: 1500,
     recordMs: 800,
     version: '0.1.0',
@@ -131,7 +133,12 @@ function journey(records: Records, more: Partial<DeliverOptions> = {}) {
     accounts: { metrics: new DeliveryMetrics(new Registry()), tracing: undefined },
     ...more,
   });
-  return { jobs, slots, run: (attempt = 1, woken?: Slot) => deliver.deliver({ project, runId, attempt }, woken) };
+  return {
+    jobs,
+    slots,
+    run: (attempt = 1, slot?: Slot) =>
+      deliver.deliver({ project, runId, attempt }, slot && { slot, turn: hosts.join(project, slot.host) }),
+  };
 }
 
 async function standing<R extends Receiver>(made: Promise<R>): Promise<R> {

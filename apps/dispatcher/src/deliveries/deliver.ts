@@ -5,7 +5,7 @@ import { type SealedBox, UnsealError } from '@inference-proxy/crypto';
 import { type AddressPolicy, type GuardedAgent, judgeWebhookUrl } from '@inference-proxy/egress';
 import { parseTraceparent } from '@inference-proxy/platform';
 import type { Slot } from '@inference-proxy/store';
-import type { HostLimits } from '../fairness/host-limits.ts';
+import type { HostLimits, Turn } from '../fairness/host-limits.ts';
 import { hostOutcome } from '../fairness/host-outcome.ts';
 import { AttemptAccount, type AttemptAccountParts } from '../operations/attempt-account.ts';
 import { type AttemptLimits, attempt, type ErrorClass } from './attempt.ts';
@@ -56,6 +56,12 @@ export interface DeliverOptions {
   readonly accounts: AttemptAccountParts;
 }
 
+/** A parked delivery whose slot came: its turn counts from then on. */
+export interface Woken {
+  readonly slot: Slot;
+  readonly turn: Turn;
+}
+
 /** What became of a job. `busy` and `unrecorded`: the store hands the delivery out again when the lease has run out. */
 export type Delivered = 'recorded' | 'superseded' | 'unrecorded' | 'parked' | 'settled' | 'busy' | 'early' | 'gone';
 
@@ -69,14 +75,18 @@ export class Deliver {
   /**
    * Makes the attempt that is due.
    *
-   * @param woken its slot, where it was parked until now
+   * @param woken its slot and its turn, where it was parked until now
    * @throws what the store throws before the attempt is made; afterwards only what the receiver did counts
    */
-  async deliver(due: DueDelivery, woken?: Slot): Promise<Delivered> {
-    const { records, schedule } = this.#options;
-    const begun = await records.begin(due, this.#options.leaseMs);
+  async deliver(due: DueDelivery, woken?: Woken): Promise<Delivered> {
+    const { records, schedule, hosts, leaseMs } = this.#options;
+    const begun = await records.begin(due, leaseMs).catch((error: unknown) => {
+      // Its slot lapses.
+      woken?.turn.end();
+      throw error;
+    });
     if (begun.state !== 'begun') {
-      if (woken) await this.#leave(woken, undefined);
+      if (woken) await this.#handOn(woken.turn, woken.slot, undefined);
       if (begun.state === 'early') await this.#add(due, begun.inMs);
       return begun.state;
     }
@@ -84,9 +94,8 @@ export class Deliver {
     const url = new URL(task.url);
     const host = hostAndPort(url);
     const overdue = task.ageMs > longestRoundMs(schedule);
-    const { hosts } = this.#options;
-    const turn = woken ? hosts.join(task.project, host) : await hosts.enter(task.project, host);
-    let slot = woken ?? turn?.slot;
+    const turn = woken ? woken.turn : await hosts.enter(task.project, host);
+    let slot = woken ? woken.slot : turn?.slot;
     let made: AttemptRecord | undefined;
     try {
       if (!slot) {
@@ -97,10 +106,8 @@ export class Deliver {
       }
       made = await this.#attempt(task, url);
     } finally {
-      const kept = slot && made && passable(slot, made) ? slot : undefined;
-      const passed = turn?.end(kept) === true && kept !== undefined;
       // Not waited for: it goes out with the record.
-      if (slot && !passed) void this.#leave(slot, made);
+      void this.#handOn(turn, slot, made);
     }
     return this.#settle(due, task, host, made, overdue);
   }
@@ -164,12 +171,22 @@ export class Deliver {
     }
   }
 
-  /** Gives a slot back. Where Redis is away it lapses by itself. */
-  async #leave(slot: Slot, made: AttemptRecord | undefined): Promise<void> {
+  /** The slot goes to who waits for a turn here, or back to the store, which may wake a parked delivery with it. */
+  async #handOn(turn: Turn | undefined, slot: Slot | undefined, made: AttemptRecord | undefined): Promise<void> {
+    const kept = slot && made && passable(slot, made) ? slot : undefined;
+    if (kept && turn?.end(kept)) return;
+    const ceded = slot ? await this.#leave(slot, made) : false;
+    if (ceded) turn?.cede();
+    else turn?.end();
+  }
+
+  /** Gives a slot back. Where Redis is away it lapses by itself. @returns whether a parked delivery was woken in its place */
+  async #leave(slot: Slot, made: AttemptRecord | undefined): Promise<boolean> {
     try {
-      await this.#options.slots.leave(slot, made ? hostOutcome(made) : 'none');
+      return await this.#options.slots.leave(slot, made ? hostOutcome(made) : 'none');
     } catch (err) {
       this.#options.log.debug({ runId: slot.runId, err }, 'a slot was not given back; it lapses');
+      return false;
     }
   }
 

@@ -1,13 +1,15 @@
 // design.md "Webhook attempt": what is due comes in here, from the queues or woken by a freed slot, and each gets a place for its attempt.
 import type { DueDelivery } from '@inference-proxy/contracts';
 import type { Slot } from '@inference-proxy/store';
-import type { Deliver, DeliveryLog } from './deliver.ts';
+import type { HostLimits } from '../fairness/host-limits.ts';
+import type { Deliver, DeliveryLog, Woken } from './deliver.ts';
 import type { Places, Share } from './places.ts';
 import type { NextJobs } from './records.ts';
 
 export interface IntakeOptions {
   readonly deliver: Pick<Deliver, 'deliver'>;
   readonly places: Places;
+  readonly hosts: Pick<HostLimits, 'join'>;
   /** Where a delivery goes that is not begun here any more. */
   readonly queue: NextJobs;
   readonly log: DeliveryLog;
@@ -23,7 +25,10 @@ export class Intake {
 
   /** Deliveries that were parked and have their slot now. */
   readonly woken = (slots: readonly Slot[]): void => {
-    for (const slot of slots) void this.#begin(slot, 'fresh', slot);
+    for (const slot of slots) {
+      const turn = this.options.hosts.join(slot.project, slot.host);
+      void this.#begin(slot, 'fresh', { slot, turn });
+    }
   };
 
   /** Hands a delivery out again. */
@@ -37,16 +42,20 @@ export class Intake {
     return this.options.places.empty();
   }
 
-  async #begin(due: DueDelivery, share: Share, slot?: Slot): Promise<void> {
+  async #begin(due: DueDelivery, share: Share, woken?: Woken): Promise<void> {
     const leave = await this.options.places.take(share);
-    if (leave) void this.#attempt(due, slot).finally(leave);
-    else await this.#putBack(due);
+    if (leave) {
+      void this.#attempt(due, woken).finally(leave);
+      return;
+    }
+    woken?.turn.end();
+    await this.#putBack(due);
   }
 
-  async #attempt(due: DueDelivery, slot: Slot | undefined): Promise<void> {
+  async #attempt(due: DueDelivery, woken: Woken | undefined): Promise<void> {
     const { project, runId, attempt } = due;
     try {
-      await this.options.deliver.deliver({ project, runId, attempt }, slot);
+      await this.options.deliver.deliver({ project, runId, attempt }, woken);
     } catch (err) {
       this.options.log.error({ project, runId, attempt, err }, 'no attempt was made; the store hands it out again');
     }

@@ -98,3 +98,20 @@ test('who comes with a slot from elsewhere passes it on to who waits here', asyn
   expect(limits.join('demo', 'slow.test:80').end(slot)).toBe(true);
   expect((await waiting)?.slot).toBe(slot);
 });
+
+test('a turn that is ceded to a woken delivery lets nobody else in until that one ends', async () => {
+  const limits = new HostLimits({ open: 1, waitMs: 1000, stillMs: 1000, waiters: 100 });
+  const [first] = await given(limits, 1);
+  let granted = false;
+  const waiting = limits.enter('demo', 'slow.test:80').then((turn) => {
+    granted = true;
+    return turn;
+  });
+  first?.cede();
+  const woken = limits.join('demo', 'slow.test:80');
+  await new Promise(setImmediate);
+  expect(granted).toBe(false);
+  woken.end();
+  (await waiting)?.cede();
+  expect(limits.hosts).toBe(0);
+});

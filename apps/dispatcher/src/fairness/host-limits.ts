@@ -22,6 +22,8 @@ export interface Turn {
    * @returns whether somebody has taken the slot
    */
   end(slot?: Slot): boolean;
+  /** Ends the turn in favour of a parked delivery that was woken in its place: those that wait here wait for that one's end. */
+  cede(): void;
 }
 
 interface Waiter {
@@ -30,7 +32,10 @@ interface Waiter {
   timer: NodeJS.Timeout | undefined;
 }
 
-/** One (project, host:port); forgotten when nothing is open. */
+/** Receivers whose pace is remembered while nothing is open: a burst to one that is known to be quick takes turns from its start. */
+const REMEMBERED = 1000;
+
+/** One (project, host:port), while anything is open. */
 class Host {
   /** When each open attempt began, oldest first. */
   readonly open = new Set<{ readonly at: number }>();
@@ -51,6 +56,8 @@ class Host {
 export class HostLimits {
   readonly #options: HostLimitOptions;
   readonly #hosts = new Map<string, Host>();
+  /** Their mean times, the one forgotten next first. */
+  readonly #means = new Map<string, number>();
   #waiters = 0;
 
   constructor(options: HostLimitOptions) {
@@ -102,19 +109,34 @@ export class HostLimits {
   }
 
   #host(key: string): Host {
-    const host = this.#hosts.get(key) ?? new Host();
+    const known = this.#hosts.get(key);
+    if (known) return known;
+    const host = new Host();
+    host.meanMs = this.#means.get(key) ?? 0;
     this.#hosts.set(key, host);
     return host;
+  }
+
+  #forget(key: string, host: Host): void {
+    this.#hosts.delete(key);
+    this.#means.delete(key);
+    this.#means.set(key, host.meanMs);
+    const [oldest] = this.#means.keys();
+    if (this.#means.size > REMEMBERED && oldest !== undefined) this.#means.delete(oldest);
   }
 
   #turn(key: string, host: Host, slot?: Slot): Turn {
     const attempt = { at: performance.now() };
     host.open.add(attempt);
-    const end = (passed?: Slot): boolean => {
+    const over = (): boolean => {
       if (!host.open.delete(attempt)) return false;
       host.movedAt = performance.now();
       const tookMs = host.movedAt - attempt.at;
       host.meanMs += (tookMs - host.meanMs) * (host.meanMs === 0 ? 1 : 0.2);
+      return true;
+    };
+    const end = (passed?: Slot): boolean => {
+      if (!over()) return false;
       const [next] = host.waiting;
       if (next) {
         host.waiting.delete(next);
@@ -122,9 +144,12 @@ export class HostLimits {
         next.grant(this.#turn(key, host, passed));
         return true;
       }
-      if (host.open.size === 0) this.#hosts.delete(key);
+      if (host.open.size === 0) this.#forget(key, host);
       return false;
     };
-    return { slot, end };
+    const cede = (): void => {
+      if (over() && host.open.size === 0 && host.waiting.size === 0) this.#forget(key, host);
+    };
+    return { slot, end, cede };
   }
 }

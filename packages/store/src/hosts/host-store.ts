@@ -93,9 +93,9 @@ export class HostStore {
     return { state: 'open', slot: state === 'open' ? { ...slot, passUntil: performance.now() + PASS_MS } : slot };
   }
 
-  /** Gives a slot back, with what its attempt said of the receiver. */
-  async leave(slot: Slot, outcome: HostOutcome): Promise<void> {
-    await this.steps.add('', { kind: 'leave', slot, flag: outcome });
+  /** Gives a slot back, with what its attempt said of the receiver. @returns whether a parked delivery was woken in its place */
+  async leave(slot: Slot, outcome: HostOutcome): Promise<boolean> {
+    return (await this.steps.add('', { kind: 'leave', slot, flag: outcome })) === 'woke';
   }
 
   /** Due probes are woken. @returns deliveries whose slots have lapsed: their dispatcher died, or never heard of its slot */
