@@ -30,6 +30,8 @@ export interface Wiring {
   readonly secrets: Secrets;
   readonly redisUrl: string;
   readonly receiverPort: number;
+  /** Of services that there is one of; the others take a free port each, and say which in their line `ready`. */
+  readonly operationsPorts?: Partial<Record<keyof Scale, number>>;
   readonly output: Output;
 }
 
@@ -72,14 +74,22 @@ export function serviceSpecs(wiring: Wiring): ServiceSpec[] {
 
 type Program = Omit<ServiceSpec, 'service' | 'stopLimitMs'>;
 
-function oneOfEach({ root, settings, secrets, redisUrl, receiverPort, output }: Wiring): Program[] {
+function oneOfEach({
+  root,
+  settings,
+  secrets,
+  redisUrl,
+  receiverPort,
+  operationsPorts = {},
+  output,
+}: Wiring): Program[] {
   const base = inherited(output);
-  // Many on one machine: each takes a free port and says which in its line `ready`.
-  const common = { NODE_ENV: 'development', ...base, REDIS_URL: redisUrl, OPERATIONS_PORT: '0' };
+  const common = { NODE_ENV: 'development', ...base, REDIS_URL: redisUrl };
   const webhooks = {
     SECRETS_KEY: secrets.secretsKey,
     WEBHOOK_ALLOWED_NETWORKS: settings.WEBHOOK_ALLOWED_NETWORKS.join(','),
   };
+  const operations = (name: keyof Scale) => ({ OPERATIONS_PORT: String(operationsPorts[name] ?? 0) });
   const entry = (name: string): string => join(root, 'apps', name, 'dist', 'main.js');
   return [
     {
@@ -90,6 +100,7 @@ function oneOfEach({ root, settings, secrets, redisUrl, receiverPort, output }: 
         // A page that somebody works on may come from anywhere.
         CORS_ORIGINS: '*',
         ...common,
+        ...operations('gateway'),
         ...webhooks,
         JWT_SECRET: secrets.jwtSecret,
         PORT: String(settings.PORT),
@@ -100,9 +111,14 @@ function oneOfEach({ root, settings, secrets, redisUrl, receiverPort, output }: 
       name: 'worker',
       entry: entry('worker'),
       cwd: root,
-      env: { ...common, DEPLOYMENTS_DIR: settings.DEPLOYMENTS_DIR },
+      env: { ...common, ...operations('worker'), DEPLOYMENTS_DIR: settings.DEPLOYMENTS_DIR },
     },
-    { name: 'dispatcher', entry: entry('dispatcher'), cwd: root, env: { ...common, ...webhooks } },
+    {
+      name: 'dispatcher',
+      entry: entry('dispatcher'),
+      cwd: root,
+      env: { ...common, ...operations('dispatcher'), ...webhooks },
+    },
     {
       name: 'receiver',
       entry: join(root, 'examples', 'receivers', 'node', 'receiver.mjs'),

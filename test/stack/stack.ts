@@ -50,6 +50,16 @@ async function receiverPort(wanted: number): Promise<number> {
   return (await whyNotListen('127.0.0.1', wanted)) === undefined ? wanted : freePort();
 }
 
+/** Where the contract has them, of services that there is one of; another program's port is left to it. */
+async function operationsPorts(scale: Scale): Promise<Partial<Record<keyof Scale, number>>> {
+  const usual: Scale = { gateway: 9464, worker: 9465, dispatcher: 9466 };
+  const names = Object.keys(usual) as (keyof Scale)[];
+  const free = await Promise.all(
+    names.map(async (name) => scale[name] === 1 && (await whyNotListen('127.0.0.1', usual[name])) === undefined),
+  );
+  return Object.fromEntries(names.filter((_, at) => free[at]).map((name) => [name, usual[name]]));
+}
+
 type OwnRedis = RedisOptions & { readonly port: number; readonly binary: RedisBinary };
 
 /** A Redis of the stack's own; obtained now, since to have none is a reason not to start. */
@@ -101,7 +111,16 @@ export function openStack({
     const redis = settings.REDIS_URL === undefined ? await ownRedis(join(dataDir, 'redis'), output) : undefined;
     const redisUrl = redis ? redisUrlOf(redis) : (settings.REDIS_URL as string);
     const receiver = await receiverPort(settings.RECEIVER_PORT);
-    const specs = services({ root, settings, scale, secrets, redisUrl, receiverPort: receiver, output });
+    const specs = services({
+      root,
+      settings,
+      scale,
+      secrets,
+      redisUrl,
+      receiverPort: receiver,
+      operationsPorts: await operationsPorts(scale),
+      output,
+    });
     const part = (spec: ServiceSpec) =>
       balancer && spec.service === 'gateway' ? balancedPart(spec, output, balancer) : servicePart(spec, output);
     supervisor = new Supervisor({
