@@ -2,6 +2,8 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { type GatewayStore, type NewRun, newRunId, type WorkerStore } from '../index.ts';
 import { projectPrefix } from '../keys.ts';
+import { Sweeper } from '../runs/sweeper.ts';
+import { defaultTimings } from '../timings.ts';
 import { APP, append, call, collect, itemsOf, RealStore, succeed, takeOne, until } from './real-store.ts';
 
 // They wait for events; a busy machine may take its time.
@@ -92,6 +94,18 @@ test('ten turnovers by retention leave memory as it was, and nothing of what is 
   expect((await store.usedMemory()) - warm).toBeLessThan(150_000);
   const left = (await store.admin.keys(`${prefix}*`)).map((key) => key.slice(prefix.length));
   expect(left.filter((name) => /^(run|items|log|idempotency|attempts):|^(runs|kept|promises)$/.test(name))).toEqual([]);
+});
+
+test('a run is forgotten in the first round past its time, also where there was nothing to forget before', async () => {
+  const gateway = store.gateway('g1');
+  const worker = await store.worker('w1', 'demo');
+  const sweeper = new Sweeper(store.admin, { warn: () => {}, error: () => {} }, defaultTimings, MIB);
+  for (let n = 0; n < 5; n++) {
+    const [id] = await run(gateway, worker, 'demo', 1, { keepMs: 0, promised: n % 2 === 0 });
+    await sweeper.once();
+    expect(await gateway.look('demo', id as string)).toBeUndefined();
+    await sweeper.once();
+  }
 });
 
 test('ten turnovers by the bound: the oldest go, nobody is refused, memory is flat', async () => {

@@ -32,6 +32,8 @@ type SweepReply = [more: number, bytes: number, oldestKept: Buffer, oldestPromis
 
 interface Kept {
   bytes: number;
+  /** What they were after the last sweep: where they are others now, runs have come whose time is not known. */
+  swept: number;
   /** When the oldest run that may go for room is forgotten anyway, Unix ms; infinite where there is none. */
   oldest: number;
   /** When the next run is past its retention. */
@@ -92,7 +94,7 @@ export class Sweeper {
       await this.measure();
       if (this.round++ % SLOW_ROUNDS === 0 || !Number.isFinite(this.limit)) this.limit = await this.bound();
       for (const [project, kept] of this.projects) {
-        const due = kept.next <= Date.now() || this.round % SLOW_ROUNDS === 1;
+        const due = kept.next <= Date.now() || kept.bytes !== kept.swept || this.round % SLOW_ROUNDS === 1;
         if (kept.bytes > 0 && due) await this.safely(project);
       }
       await this.makeRoom();
@@ -126,7 +128,7 @@ export class Sweeper {
       const kept = projects.get(project);
       const now = Math.max(0, Number(bytes[at] ?? 0));
       if (kept) kept.bytes = now;
-      else projects.set(project, { bytes: now, oldest: 0, next: 0 });
+      else projects.set(project, { bytes: now, swept: 0, oldest: 0, next: 0 });
     }
     for (const project of gone) projects.delete(project);
     this.count();
@@ -173,6 +175,7 @@ export class Sweeper {
     const known = this.projects.get(project);
     if (known) {
       known.bytes = Math.max(0, bytes);
+      known.swept = known.bytes;
       known.oldest = timeOf(kept);
       known.next = Math.min(known.oldest, timeOf(promise));
     }
