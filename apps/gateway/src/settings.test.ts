@@ -55,9 +55,11 @@ test('all that is wrong is told at once, and no key is shown', () => {
   expect(problems({ JWT_PUBLIC_KEY: PRIVATE }).join()).not.toContain(PRIVATE.slice(40, 60));
 });
 
-test('a withdrawn key stops within five minutes, whatever is set', () => {
-  expect(problems({ JWT_JWKS_URL: 'https://id.example.com/', JWT_JWKS_MAX_AGE_S: '300' })).toEqual([
-    'JWT_JWKS_MAX_AGE_S is wrong: expected at most 290, got "300"',
+test('a withdrawn key stops within five minutes, and requests have a time to arrive, whatever is set', () => {
+  const given = { JWT_JWKS_URL: 'https://id.example.com/', JWT_JWKS_MAX_AGE_S: '300', REQUEST_TIMEOUT_S: '0' };
+  expect(problems(given)).toEqual([
+    'JWT_JWKS_MAX_AGE_S is wrong: expected 1 to 290, got "300"',
+    'REQUEST_TIMEOUT_S is wrong: expected a time from 0.1 to 86400 seconds, got "0"',
   ]);
 });
 

@@ -21,6 +21,7 @@ import { corsOrigins } from './http/cors.ts';
 
 /** With this, an answer of the provider that took its time, and a clock or two, a withdrawn key has stopped within 5 minutes. */
 const LONGEST_KEY_SET_AGE_S = 290;
+const DAY_S = 86_400;
 
 /** A setting whose text `parse` understands or refuses with an Error that says why (and shows no secret). */
 const parsedBy = <T, Value = string>(parse: (value: Value) => T) =>
@@ -59,7 +60,7 @@ export class GatewaySettings extends settingsOf(
         .optional()
         .describe('key set of the callers’ tokens (RS256, PS256, ES256), as an identity provider publishes it'),
       JWT_JWKS_MAX_AGE_S: seconds()
-        .refine((value) => value <= LONGEST_KEY_SET_AGE_S, `expected at most ${LONGEST_KEY_SET_AGE_S}`)
+        .refine((value) => value >= 1 && value <= LONGEST_KEY_SET_AGE_S, `expected 1 to ${LONGEST_KEY_SET_AGE_S}`)
         .prefault('240')
         .describe('how long a withdrawn key of that set goes on at most'),
       JWT_JWKS_COOLDOWN_S: seconds().prefault('30').describe('after how long at most a new key of that set works'),
@@ -77,6 +78,7 @@ export class GatewaySettings extends settingsOf(
         .prefault('256MiB')
         .describe('all bodies together that have come and are not yet in the store; over it, calls get 429'),
       REQUEST_TIMEOUT_S: seconds()
+        .refine((value) => value >= 0.1 && value <= DAY_S, `expected a time from 0.1 to ${DAY_S} seconds`)
         .prefault('120')
         .describe('for a whole request to arrive; a quarter of it for its head'),
       STREAM_COMMIT_MS: milliseconds()

@@ -73,9 +73,10 @@ export function httpServer({ filter, newRequestId, origins, requestMs }: ServerP
 }
 
 const limits = (requestMs: number): ServerOptions => ({
-  headersTimeout: requestMs / 4,
-  requestTimeout: requestMs + SLACK_MS,
-  connectionsCheckingInterval: Math.min(requestMs / 4, LONGEST_CHECK_MS),
+  // Node takes whole milliseconds.
+  headersTimeout: Math.ceil(requestMs / 4),
+  requestTimeout: Math.ceil(requestMs) + SLACK_MS,
+  connectionsCheckingInterval: Math.min(Math.ceil(requestMs / 4), LONGEST_CHECK_MS),
   keepAliveTimeout: IDLE_MS,
   keepAlive: true,
   keepAliveInitialDelay: PROBE_AFTER_MS,
