@@ -5,7 +5,8 @@
 -- ARGV  1 longest pause between two reaps (ms): after a longer one, or a clock that stepped back, nothing ends and every lease gets
 --         a fresh term, for Redis, not its clients, was away  2 fresh term (ms)  3 how long an app may go without a worker (ms)
 --       4 time to hand over a due webhook (ms)  5 runs handled at most per kind  6 age at which a queued run is woken for again (ms)
--- Returns {idle (1/0), ids of runs that ended here with a webhook due, overdue deliveries as {id, next attempt}, how many ended}
+-- Returns {idle (1/0), ids of runs that ended here with a webhook due, overdue deliveries as {id, next attempt}, how many ended or
+--       were told to}
 --@include clock
 --@include record
 --@include bytes
@@ -76,7 +77,10 @@ end
 for _, id in ipairs(overdue(K.absent, now)) do
   redis.call('ZREM', K.absent, id)
   local run = load_run(id)
-  if run and not ENDED[run.state] and not run.followers then cancel_run(id, run, 'left', handover) end
+  if run and not ENDED[run.state] and not run.followers then
+    cancel_run(id, run, 'left', handover)
+    ended = ended + 1
+  end
 end
 
 local EXPIRED = '{"code":"expired","message":"The run waited in the queue for too long."}'

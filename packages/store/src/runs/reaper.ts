@@ -8,6 +8,8 @@ import type { StoreLogger, StoreTimings } from '../timings.ts';
 
 /** Runs handled at most per kind and call: a call stays short. */
 const MOST = 200;
+/** Calls in a row for one project; what is left waits for the next round. */
+const MOST_CALLS = 50;
 /** A project where nothing is open is still visited, but only every so many rounds. */
 const IDLE_ROUNDS = 30;
 /** A gateway that wrote a project's score accepts for `INDEX_MS` without writing it again: until well after that, a project is not idle. */
@@ -75,22 +77,30 @@ export class Reaper {
     }
   }
 
-  /** @returns true when nothing is open in the project */
+  /** All whose time is up, however many: each is told in the same round. @returns true when nothing is open in the project */
   private async project(project: string): Promise<boolean> {
+    let answer = await this.reap(project);
+    for (let call = 1; call < MOST_CALLS && answer.ended >= MOST; call++) answer = await this.reap(project);
+    return answer.idle;
+  }
+
+  private async reap(project: string): Promise<{ readonly idle: boolean; readonly ended: number }> {
     const { timings } = this;
     const args = [timings.pauseMs, timings.leaseMs, timings.workerGraceMs, timings.handoverMs, MOST, timings.staleMs];
-    const [idle, due, overdue] = (await withinLimit(
+    const [idle, due, overdue, ended] = (await withinLimit(
       runScript(this.redis, 'reap', project, args),
       timings.commandMs,
     )) as [number, Buffer[], [id: Buffer, attempt: number][], number];
     this.deliveries.handOver(project, due.map(String));
     // Where dispatchers are behind by more than the hand-over time, the jobs are there: adding them again would only lengthen the queue.
-    if (overdue.length > 0 && (await this.deliveries.backlogMs()) > timings.handoverMs) return false;
+    if (overdue.length > 0 && (await this.deliveries.backlogMs()) > timings.handoverMs) {
+      return { idle: false, ended };
+    }
     for (const [id, attempt] of overdue) {
       this.deliveries.add({ project, runId: id.toString(), attempt }, 0).catch((error: unknown) => {
         this.logger.warn({ err: error, runId: id.toString() }, 'an overdue delivery was not handed out; tried again');
       });
     }
-    return idle === 1;
+    return { idle: idle === 1, ended };
   }
 }
