@@ -6,9 +6,13 @@ import { hasBody } from './has-body.ts';
 export const JSON_TYPE = 'application/json; charset=utf-8';
 export const SERVER = 'inference-proxy';
 
-/** How long, and for how many bytes, a body that nobody wants is thrown away so that the answer before it arrives (RFC 9112 §9.6). */
-const LINGER_MS = 500;
-const LINGER_BYTES = 256 * 1024;
+/**
+ * How long in all and after its last byte, and for how many bytes, a body that nobody wants is thrown away so that the answer before it arrives
+ * (RFC 9112 §9.6): most callers read no answer before they have sent all, and a reset is all they would see of their 413.
+ */
+const LINGER_MS = 5000;
+const LINGER_IDLE_MS = 500;
+const LINGER_BYTES = 32 * 1024 * 1024;
 
 /** A whole answer with its body. `more` are headers beyond those that every answer has. */
 export function send(
@@ -77,6 +81,7 @@ export function retryAfter(code: ErrorFields['code'], knownS?: number): Outgoing
  */
 function endAfterLingering(raw: ServerResponse, body: Buffer): void {
   const { req } = raw;
+  const until = performance.now() + LINGER_MS;
   let dropped = 0;
   const end = (): void => {
     clearTimeout(timer);
@@ -85,9 +90,10 @@ function endAfterLingering(raw: ServerResponse, body: Buffer): void {
   };
   const onData = (chunk: Buffer): void => {
     dropped += chunk.length;
-    if (dropped > LINGER_BYTES) end();
+    if (dropped > LINGER_BYTES || performance.now() > until) end();
+    else timer.refresh();
   };
-  const timer = setTimeout(end, LINGER_MS);
+  const timer = setTimeout(end, LINGER_IDLE_MS);
   raw.write(body);
   req
     .on('data', onData)

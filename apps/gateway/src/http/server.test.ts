@@ -143,6 +143,12 @@ describe('what a body may be', () => {
     expectError(answerOf(text), 413, 'payload_too_large');
   });
 
+  test('far over the limit is 413 as well, for callers that send all before they read', async () => {
+    for (let n = 0; n < 5; n++) {
+      expectError(await gateway.call({ body: Buffer.alloc(16 * 1024 * 1024, ' ') }), 413, 'payload_too_large');
+    }
+  });
+
   test('too many large ones at a time are 429, and the ones under way go on', async () => {
     const head = `POST ${CALL} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token()}\r\ncontent-type: application/json\r\ncontent-length: ${MAX_BODY}\r\n\r\n`;
     const half = Buffer.alloc(MAX_BODY - 1, ' ');
