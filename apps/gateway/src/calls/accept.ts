@@ -7,7 +7,7 @@ import {
   ServiceError,
 } from '@inference-proxy/contracts';
 import type { SealedBox } from '@inference-proxy/crypto';
-import type { GatewayStore, NewRun, RunReader } from '@inference-proxy/store';
+import type { GatewayStore, Live, NewRun, RunReader } from '@inference-proxy/store';
 import type { CallRequest } from './call-request.ts';
 import { idempotencyOf } from './idempotency.ts';
 
@@ -16,6 +16,9 @@ export interface Retention {
   readonly promisedMs: number;
   readonly otherMs: number;
 }
+
+const conflict = (): ServiceError =>
+  new ServiceError('idempotency_conflict', 'This Idempotency-Key was used with another request.');
 
 const FULL = {
   queue: 'The queue of this app is full; call again.',
@@ -80,19 +83,17 @@ export class Acceptance {
    */
   async run(asked: AppCall): Promise<AnsweringRun> {
     const { call } = asked;
-    const { project, runId } = call;
-    const live = call.waitMs === 0 ? 'none' : call.stream ? (call.form === 'full' ? 'full' : 'items') : 'outcome';
+    const { runId } = call;
+    const live = liveOf(call);
     const { accepted, reader } = this.store.accept(this.#newRun(asked), live);
     const answer = await accepted;
     switch (answer.state) {
       case 'accepted':
         return { runId, replayed: false, ...(reader && { reader }) };
-      case 'joined': {
-        const joined = live === 'none' ? undefined : this.store.read(project, answer.runId, live, 0);
-        return { runId: answer.runId, replayed: true, ...(joined && { reader: joined }) };
-      }
+      case 'joined':
+        return this.#joined(call, answer.runId);
       case 'conflict':
-        throw new ServiceError('idempotency_conflict', 'This Idempotency-Key was used with another request.');
+        throw conflict();
       case 'overloaded':
         throw new ServiceError('overloaded', FULL[answer.reason], {
           retryAfterS: Math.ceil(answer.retryAfterMs / 1000),
@@ -100,6 +101,28 @@ export class Acceptance {
       case 'cancelled':
         throw new ServiceError('cancelled', 'The run was cancelled before it began.', { runId });
     }
+  }
+
+  /**
+   * The run that is there under the key of a call whose app or function is not, or not any more: what it made is kept all the same.
+   *
+   * @param body as it came
+   * @throws ServiceError `idempotency_conflict`, `unavailable`
+   */
+  async kept(call: CallRequest, body: Buffer): Promise<AnsweringRun | undefined> {
+    const { project, idempotencyKey } = call;
+    if (idempotencyKey === undefined || !isProjectName(project)) return undefined;
+    const { key, fingerprint } = idempotencyOf(call, idempotencyKey, body);
+    const holder = await this.store.holder(project, key);
+    if (holder === undefined) return undefined;
+    if (holder.fingerprint !== fingerprint) throw conflict();
+    return this.#joined(call, holder.runId);
+  }
+
+  #joined(call: CallRequest, runId: RunId): AnsweringRun {
+    const live = liveOf(call);
+    const reader = live === 'none' ? undefined : this.store.read(call.project, runId, live, 0);
+    return { runId, replayed: true, ...(reader && { reader }) };
   }
 
   #newRun({ call, app, params, body, traceparent }: AppCall): NewRun {
@@ -126,3 +149,7 @@ export class Acceptance {
     return { url, ...(secret && { secret: this.box.seal(secret, runId) }) };
   }
 }
+
+/** What a call follows of its run. */
+const liveOf = ({ waitMs, stream, form }: CallRequest): Live =>
+  waitMs === 0 ? 'none' : stream ? (form === 'full' ? 'full' : 'items') : 'outcome';

@@ -1,6 +1,6 @@
 // Contract 1 to 3: one call from its request to its answer.
 import type { ServerResponse } from 'node:http';
-import { type Outcome, ServiceError } from '@inference-proxy/contracts';
+import { type AppDescription, type Outcome, ServiceError } from '@inference-proxy/contracts';
 import type { GatewayStore, RunReader } from '@inference-proxy/store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { asServiceError, send } from '../http/answer.ts';
@@ -25,6 +25,9 @@ export interface CallsParts {
   /** `STREAM_COMMIT_MS`. */
   readonly commitMs: number;
 }
+
+/** What is known of an app that is there no more. */
+const NO_APP = { functions: [] };
 
 /** The caller left; nobody is told. */
 const GONE: Answered = { status: 'gone' };
@@ -65,16 +68,7 @@ export class Calls {
     open: OpenCall,
     account: CallAccount,
   ): Promise<Answered> {
-    const { acceptance, bodies } = this.parts;
-    const app = await acceptance.app(asked);
-    account.known();
-    let call = asked;
-    const run = await bodies.hold(raw, (body) => {
-      const read = surface.read(asked, app, body);
-      call = read.call;
-      account.begun(formOf(call));
-      return acceptance.run({ ...read, app, body, traceparent: account.traceparent });
-    });
+    const { run, call, preformatted } = await this.#accepted(asked, surface, raw, account);
     if (run.replayed) {
       // Whatever answers from here on, the error filter too, answers for that run.
       request.id = run.runId;
@@ -93,7 +87,7 @@ export class Calls {
         gzip,
         form,
         surface,
-        preformatted: app.preformatted,
+        preformatted,
         ...(waitMs !== undefined && { waitMs }),
       };
       const stream = new EventStream(raw, reader, keepAlives, options);
@@ -102,6 +96,35 @@ export class Calls {
       // With the last reader goes the run, where it was not to go on without.
       reader.close();
     }
+  }
+
+  async #accepted(
+    asked: CallRequest,
+    surface: Surface,
+    raw: ServerResponse,
+    account: CallAccount,
+  ): Promise<{ readonly run: AnsweringRun; readonly call: CallRequest; readonly preformatted: boolean }> {
+    const { acceptance, bodies } = this.parts;
+    let app: AppDescription | undefined;
+    let refused: unknown;
+    try {
+      app = await acceptance.app(asked);
+      account.known();
+    } catch (thrown) {
+      // Nothing is read for it, unless a run may be there under its key.
+      if (asked.idempotencyKey === undefined) throw thrown;
+      refused = thrown;
+    }
+    return bodies.hold(raw, async (body) => {
+      const read = surface.read(asked, app ?? NO_APP, body);
+      const { call } = read;
+      account.begun(formOf(call));
+      const run = app
+        ? await acceptance.run({ ...read, app, body, traceparent: account.traceparent })
+        : await acceptance.kept(call, body);
+      if (run === undefined) throw refused;
+      return { run, call, preformatted: app?.preformatted ?? true };
+    });
   }
 
   /** 202: the run goes on without this caller. */

@@ -188,3 +188,27 @@ test('every call leaves one line', async () => {
   const own = gateway.lines.filter(({ runId }) => runId === answer.headers['x-request-id']);
   expect(own).toMatchObject([{ msg: 'call', project: PROJECT, app: 'chat', function: 'run', status: 200 }]);
 });
+
+test('a run is answered again under its key when its function is there no more, and nothing new is accepted', async () => {
+  const headers = { 'idempotency-key': 'outlives its app' };
+  const first = await answered(gateway.call({ headers }), (run) => run.returns('"kept"'));
+  const { functions } = app();
+  const error = { code: 'app_failed_to_start', message: 'import failed' } as const;
+  for (const [gone, code] of [
+    [app({ functions: [] }), 'not_found'],
+    [app({ functions: [], state: 'broken', error }), 'app_failed_to_start'],
+  ] as const) {
+    await gateway.worker.store.announce(PROJECT, gone);
+    let refused = await gateway.call({ headers: { 'idempotency-key': 'another' } });
+    while (errorOf(refused).code !== code) refused = await gateway.call({ headers: { 'idempotency-key': 'another' } });
+    const again = await gateway.call({ headers });
+    expect([again.status, again.text]).toEqual([200, first.text]);
+    expect(again.headers['idempotency-replayed']).toBe('true');
+    const stream = await gateway.call({ headers: { ...headers, accept: 'text/event-stream' } });
+    expect(stream.text).toBe('data: kept\n\n');
+    expect((await gateway.call({ headers, query: '?async=true' })).status).toBe(202);
+    expect(errorOf(await gateway.call({ headers, body: '{"text":"other"}' })).code).toBe('idempotency_conflict');
+    expect(errorOf(await gateway.call()).code).toBe(code);
+  }
+  await gateway.worker.store.announce(PROJECT, app({ functions }));
+});

@@ -19,7 +19,7 @@ export interface ReadCall {
 
 export interface Surface {
   /** What the body asks for, beyond the head. */
-  read(call: CallRequest, app: AppDescription, body: Buffer): ReadCall;
+  read(call: CallRequest, app: Pick<AppDescription, 'functions'>, body: Buffer): ReadCall;
   /** The whole answer of a run that has ended. */
   answer(store: GatewayStore, project: string, runId: RunId, outcome: Outcome): Promise<EnvelopeAnswer>;
   /** The `error` object of a failure. */

@@ -27,7 +27,7 @@ export function openAiSurface(endsByDone: boolean): Surface {
 }
 
 /** `stream` in the body decides, whatever `Accept` says; what the function does not take is dropped. */
-function read(call: CallRequest, app: AppDescription, body: Buffer): ReadCall {
+function read(call: CallRequest, app: Pick<AppDescription, 'functions'>, body: Buffer): ReadCall {
   const { stream } = JSON.parse(body.toString()) as { stream?: unknown };
   const spec = app.functions.find(({ name }) => name === call.fn);
   const names = new Set(spec?.parameters.map(({ name }) => name));

@@ -13,6 +13,7 @@ import { type Accepted, Acceptor, type NewRun } from './accept.ts';
 import { readDepths, type StoreDepths } from './depths.ts';
 import { type RunExtent, readExtent } from './extent.ts';
 import { Feeds } from './feeds.ts';
+import { type KeyHolder, readHolder } from './holder.ts';
 import { readItems } from './items.ts';
 import { listRuns, type RunPage, type RunQuery } from './list.ts';
 import type { LiveMode, RunReader } from './reader.ts';
@@ -141,6 +142,11 @@ export class GatewayStore {
   /** How far a run has come, without what it made. @throws ServiceError `unavailable` */
   extent(project: string, runId: RunId): Promise<RunExtent | undefined> {
     return withinLimit(readExtent(this.options.commands, project, runId), this.timings.commandMs);
+  }
+
+  /** The run that holds an idempotency key (the hash of `NewRun`). @throws ServiceError `unavailable` */
+  holder(project: string, key: string): Promise<KeyHolder | undefined> {
+    return withinLimit(readHolder(this.options.commands, project, key), this.timings.commandMs);
   }
 
   /** All items of a run. @throws ServiceError `unavailable` */

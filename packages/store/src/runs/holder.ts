@@ -1,0 +1,19 @@
+// Contract 1 (`Idempotency-Key`): the run that holds a key.
+import type { RunId } from '@inference-proxy/contracts';
+import type { Redis } from 'ioredis';
+import { names, projectPrefix } from '../keys.ts';
+
+export interface KeyHolder {
+  readonly runId: RunId;
+  /** Of the request that made it. */
+  readonly fingerprint: string;
+}
+
+/** @returns undefined where no run that is kept holds the key */
+export async function readHolder(redis: Redis, project: string, key: string): Promise<KeyHolder | undefined> {
+  const prefix = projectPrefix(project);
+  const holder = await redis.get(prefix + names.idempotency + key);
+  const [runId, fingerprint] = holder?.split(' ') ?? [];
+  if (runId === undefined || fingerprint === undefined) return undefined;
+  return (await redis.exists(prefix + names.run + runId)) === 1 ? { runId, fingerprint } : undefined;
+}
