@@ -166,5 +166,5 @@ test('a reader that closes its side of the connection is told to the end', async
   await run.items(['1']);
   await run.stops();
   await once(socket, 'close');
-  expect(text).toMatch(/id: 1\ndata: 0\n\n[\s\S]*id: 2\ndata: 1\n\n\r\n0\r\n\r\n$/);
+  expect(text).toMatch(/id: 1\ndata: 0\n\n[\s\S]*id: 2\ndata: 1\n\n[\s\S]*\r\n0\r\n\r\n$/);
 });

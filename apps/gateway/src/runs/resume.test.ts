@@ -116,6 +116,15 @@ describe('from where a reader left off', () => {
   });
 });
 
+test('in the full form a failure repeats the last item’s number: told to who is there, and 204 for who comes back', async () => {
+  const run = await promised();
+  await run.items(['one']);
+  const live = reading(await resume(run, { query: '?after=1&events=full' }));
+  await run.fails({ code: 'function_error', message: 'no' });
+  expect(await live.whole()).toMatch(/^id: 1\nevent: error\ndata: .*"function_error".*\n\n$/);
+  expect((await resume(run, { query: '?after=1&events=full' })).statusCode).toBe(204);
+});
+
 describe('ended, and nothing after that id: 204', () => {
   const nothing = async (run: PlayedRun, query: string): Promise<void> => {
     const answer = await resume(run, { query });

@@ -104,7 +104,7 @@ export class Resume {
 function isOver({ state, items, streamed }: RunExtent, { after, form }: ResumeRequest): boolean {
   if (state === 'queued' || state === 'running') return false;
   if (after === undefined && form === 'full') return false;
-  return (after ?? 0) >= lastEventOf({ state, items, streamed });
+  return (after ?? 0) >= lastEventOf({ state, items, streamed }, form);
 }
 
 /** An EventSource does not come back after this one. */

@@ -73,14 +73,14 @@ export class EventStream {
 
   /** Writes the run's events until its end, or until the call is interrupted. */
   run(call: OpenCall): Promise<StreamEnd> {
-    const { commitMs, waitMs = Number.POSITIVE_INFINITY, form, resumed } = this.options;
+    const { commitMs, waitMs = Number.POSITIVE_INFINITY, form } = this.options;
     this.#commitTimer =
       waitMs < commitMs ? setTimeout(this.#leaveEmpty, waitMs) : setTimeout(this.#commitEmpty, commitMs);
     call.onInterrupt(this.#interrupted);
     call.onProbe(() => this.#response.keepAlive());
     if (call.interruption !== undefined) return this.#end.promise;
-    // That the run is queued is an event already; who waits only so long is told with the next one.
-    if (form === 'full' && !resumed && waitMs === Number.POSITIVE_INFINITY) this.#commitEmpty();
+    // That the run is queued is an event already, and its end will be one; who waits only so long is told with the next one.
+    if (form === 'full' && waitMs === Number.POSITIVE_INFINITY) this.#commitEmpty();
     this.#pull();
     return this.#end.promise;
   }
@@ -123,11 +123,11 @@ export class EventStream {
 
   #finish(outcome: Outcome): void {
     const { form, resumed } = this.options;
-    const last = lastEventOf(outcome);
+    const last = lastEventOf(outcome, form);
     const isLeft = this.reader.cursor < last;
     if (resumed && !isLeft && !this.#response.committed) {
       this.#settle({ how: 'complete' });
-    } else if (outcome.error && isLeft) {
+    } else if (outcome.error && (isLeft || form === 'full')) {
       if (resumed) this.#commit();
       this.#fail(outcome.error, last, { outcome });
     } else {

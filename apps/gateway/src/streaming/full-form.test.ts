@@ -84,7 +84,7 @@ test('a failure is the last event, and there is no `done`', async () => {
   expect(events.slice(2)).toEqual([
     ['1', 'item', 'one'],
     [
-      '2',
+      '1',
       'error',
       {
         run_id: run.taken.runId,

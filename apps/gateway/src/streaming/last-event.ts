@@ -1,5 +1,6 @@
 // Contract 5: the number of a run's last event, which is what `Last-Event-ID` is measured by.
 import type { RunState } from '@inference-proxy/contracts';
+import type { StreamForm } from './stream-form.ts';
 
 /** What it follows from; an `Outcome` has it too. */
 export interface EndedRun {
@@ -10,9 +11,10 @@ export interface EndedRun {
 
 /**
  * Items are numbered from 1, and so is the one event of a plain value. A failure has the number after the last item: a reader that was cut before
- * it must still learn of it, and one that has it must not get it again.
+ * it must still learn of it, and one that has it must not get it again. In the full form it repeats the last item's number, as every event
+ * that is no item does (contract 3).
  */
-export function lastEventOf({ state, items, streamed }: EndedRun): number {
-  if (state !== 'succeeded') return items + 1;
+export function lastEventOf({ state, items, streamed }: EndedRun, form: StreamForm): number {
+  if (state !== 'succeeded') return form === 'full' ? items : items + 1;
   return streamed ? items : 1;
 }
