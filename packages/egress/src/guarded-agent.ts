@@ -4,6 +4,7 @@ import { Client, type Dispatcher } from 'undici';
 import type { AddressPolicy } from './address-policy.ts';
 import { dial } from './dial.ts';
 import { type NameLookup, nameLookup } from './name-lookup.ts';
+import { withoutContinues } from './unasked-continue.ts';
 
 /** Below the 5 s after which Node's own servers, the shortest in wide use, close: rarely is a socket used as its peer closes it. */
 const KEEP_ALIVE_MS = 4000;
@@ -122,6 +123,7 @@ export class Connection {
   readonly origin: string;
   readonly #client: Client;
   #giveUp: () => void = () => {};
+  #expectAnswer: () => void = () => {};
   #address: string | undefined;
   #alive = false;
   #used = false;
@@ -135,8 +137,9 @@ export class Connection {
       connect: (_, done) => {
         this.#giveUp = dial(target, options, (error, socket) => {
           this.#address = socket?.remoteAddress ?? error?.address;
-          if (socket) done(null, socket);
-          else done(error ?? new Error('no socket'), null);
+          if (!socket) return done(error ?? new Error('no socket'), null);
+          this.#expectAnswer = withoutContinues(socket);
+          done(null, socket);
         });
       },
       allowH2: false,
@@ -173,6 +176,7 @@ export class Connection {
 
   /** @throws ConnectError, or what undici's `request` throws */
   async request(options: Omit<Dispatcher.RequestOptions, 'origin'>): Promise<Dispatcher.ResponseData> {
+    this.#expectAnswer();
     const answer = await this.#client.request(options);
     this.#used = true;
     return answer;

@@ -119,7 +119,7 @@ test.each<[string, () => Promise<Receiver>, object]>([
   [
     'continues (100) unasked',
     () => says(`${head('100 Continue')}${head('200 OK\nContent-Length: 2')}ok`),
-    { errorClass: 'bad_response' },
+    { status: 200, answer: 'ok' },
   ],
   [
     'switches protocols unasked',

@@ -1,0 +1,91 @@
+// RFC 9110 §15.2 against real sockets: a receiver that says `100 Continue` to a request that did not ask is a receiver like any other.
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
+import { afterEach, expect, test } from '@jest/globals';
+import { AddressPolicy, parseNetworks } from './address-policy.ts';
+import { GuardedAgent } from './guarded-agent.ts';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
+const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+
+/** A receiver that says these parts, each in a packet of its own, to every request; and how many have connected to it. */
+async function saying(...parts: string[]): Promise<{ url: URL; connections: () => number }> {
+  let connections = 0;
+  const answer = async (socket: Socket): Promise<void> => {
+    for (const part of parts) {
+      socket.write(part);
+      await turn();
+    }
+  };
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    connections += 1;
+    sockets.add(socket.setNoDelay(true));
+    socket.on('error', () => {}).on('data', () => void answer(socket));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  cleanups.push(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return {
+    url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`),
+    connections: () => connections,
+  };
+}
+
+function agent(): GuardedAgent {
+  const made = new GuardedAgent({ policy: new AddressPolicy(parseNetworks('127.0.0.0/8')) });
+  cleanups.push(() => made.close());
+  return made;
+}
+
+async function get(from: GuardedAgent, url: URL): Promise<string> {
+  const connection = from.connection(url);
+  const { statusCode, body } = await connection.request({ method: 'GET', path: '/' });
+  const text = `${statusCode} ${await body.text()}`;
+  from.keep(connection);
+  return text;
+}
+
+test.each<[string, string[]]>([
+  ['at once', [CONTINUE + OK]],
+  ['and answers later', [CONTINUE, OK]],
+  ['three times', [CONTINUE, CONTINUE + CONTINUE, OK]],
+  ['with headers', ['HTTP/1.1 100 Continue\r\nX-A: 1\r\nDate: now\r\n\r\n', OK]],
+  ['without a reason', ['HTTP/1.1 100\r\n\r\n', OK]],
+  ['in HTTP/1.0', ['HTTP/1.0 100 Continue\r\n\r\n', OK]],
+  ['byte by byte', [...(CONTINUE + OK)]],
+  ['after hints', [`HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${OK}`]],
+  ['never', [...OK]],
+])('a receiver that continues unasked, %s, has its answer heard', async (_how, parts) => {
+  const { url } = await saying(...parts);
+  expect(await get(agent(), url)).toBe('200 ok');
+});
+
+test('a kept connection takes one before each of its answers', async () => {
+  const { url, connections } = await saying(CONTINUE, OK);
+  const from = agent();
+  for (const _ of [1, 2, 3]) expect(await get(from, url)).toBe('200 ok');
+  expect(connections()).toBe(1);
+});
+
+test('one in the body of an answer is part of it', async () => {
+  const { url } = await saying(`HTTP/1.1 200 OK\r\nContent-Length: ${CONTINUE.length}\r\n\r\n`, CONTINUE);
+  expect(await get(agent(), url)).toBe(`200 ${CONTINUE}`);
+});
+
+test('one without end is not kept in memory', async () => {
+  const { url } = await saying(
+    'HTTP/1.1 100 Continue\r\n',
+    ...Array.from({ length: 40 }, () => `X-A: ${'a'.repeat(1000)}\r\n`),
+  );
+  await expect(get(agent(), url)).rejects.toThrow();
+});
