@@ -43,6 +43,7 @@ test('all that is wrong is told at once, and no key', () => {
 
 test('the dashboard needs a token that is not guessed', () => {
   expect(() => read({ ...least, QUEUE_DASHBOARD: 'true' })).toThrow(/OPERATIONS_TOKEN.*is needed for QUEUE_DASHBOARD/);
+  expect(() => read({ ...least, QUEUE_DASHBOARD: 'true', WEBHOOK_JITTER: 'x' })).toThrow(/OPERATIONS_TOKEN is missing/);
   expect(() => read({ ...least, QUEUE_DASHBOARD: 'true', OPERATIONS_TOKEN: 'short' })).toThrow(
     'at least 16 characters',
   );

@@ -88,5 +88,8 @@ export class DispatcherSettings extends settingsOf(
     .refine(({ QUEUE_DASHBOARD, OPERATIONS_TOKEN }) => !QUEUE_DASHBOARD || OPERATIONS_TOKEN !== undefined, {
       path: ['OPERATIONS_TOKEN'],
       error: 'is needed for QUEUE_DASHBOARD',
+      // Also where another setting is wrong: everything is told at once.
+      when: ({ issues }) =>
+        !issues.some(({ path }) => path?.[0] === 'QUEUE_DASHBOARD' || path?.[0] === 'OPERATIONS_TOKEN'),
     }),
 ) {}

@@ -222,6 +222,7 @@ test.each([
   'cursor=nonsense',
   'since=yesterday',
   'until=2026-11-21',
+  'since=2026-02-30T00:00:00Z',
   'host=',
   'host=a&host=b',
 ])('a list that is asked for with %s is a 400', async (query) => {

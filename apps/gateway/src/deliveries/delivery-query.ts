@@ -12,16 +12,19 @@ const word = z.string().min(1, 'is empty').max(LONGEST_VALUE, 'is too long').opt
 
 const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
 
+/** Unix ms. `Date.parse` takes the 31st of any month, for a day of the next one: other deliveries than were meant would be redelivered. */
+function timeOf(written: string): number {
+  const day = written.slice(0, 10);
+  const read = new Date(day);
+  return !Number.isNaN(read.getTime()) && read.toISOString().startsWith(day) ? Date.parse(written) : Number.NaN;
+}
+
 /** A time as RFC 3339 writes it, or Unix seconds. A `+` that was not encoded is a space by now. */
 const time = z
   .string()
   .transform((text, context) => {
     const written = text.replace(' ', '+');
-    const ms = /^\d{1,11}$/.test(text)
-      ? Number(text) * 1000
-      : RFC_3339.test(written)
-        ? Date.parse(written)
-        : Number.NaN;
+    const ms = /^\d{1,11}$/.test(text) ? Number(text) * 1000 : RFC_3339.test(written) ? timeOf(written) : Number.NaN;
     if (!Number.isNaN(ms)) return ms;
     context.issues.push({ code: 'custom', message: 'must be a time such as 2026-11-21T04:00:00Z', input: text });
     return z.NEVER;
