@@ -204,9 +204,12 @@ describe('callers that are slow', () => {
   const head = (length: string): string =>
     call('value', {}).replace('Content-Length: 2\r\n\r\n{}', `${length}\r\n\r\n`);
 
+  test('one that asks nothing is told nothing, and closed', async () => {
+    expect(await (await connect()).closed()).toEqual([]);
+  });
+
   test('they are told that it took too long, and closed, and a byte now and then does not help', async () => {
     const slow: Record<string, string> = {
-      'nothing at all': '',
       'half a first line': 'POST /v4/de',
       'half a head': call('value', {}).slice(0, 60),
       'half a body': `${head('Content-Length: 100')}{`,

@@ -16,7 +16,8 @@ const REASONS: Readonly<Record<string, string>> = {
  * @param busy whether an earlier request's answer is still to come or under way: inside it nothing can be said
  */
 export function answerUnparsed(error: Error & { code?: string }, socket: Socket, busy: boolean, edge: Edge): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+  // A connection made ahead has asked nothing: what would be said on it could be taken for the answer to the request that is on its way.
+  if (error.code === 'ECONNRESET' || !socket.writable || socket.bytesRead === 0) {
     socket.destroy();
     return;
   }
