@@ -9,7 +9,7 @@ let redis: Redis;
 let attempts: DeliveryStore;
 beforeAll(async () => {
   gateway = await GatewayUnderTest.start();
-  redis = new Redis(gateway.redis.socket ?? gateway.redis.port);
+  redis = new Redis(gateway.redis.socket ?? gateway.redis.url);
   attempts = new DeliveryStore(redis, defaultTimings);
 }, 60_000);
 afterAll(async () => {
