@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { DynamicModule, INestApplicationContext, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { z } from 'zod';
-import { createLogger, type Logger, NestLogger } from './logging.ts';
+import { createLogger, type Logger, lastLines, NestLogger } from './logging.ts';
 import { OperationsPort } from './operations-port.ts';
 import type { commonSettings, operationsPort } from './setting-kinds.ts';
 import { helpText, readSettings, type SettingsClass, SettingsError, type SettingsSchema } from './settings.ts';
@@ -60,7 +60,11 @@ export async function bootService<Schema extends SettingsSchema>(service: Servic
   const { NODE_ENV, LOG_LEVEL, OPERATIONS_HOST, OPERATIONS_PORT } = common;
   const { SHUTDOWN_DELAY_S: delayS, SHUTDOWN_GRACE_S: graceS } = common;
   const logger = createLogger({ name: service.name, level: LOG_LEVEL, pretty: NODE_ENV === 'development' });
-  const shutdown = new Shutdown({ logger, deadlines: deadlinesFor({ delayS, graceS }) });
+  const shutdown = new Shutdown({
+    logger,
+    deadlines: deadlinesFor({ delayS, graceS }),
+    exit: (code) => void lastLines(logger).then(() => process.exit(code)),
+  });
   shutdown.add('unready', 'balancers', (signal) => sleep(delayS * 1000, undefined, { signal }));
   shutdown.listen();
   process.once('disconnect', () => void shutdown.stopAndExit('the process that started this one has gone'));

@@ -75,7 +75,27 @@ export function createLogger({ name, level = 'info', pretty: forPeople = false, 
   const standardOutput = batched();
   const logger = pino(options, standardOutput);
   tellDropped(standardOutput, logger);
+  outputs.set(logger, standardOutput);
   return logger;
+}
+
+/** Where the lines of loggers wait. */
+const outputs = new WeakMap<Logger, SonicBoom>();
+const LAST_LINES_MS = 500;
+
+/**
+ * Lets the last lines out before the process ends, as far as somebody takes them. At the end itself sonic-boom tries for ever to write them to
+ * a pipe that has no reader any more, and the process would never end.
+ */
+export async function lastLines(logger: Logger): Promise<void> {
+  const output = outputs.get(logger);
+  if (!output) return;
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(late.resolve, LAST_LINES_MS);
+  const written = new Promise<void>((resolve) => output.flush(() => resolve()));
+  await Promise.race([written, late.promise]);
+  clearTimeout(timer);
+  output.flushSync = () => {};
 }
 
 /** Nest's own messages through our logger; its start-up chatter only where debug is asked for. */
