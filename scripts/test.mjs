@@ -1,4 +1,5 @@
-// `npm test`: sets everything up and runs every test; arguments go to jest (`npm test -- test/stack`), but `--without-compose`, which leaves the containers out.
+// `npm test`: sets everything up and runs every test; arguments go to jest (`npm test -- test/stack`).
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, checkMachine, install, main, node, root, run, say } from './prepare.mjs';
 
@@ -14,9 +15,12 @@ const env = {
 const OBTAIN = `const { obtainRedis } = await import('./test/dist/stack/redis.js');
 await obtainRedis(console.log).catch((error) => { console.error(error.message); process.exitCode = 1; });`;
 
-const WITHOUT = '--without-compose';
 /** The option replaces what jest.config.mjs says. */
 const NO_COMPOSE = ['/node_modules/', '/dist/', '/test/compose/'].map((path) => `--testPathIgnorePatterns=${path}`);
+
+/** What a run of all tests came to, for whoever wants to count: `rest.json` and `compose.json`, as jest writes them. */
+const results = join(root, '.data', 'test-results');
+const counted = (name) => ['--json', `--outputFile=${join(results, `${name}.json`)}`];
 
 /** Tests are many processes and real servers: two files at a time are what two cores bear. */
 const jest = (args) =>
@@ -29,9 +33,10 @@ await main(async () => {
   if ((await run(node, ['--input-type=module', '-e', OBTAIN], { env })) !== 0) return 1;
   say('Running the tests');
   const args = process.argv.slice(2);
-  if (args.includes(WITHOUT)) return jest([...args.filter((arg) => arg !== WITHOUT), ...NO_COMPOSE]);
   if (args.length > 0) return jest(args);
+  rmSync(results, { recursive: true, force: true });
+  mkdirSync(results, { recursive: true });
   // Containers want the machine for themselves: what else is measured in seconds would fail beside them.
-  const rest = await jest(NO_COMPOSE);
-  return (await jest(['test/compose'])) || rest;
+  const rest = await jest([...NO_COMPOSE, ...counted('rest')]);
+  return (await jest(['test/compose', ...counted('compose')])) || rest;
 });
