@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import { type AddressPolicy, judgeWebhookUrl, webhookEndpointOf } from '@inference-proxy/egress';
 import { hasBody } from '../http/has-body.ts';
+import { queryOf } from '../http/query.ts';
 import { type StreamForm, streamFormOf } from '../streaming/stream-form.ts';
 import { idempotencyKeyOf } from './idempotency.ts';
 import { onDisconnectOf } from './on-disconnect.ts';
@@ -65,8 +66,7 @@ export interface WebhookRules {
 export function callRequest(runId: RunId, path: CallPath, head: RequestHead, rules: WebhookRules): CallRequest {
   const { headers, method = '', url = '' } = head;
   checkContentType(headers);
-  const mark = url.indexOf('?');
-  const query = mark === -1 ? '' : url.slice(mark + 1);
+  const query = queryOf(url);
   const webhook = query === '' ? undefined : webhookOf(query, head, rules);
   const waiting = waitingOf(query, headers.prefer);
   const idempotencyKey = headers['idempotency-key'] === undefined ? undefined : idempotencyKeyOf(head.rawHeaders);
@@ -80,7 +80,7 @@ export function callRequest(runId: RunId, path: CallPath, head: RequestHead, rul
     app: path.app,
     fn: path.function,
     method,
-    path: mark === -1 ? url : url.slice(0, mark),
+    path: url.split('?', 1)[0] as string,
     stream: accepts(headers.accept, ['text/event-stream']),
     gzip: accepts(headers['accept-encoding'], ['gzip', 'x-gzip', '*']),
     form: streamFormOf(query),

@@ -3,6 +3,7 @@ import { Controller, Get, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ReadRunsGuard } from '../auth/guard.ts';
 import { send } from '../http/answer.ts';
+import { queryOf } from '../http/query.ts';
 import { Deliveries } from './deliveries.ts';
 
 @Controller('v4/:project')
@@ -24,14 +25,8 @@ export class DeliveriesController {
     @Req() request: FastifyRequest<{ Params: { project: string } }>,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    answer(request, reply, await this.deliveries.list(request.params.project, queryOf(request)));
+    answer(request, reply, await this.deliveries.list(request.params.project, queryOf(request.url)));
   }
-}
-
-/** What stands after the `?`, undecoded. */
-export function queryOf({ url }: FastifyRequest): string {
-  const mark = url.indexOf('?');
-  return mark === -1 ? '' : url.slice(mark + 1);
 }
 
 function answer(request: FastifyRequest, reply: FastifyReply, body: object): void {

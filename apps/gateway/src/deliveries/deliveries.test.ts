@@ -1,5 +1,7 @@
 // Contract 5: the delivery log and redelivery, on a real store; attempts are recorded by the test, as a dispatcher would.
+
 import { type AttemptRecord, type Begun, DeliveryStore, defaultTimings, type NextStep } from '@inference-proxy/store';
+import { errorOf } from '@inference-proxy/test/client';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { GatewayUnderTest, PROJECT, token } from '../../test/gateway-under-test.ts';
@@ -243,6 +245,16 @@ test('in bulk, the failed ones of a host or a time are redelivered, bounded per 
   // Asked for, not yet made: asking again changes nothing.
   expect(await bulk('host=bulk.example&status=pending')).toMatchObject({ redelivered: 1, under_way: 4 });
   expect((await begin(ids[0] as string, 2)).attempt).toBe(2);
+});
+
+test('a filter that nobody knows does not make all deliveries again', async () => {
+  await record(await begin(await ended('https://misspelt.example/')));
+  const path = `/v4/${PROJECT}/deliveries/redeliver?hosts=misspelt.example`;
+  const answer = await gateway.request(path, { method: 'POST' });
+  expect(answer.status).toBe(400);
+  expect(errorOf(answer)).toMatchObject({ code: 'invalid_request', message: expect.stringContaining('`hosts`') });
+  const { deliveries } = await list('?host=misspelt.example');
+  expect(deliveries).toMatchObject([{ attempts: 1 }]);
 });
 
 test('reading needs the scope runs:read, redelivery runs:write', async () => {

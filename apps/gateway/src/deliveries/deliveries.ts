@@ -27,7 +27,7 @@ export class Deliveries {
    * @throws ServiceError `not_found`, `invalid_request`, `unavailable`
    */
   async list(project: string, query: string): Promise<object> {
-    const { filter, limit, cursor } = deliveryQueryOf(query);
+    const { filter, limit, cursor } = deliveryQueryOf(query, 'ignored');
     if (!isProjectName(project)) throw new ServiceError('not_found', 'There is no such project.');
     const page = await this.log.list(project, filter, limit, cursor);
     return {
@@ -60,7 +60,8 @@ export class Deliveries {
    * @throws ServiceError `not_found`, `invalid_request`, `unavailable`
    */
   async redeliverAll(project: string, query: string): Promise<object> {
-    const { filter, limit, cursor } = deliveryQueryOf(query);
+    // A filter that was misspelt must not widen what is sent again.
+    const { filter, limit, cursor } = deliveryQueryOf(query, 'refused');
     if (!isProjectName(project)) throw new ServiceError('not_found', 'There is no such project.');
     const page = await this.log.list(project, { state: 'failed', ...filter }, limit, cursor);
     const answers = await this.log.redeliver(

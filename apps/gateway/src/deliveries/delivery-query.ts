@@ -1,15 +1,9 @@
 // Contract 5: the filters of `GET /deliveries` and `POST /deliveries/redeliver`.
-import { ServiceError } from '@inference-proxy/contracts';
 import type { DeliveryFilter, DeliveryState } from '@inference-proxy/store';
 import { z } from 'zod';
+import { filterWord, paging, readQuery } from '../http/query.ts';
 
 const STATES = ['pending', 'delivered', 'failed'] as const satisfies readonly DeliveryState[];
-const LONGEST_LIMIT = 100;
-/** No host is longer. */
-const LONGEST_VALUE = 512;
-
-const word = z.string().min(1, 'is empty').max(LONGEST_VALUE, 'is too long').optional();
-
 const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
 
 /** Unix ms. `Date.parse` takes the 31st of any month, for a day of the next one: other deliveries than were meant would be redelivered. */
@@ -31,20 +25,12 @@ const time = z
   })
   .optional();
 
-/** The query's parameters; others are ignored. */
 const deliveryQuery = z.object({
   status: z.enum(STATES, `must be one of ${STATES.join(', ')}`).optional(),
-  host: word,
+  host: filterWord,
   since: time,
   until: time,
-  limit: z
-    .string()
-    .prefault('50')
-    .refine((text) => /^\d{1,3}$/.test(text) && Number(text) >= 1 && Number(text) <= LONGEST_LIMIT, {
-      error: `must be a whole number from 1 to ${LONGEST_LIMIT}`,
-    })
-    .transform(Number),
-  cursor: word,
+  ...paging,
 });
 
 export interface DeliveryQuery {
@@ -54,16 +40,8 @@ export interface DeliveryQuery {
 }
 
 /** @throws ServiceError `invalid_request` that says which parameter is wrong */
-export function deliveryQueryOf(query: string): DeliveryQuery {
-  const parameters = new URLSearchParams(query);
-  const doubled = Object.keys(deliveryQuery.shape).find((name) => parameters.getAll(name).length > 1);
-  if (doubled !== undefined) throw new ServiceError('invalid_request', `\`${doubled}\` is given more than once.`);
-  const { success, data, error } = deliveryQuery.safeParse(Object.fromEntries(parameters));
-  if (!success) {
-    const [issue] = error.issues;
-    throw new ServiceError('invalid_request', `\`${issue?.path.join('.')}\` ${issue?.message}.`);
-  }
-  const { status: state, host, since, until, limit, cursor } = data;
+export function deliveryQueryOf(query: string, unknown: 'ignored' | 'refused'): DeliveryQuery {
+  const { status: state, host, since, until, limit, cursor } = readQuery(deliveryQuery, query, unknown);
   return {
     filter: {
       ...(state !== undefined && { state }),

@@ -3,7 +3,7 @@ import { Controller, HttpCode, Post, Req, Res, UseGuards } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { WriteRunsGuard } from '../auth/guard.ts';
 import { send } from '../http/answer.ts';
-import { queryOf } from './deliveries.controller.ts';
+import { queryOf } from '../http/query.ts';
 import { Deliveries } from './deliveries.ts';
 
 @Controller('v4/:project')
@@ -27,7 +27,7 @@ export class RedeliveryController {
     @Req() request: FastifyRequest<{ Params: { project: string } }>,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    accepted(request, reply, await this.deliveries.redeliverAll(request.params.project, queryOf(request)));
+    accepted(request, reply, await this.deliveries.redeliverAll(request.params.project, queryOf(request.url)));
   }
 }
 

@@ -2,6 +2,7 @@
 import { isProjectName, type RunState, ServiceError } from '@inference-proxy/contracts';
 import type { GatewayStore, RunQuery } from '@inference-proxy/store';
 import { z } from 'zod';
+import { filterWord, paging, readQuery } from '../http/query.ts';
 import { runView } from './run-view.ts';
 
 const STATES = [
@@ -13,38 +14,17 @@ const STATES = [
   'timed_out',
   'expired',
 ] as const satisfies readonly RunState[];
-const LONGEST_LIMIT = 100;
-/** A cursor is short; a filter that is longer than any name finds nothing. */
-const LONGEST_VALUE = 512;
 
-const filter = z.string().min(1, 'is empty').max(LONGEST_VALUE, 'is too long').optional();
-
-/** The query's parameters; others are ignored. */
 const listQuery = z.object({
-  app: filter,
-  function: filter,
+  app: filterWord,
+  function: filterWord,
   status: z.enum(STATES, `must be one of ${STATES.join(', ')}`).optional(),
-  limit: z
-    .string()
-    .prefault('50')
-    .refine((text) => /^\d{1,3}$/.test(text) && Number(text) >= 1 && Number(text) <= LONGEST_LIMIT, {
-      error: `must be a whole number from 1 to ${LONGEST_LIMIT}`,
-    })
-    .transform(Number),
-  cursor: filter,
+  ...paging,
 });
 
 /** @throws ServiceError `invalid_request` that says which parameter is wrong */
 export function runQueryOf(query: string): RunQuery {
-  const parameters = new URLSearchParams(query);
-  const doubled = Object.keys(listQuery.shape).find((name) => parameters.getAll(name).length > 1);
-  if (doubled !== undefined) throw new ServiceError('invalid_request', `\`${doubled}\` is given more than once.`);
-  const { success, data, error } = listQuery.safeParse(Object.fromEntries(parameters));
-  if (!success) {
-    const [issue] = error.issues;
-    throw new ServiceError('invalid_request', `\`${issue?.path.join('.')}\` ${issue?.message}.`);
-  }
-  const { app, function: fn, status, limit, cursor } = data;
+  const { app, function: fn, status, limit, cursor } = readQuery(listQuery, query, 'ignored');
   return {
     limit,
     ...(app !== undefined && { app }),

@@ -1,4 +1,5 @@
 // Contract 5: `GET /runs/{run_id}/logs`, what a function printed or logged during one run.
+
 import type { ServerResponse } from 'node:http';
 import { isProjectName, isRunId, ServiceError } from '@inference-proxy/contracts';
 import type { Logger } from '@inference-proxy/platform';
@@ -6,6 +7,7 @@ import type { GatewayStore, RunLog } from '@inference-proxy/store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { OpenCalls } from '../calls/departure.ts';
 import { send } from '../http/answer.ts';
+import { queryOf } from '../http/query.ts';
 import { logData } from '../streaming/full-events.ts';
 import type { KeepAlive } from '../streaming/keep-alive.ts';
 import { LogStream } from '../streaming/log-stream.ts';
@@ -22,8 +24,7 @@ export interface RunLogsParts {
 
 /** @throws ServiceError `invalid_request` */
 export function followOf(url = ''): boolean {
-  const mark = url.indexOf('?');
-  const values = new URLSearchParams(mark === -1 ? '' : url.slice(mark)).getAll('follow');
+  const values = new URLSearchParams(queryOf(url)).getAll('follow');
   const [value = 'false', ...more] = values;
   if (more.length > 0 || (value !== 'true' && value !== 'false')) {
     throw new ServiceError('invalid_request', '`follow` must be `true` or `false`, and given once.');

@@ -1,6 +1,8 @@
 // Contract 5 and WHATWG HTML §9.2.4 (`Last-Event-ID`): from where on a run's stream is asked for, and how. Pure.
+
 import { ServiceError } from '@inference-proxy/contracts';
 import { accepts, type RequestHead } from '../calls/call-request.ts';
+import { queryOf } from '../http/query.ts';
 import { type StreamForm, streamFormOf } from '../streaming/stream-form.ts';
 
 export interface ResumeRequest {
@@ -19,8 +21,7 @@ const NUMBER = /^\d{1,15}$/;
  * @throws ServiceError `invalid_request`
  */
 export function resumeRequest({ url = '', headers, rawHeaders }: RequestHead): ResumeRequest {
-  const mark = url.indexOf('?');
-  const query = mark === -1 ? '' : url.slice(mark + 1);
+  const query = queryOf(url);
   const inQuery = new URLSearchParams(query).getAll('after');
   if (inQuery.length > 1) throw new ServiceError('invalid_request', '`after` is given more than once.');
   const asked = numberOf('after', inQuery[0]);

@@ -3,6 +3,7 @@ import { Controller, Get, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ReadRunsGuard } from '../auth/guard.ts';
 import { send } from '../http/answer.ts';
+import { queryOf } from '../http/query.ts';
 import { RunList } from './list.ts';
 import { RunLogs } from './logs.ts';
 import { LookUp } from './look-up.ts';
@@ -22,9 +23,7 @@ export class RunsController {
     @Req() request: FastifyRequest<{ Params: Pick<RunPath, 'project'> }>,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const { url } = request;
-    const mark = url.indexOf('?');
-    const body = await this.runList.page(request.params.project, mark === -1 ? '' : url.slice(mark + 1));
+    const body = await this.runList.page(request.params.project, queryOf(request.url));
     send(reply.hijack().raw, request.id, 200, body, { 'cache-control': 'no-store' });
   }
 
