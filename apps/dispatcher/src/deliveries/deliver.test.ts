@@ -1,4 +1,4 @@
-// design.md "Webhook attempt": the journey of a delivery, against real receivers; the record is held in memory here.
+// docs/architecture.md, "A webhook": the journey of a delivery, against real receivers; the record is held in memory here.
 import { randomBytes } from 'node:crypto';
 import type { DueDelivery } from '@inference-proxy/contracts';
 import { SealedBox, serviceSignature } from '@inference-proxy/crypto';

@@ -1,4 +1,4 @@
-// design.md "Webhook attempt": begin → a slot at the receiver → body → sign → attempt → record → next job. Reads in that order.
+// docs/architecture.md, "A webhook": begin → a slot at the receiver → body → sign → attempt → record → next job. Reads in that order.
 import { setTimeout as pause } from 'node:timers/promises';
 import { type DueDelivery, ServiceError } from '@inference-proxy/contracts';
 import { type SealedBox, UnsealError } from '@inference-proxy/crypto';

@@ -1,4 +1,4 @@
-// design.md "Webhook attempt": what is due comes in here, from the queues or woken by a freed slot, and each gets a place for its attempt.
+// docs/architecture.md, "A webhook": what is due comes in here, from the queues or woken by a freed slot, and each gets a place for its attempt.
 import type { DueDelivery } from '@inference-proxy/contracts';
 import type { Slot } from '@inference-proxy/store';
 import type { HostLimits } from '../fairness/host-limits.ts';

@@ -1,4 +1,4 @@
-// The queues' other end (design.md: deliveries go through BullMQ). A job is a wake-up: it is done when its deliveries have places. Killed
+// The queues' other end (docs/decisions/0015). A job is a wake-up: it is done when its deliveries have places. Killed
 // after that, they are in the store's `due` set, with the ends of their leases.
 import { type DeliveryJob, deliveryJobSchema } from '@inference-proxy/contracts';
 import { backlogQueueName, type DeliveryQueue, deliveryQueueName, deliveryQueueOptions } from '@inference-proxy/store';
