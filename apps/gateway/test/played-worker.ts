@@ -5,6 +5,7 @@ import type { AppendAnswer, TakenRun, WorkerStore } from '@inference-proxy/store
 
 const APP: AppDescription = {
   app: 'chat',
+  kind: 'functions',
   state: 'ready',
   version: '1',
   functions: [

@@ -25,9 +25,12 @@ export type AppState = 'starting' | 'ready' | 'broken';
 /** One app of one project as its worker announces it. */
 export interface AppDescription {
   readonly app: string;
+  /** Whether its functions are called, or any path below it goes to a web server of its own (contract 1, "custom runtime"). */
+  readonly kind: 'functions' | 'server';
   readonly state: AppState;
   /** A hash of the app's files: changes when its code does. */
   readonly version: string;
+  /** None where a server is called, and of functions that have not been loaded yet. */
   readonly functions: readonly FunctionSpec[];
   /** Why a broken app is broken. */
   readonly error?: ErrorFields;
@@ -37,4 +40,6 @@ export interface AppDescription {
   readonly queueTimeoutMs: number;
   /** Whether a yielded string that is whole SSE events goes through as it is (contract 3, `[streaming] preformatted`). */
   readonly preformatted: boolean;
+  /** Whether a server is given the caller's `Authorization` (`[runtime.custom] forward_auth`). */
+  readonly forwardAuth?: boolean;
 }

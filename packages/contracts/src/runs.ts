@@ -1,5 +1,6 @@
 // Contract 5 and the harness protocol: a run, its items and its outcome, as services hand them to each other.
 import type { ErrorFields } from './errors.ts';
+import type { AnswerHead } from './http-exchange.ts';
 
 /** A UUIDv7 (RFC 9562), lower case. */
 export type RunId = string;
@@ -36,12 +37,14 @@ export interface Outcome {
   readonly items: number;
   /** True where the function returned a generator or iterator: the result is the list of items, maybe empty. */
   readonly streamed: boolean;
-  /** The return value as compact JSON text (UTF-8), for a run that succeeded and was not streamed. */
+  /** For a run that succeeded and was not streamed: the return value as compact JSON text (UTF-8), or, where there is a head, the body's bytes. */
   readonly result?: Buffer;
   /** Set unless `state` is `succeeded`. */
   readonly error?: ErrorFields;
   /** HTTP status the function asked for by an integer `status_code` in its result (contract 2). */
   readonly statusCode?: number;
+  /** Of a custom runtime that has answered, also where the run has failed since. */
+  readonly head?: AnswerHead;
   /** Time in the function in milliseconds, as the decimal text that goes into the envelope. */
   readonly runTimeMs: string;
   /** When the run ended: Unix milliseconds of the store's clock. */

@@ -4,6 +4,7 @@ import { Announcer } from './announce.ts';
 
 const described = (state: AppState): AppDescription => ({
   app: 'chat',
+  kind: 'functions',
   state,
   version: '1',
   functions: [],

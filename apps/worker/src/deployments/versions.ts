@@ -110,6 +110,7 @@ export class AppVersions {
     const why = error ?? (runtime?.state === 'broken' ? runtime.error : undefined);
     return {
       app: this.place.app,
+      kind: 'functions',
       state: why ? 'broken' : runtime?.state === 'ready' ? 'ready' : 'starting',
       version,
       functions: runtime?.functions ?? [],

@@ -11,6 +11,7 @@ import type { Plan } from './schedule.ts';
 const APP = 'app';
 const description: AppDescription = {
   app: APP,
+  kind: 'functions',
   state: 'ready',
   version: '1',
   functions: [],

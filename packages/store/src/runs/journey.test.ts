@@ -185,6 +185,7 @@ test('a gateway that asks for a run nobody knows is told so', async () => {
 test('an announced app is known to gateways, and a change reaches them', async () => {
   const app = {
     app: 'hello',
+    kind: 'functions',
     state: 'ready',
     version: '1',
     functions: [],
