@@ -43,7 +43,7 @@ export interface Outcome {
   readonly error?: ErrorFields;
   /** HTTP status the function asked for by an integer `status_code` in its result (contract 2). */
   readonly statusCode?: number;
-  /** Of a custom runtime that has answered, also where the run has failed since. */
+  /** Of a custom runtime's answer, where the run succeeded. */
   readonly head?: AnswerHead;
   /** Time in the function in milliseconds, as the decimal text that goes into the envelope. */
   readonly runTimeMs: string;

@@ -5,14 +5,14 @@
 -- ARGV  1 lease (ms)  then per run: id, the attempt that the job stands for, token of this attempt
 -- Returns per run {gone | settled | busy}, {early, ms until it is due}, or {begun, url, sealed secret, refusals, ended (ms), attempts before
 --       this round of the schedule, age of the round (ms), when it was parked (ms) and why or empty, the caller's traceparent or empty,
---       how often the run was taken, the envelope's bytes where they are kept, state, items, streamed (1/0), run time, status, result, error}
+--       how often the run was taken, the envelope's bytes where they are kept, state, items, streamed (1/0), run time, status, result, error, head}
 --@include clock
 local lease, answers = tonumber(ARGV[1]), {}
 for i = 2, #ARGV, 3 do
   local id, attempt, token = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]
   local key = K.run .. id
   local f = redis.call('HMGET', key, 'delivery', 'tries', 'hold', 'held', 'hook', 'secret', 'ended', 'envelope', 'refusals', 'next',
-    'round', 'asked', 'parked', 'terms', 'attempt', 'state', 'items', 'streamed', 'ms', 'status', 'result', 'error')
+    'round', 'asked', 'parked', 'terms', 'attempt', 'state', 'items', 'streamed', 'ms', 'status', 'result', 'error', 'head')
   local held = tonumber(f[4] or 0)
   local answer
   if not f[1] then
@@ -33,7 +33,7 @@ for i = 2, #ARGV, 3 do
       f[13] or '', string.match(f[14], '^%S+ %S+ %S+ (%S+)') or '', tonumber(f[15] or 0), f[8] or ''}
     -- What the envelope is made of is not needed where it is made.
     if not f[8] then
-      for n = 16, 22 do answer[n - 4] = f[n] or '' end
+      for n = 16, 23 do answer[n - 4] = f[n] or '' end
     end
   end
   answers[#answers + 1] = answer

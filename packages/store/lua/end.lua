@@ -4,7 +4,7 @@
 -- KEYS  1 the project's prefix
 -- ARGV  1 time in which a due webhook must be handed over (ms)
 --       then per run: id, token, state, how many items, streamed (1/0), run time (ms text), HTTP status or empty, result, error (JSON),
---       retry (1: back to the queue, once, if no item has left and nobody cancelled)
+--       head of the answer (JSON) or empty, retry (1: back to the queue, once, if no item and no head has left and nobody cancelled)
 -- Returns per run {code, last number, webhook due (1/0)}:
 --       ended (also when this attempt ended it before) | requeued (likewise) | behind (items are missing) | lost (fence)
 --@include clock
@@ -17,8 +17,8 @@
 --@include wake
 --@include finish
 local answers = {}
-for i = 2, #ARGV, 10 do
-  local id, token, retry = ARGV[i], ARGV[i + 1], ARGV[i + 9]
+for i = 2, #ARGV, 11 do
+  local id, token, retry = ARGV[i], ARGV[i + 1], ARGV[i + 10]
   local run = load_run(id)
   local code = 'lost'
   if run == nil then
@@ -29,7 +29,8 @@ for i = 2, #ARGV, 10 do
     code = 'ended'
   elseif run.state == 'queued' then
     code = 'requeued'
-  elseif retry == '1' and run.items == 0 and run.attempt < 2 and not run.cancel then
+  elseif retry == '1' and run.items == 0 and run.attempt < 2 and not run.cancel
+    and redis.call('HEXISTS', K.run .. id, 'head') == 0 then
     redis.call('HSET', K.run .. id, 'state', 'queued', 'queued', now)
     redis.call('HDEL', K.run .. id, 'started')
     redis.call('ZREM', K.leases, id)
@@ -40,7 +41,7 @@ for i = 2, #ARGV, 10 do
     code = 'behind'
   else
     finish(id, run, {state = ARGV[i + 2], items = run.items, streamed = ARGV[i + 4], ms = ARGV[i + 5], status = ARGV[i + 6],
-      result = ARGV[i + 7], error = ARGV[i + 8]}, tonumber(ARGV[1]))
+      result = ARGV[i + 7], error = ARGV[i + 8], head = ARGV[i + 9]}, tonumber(ARGV[1]))
     code = 'ended'
   end
   answers[#answers + 1] = {code, run and run.items or 0, code == 'ended' and run.hook and 1 or 0}

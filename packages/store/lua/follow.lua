@@ -7,8 +7,9 @@
 --       (one entry may be over; a run for which nothing is left gets an empty page and asks again)  then per run: id, cursor, what it follows (o, i, l, f: see outbox), number of the last log
 --       line it has (- for one that wants only those to come)
 -- Returns {stale (1/0), per run: {} when gone, or {state, token, last number, complete (1/0: what comes after this page comes live), entries as
---       {id, kind, blob}, outcome, started (ms, or empty), number of the last log line, parts of the log as in lua/log}};
---       outcome is {streamed, ms, ended, status, result, error} of an ended run whose entries are all in this answer, else {}
+--       {id, kind, blob}, outcome, started (ms, or empty), number of the last log line, parts of the log as in lua/log,
+--       head of the answer for who has no item yet, or empty}};
+--       outcome is {streamed, ms, ended, status, result, error, head} of an ended run whose entries are all in this answer, else {}
 --@include clock
 --@include record
 --@include outbox
@@ -62,6 +63,7 @@ for i = 5, #ARGV, 4 do
       lines, started = tonumber(f[1] or 0), f[2] or ''
       if line ~= '-' and lines > tonumber(line) then parts = log_after(id, tonumber(line)) end
     end
+    local head = wants_items and cursor == 0 and redis.call('HGET', K.run .. id, 'head') or ''
     local outcome = {}
     if not ENDED[run.state] then
       add_follower(id, run, gateway, mode)
@@ -71,10 +73,10 @@ for i = 5, #ARGV, 4 do
       redis.call('ZADD', K.reading, now + ARGV[3], id)
     end
     if ENDED[run.state] and complete then
-      local f = redis.call('HMGET', K.run .. id, 'streamed', 'ms', 'ended', 'status', 'result', 'error')
-      outcome = {f[1] or '0', f[2], f[3], f[4] or '', f[5] or '', f[6] or ''}
+      local f = redis.call('HMGET', K.run .. id, 'streamed', 'ms', 'ended', 'status', 'result', 'error', 'head')
+      outcome = {f[1] or '0', f[2], f[3], f[4] or '', f[5] or '', f[6] or '', f[7] or ''}
     end
-    answer = {run.state, run.token or '', run.items, complete and not ENDED[run.state] and 1 or 0, entries, outcome, started, lines, parts}
+    answer = {run.state, run.token or '', run.items, complete and not ENDED[run.state] and 1 or 0, entries, outcome, started, lines, parts, head}
   end
   answers[#answers + 1] = answer
 end

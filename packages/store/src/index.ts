@@ -41,6 +41,7 @@ export {
   type AppendAnswer,
   type End,
   type EndAnswer,
+  type Head,
   type RenewAnswer,
   type TakenRun,
   WorkerStore,

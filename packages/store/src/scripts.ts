@@ -9,6 +9,7 @@ export type ScriptName =
   | 'accept'
   | 'take'
   | 'append'
+  | 'head'
   | 'end'
   | 'cancel'
   | 'go-on'

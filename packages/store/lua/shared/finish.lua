@@ -1,5 +1,5 @@
 -- Ends a run: outcome to the record, out of queue and leases, followers told, webhook due, retention begun. `settle` sends what was gathered.
--- outcome = {state, items, streamed ('1' or '0'), ms, status, result, error}; empty strings for what there is not.
+-- outcome = {state, items, streamed ('1' or '0'), ms, status, result, error, head}; empty strings for what there is not.
 local LIVE_BYTES = 262144
 -- How long readers of an ended run are believed to go on without word; attend renews it.
 local READING_MS = 20000
@@ -24,7 +24,7 @@ local function finish(id, run, outcome, handover_ms)
   local key = K.run .. id
   if run.state == 'queued' then redis.call('ZREM', K.queue .. run.app, id) else released[#released + 1] = id end
   if run.absent and run.absent ~= '0' then redis.call('ZREM', K.absent, id) end
-  local result, err = outcome.result, outcome.error
+  local result, err, head = outcome.result, outcome.error, outcome.head
   local size, params = run.size + beyond(#result) + beyond(#err), 0
   if run.size > 0 then params = redis.call('HSTRLEN', key, 'params') end
   size = size - beyond(params) + as_table(#result + #err) - math.min(as_table(#result + #err), as_table(params))
@@ -37,6 +37,10 @@ local function finish(id, run, outcome, handover_ms)
   if outcome.status ~= '' then fields[n + 1], fields[n + 2] = 'status', outcome.status; n = n + 2 end
   if result ~= '' then fields[n + 1], fields[n + 2] = 'result', result; n = n + 2 end
   if err ~= '' then fields[n + 1], fields[n + 2] = 'error', err; n = n + 2 end
+  if head ~= '' then
+    fields[n + 1], fields[n + 2] = 'head', head; n = n + 2
+    if redis.call('HEXISTS', key, 'head') == 0 then size = size + beyond(#head) end
+  end
   if size ~= run.size then fields[n + 1], fields[n + 2] = 'size', size; n = n + 2; grown = grown + size - run.size end
   if run.hook then fields[n + 1], fields[n + 2] = 'delivery', 'pending' end
   redis.call('HSET', key, unpack(fields))
@@ -59,19 +63,19 @@ local function finish(id, run, outcome, handover_ms)
       left[gateway][#left[gateway] + 1] = id
     end
     if read then reading[#reading + 1] = string.format('%d', now + READING_MS); reading[#reading + 1] = id end
-    if #result + #err > LIVE_BYTES then
+    if #result + #err + #head > LIVE_BYTES then
       tell(run.followers, 'outcome', 'x ' .. id .. '\n')
     else
-      tell(run.followers, 'outcome', string.format('e %s %s %s %d %s %s %s %s %d %d\n', id, run.token or '-', outcome.state, outcome.items,
-        outcome.streamed, outcome.ms, now_text, outcome.status == '' and '0' or outcome.status, #result, #err)
-        .. result .. err)
+      tell(run.followers, 'outcome', string.format('e %s %s %s %d %s %s %s %s %d %d %d\n', id, run.token or '-', outcome.state, outcome.items,
+        outcome.streamed, outcome.ms, now_text, outcome.status == '' and '0' or outcome.status, #result, #err, #head)
+        .. result .. err .. head)
     end
   end
 end
 
 -- Outcomes that the store itself decides. A run that was never in a function took no time.
 local function failure(run, state, error)
-  return {state = state, items = run.items, streamed = '0', ms = '0', status = '', result = '', error = error}
+  return {state = state, items = run.items, streamed = '0', ms = '0', status = '', result = '', error = error, head = ''}
 end
 
 -- Once, at the end of a script that may have ended runs.

@@ -230,7 +230,8 @@ export function parkedOf(text: string | undefined): { since: number; reason: str
 }
 
 function storedOutcome(endedAt: number, parts: Buffer[]): Outcome {
-  const [state, items, streamed, runTimeMs, status, result, error] = parts as [
+  const [state, items, streamed, runTimeMs, status, result, error, head] = parts as [
+    Buffer,
     Buffer,
     Buffer,
     Buffer,
@@ -248,5 +249,6 @@ function storedOutcome(endedAt: number, parts: Buffer[]): Outcome {
     statusCode: Number(status),
     result,
     error,
+    head,
   });
 }

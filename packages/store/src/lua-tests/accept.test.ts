@@ -140,7 +140,7 @@ test.each([
   async (code, ms, answer) => {
     const token = await store.running('a', { claim: 'k', fingerprint: 'f' });
     const error = JSON.stringify({ code, message: '"code":"app_failed_to_start"' });
-    await store.run('end', 10_000, 'a', token, 'failed', 0, 0, ms, '', '', error, 0);
+    await store.run('end', 10_000, 'a', token, 'failed', 0, 0, ms, '', '', error, '', 0);
     expect(await store.accept('b', { claim: 'k', fingerprint: 'f' })).toBe(answer);
   },
 );

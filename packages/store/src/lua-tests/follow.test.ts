@@ -31,6 +31,7 @@ test('follow reads from inside an entry and registers where it reaches the end o
     '',
     0,
     [],
+    '',
   ]);
   expect(await followers('a')).toBe('g1:i');
 });
@@ -68,7 +69,7 @@ test('an ended run gives its outcome with its last page, and nobody is registere
   const [state, , last, registered, entries, outcome] = await store.follow('a', 0);
   expect([state, last, registered]).toEqual(['succeeded', 1, 0]);
   expect(entries).toHaveLength(1);
-  expect(outcome).toHaveLength(6);
+  expect(outcome).toHaveLength(7);
   expect(await store.follow('x', 0)).toEqual([]);
 });
 

@@ -138,8 +138,8 @@ export class SteppedStore {
 
   async end(id: string, token: string, items = 0, retry: 0 | 1 = 0): Promise<Reply[]> {
     const outcome = retry
-      ? ['failed', items, 0, '1', '', '', '{"code":"replica_crashed"}']
-      : ['succeeded', items, 0, '1', '', '1', ''];
+      ? ['failed', items, 0, '1', '', '', '{"code":"replica_crashed"}', '']
+      : ['succeeded', items, 0, '1', '', '1', '', ''];
     const [answer] = (await this.run('end', HANDOVER, id, token, ...outcome, retry)) as Reply[][];
     return answer as Reply[];
   }

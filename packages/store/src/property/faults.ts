@@ -8,6 +8,7 @@ export const scripts = [
   'accept',
   'take',
   'append',
+  'head',
   'end',
   'cancel',
   'renew',

@@ -63,7 +63,8 @@ function* judgeRun(
   }
   if (run.neverStarts && run.starts.length > 0) yield 'started after its cancellation was acknowledged';
   if (new Set(run.starts).size < run.starts.length) yield 'was handed out twice as the same attempt';
-  if (run.starts.length > (run.plan.how === 'crash' ? 2 : 1)) yield `was started ${run.starts.length} times`;
+  if (run.starts.length > (run.plan.how === 'crash' && !run.plan.head ? 2 : 1))
+    yield `was started ${run.starts.length} times`;
   if (gone + texts.length !== outcome.items)
     yield `has ${gone + texts.length} items and an outcome of ${outcome.items}`;
   if (token !== undefined) {
@@ -92,6 +93,7 @@ function* judgeOutcome(run: KnownRun, outcome: Outcome, token: string | undefine
     const count = items.reduce((sum, size) => sum + size, 0);
     if (how !== 'return' && how !== 'crash' && how !== 'stay') yield `succeeded, but wanted to ${how}`;
     if (outcome.items !== count) yield `succeeded with ${outcome.items} of ${count} items`;
+    if (run.plan.head && outcome.head?.headers[0]?.[1] !== token) yield 'has the head of another attempt';
     if (count === 0 && outcome.result?.toString() !== `"${token}"`) yield 'has the result of another attempt';
     return;
   }

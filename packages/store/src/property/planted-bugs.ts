@@ -11,7 +11,7 @@ export interface PlantedBug {
   readonly bait: readonly Step[];
 }
 
-const plan = { items: [1, 2, 1], how: 'return', hurry: false, large: false } as const;
+const plan = { items: [1, 2, 1], how: 'return', hurry: false, large: false, head: false } as const;
 const quick = { ...plan, items: [] } as const;
 const call = (
   kind: 'items' | 'outcome' | 'promised' | 'webhook',
@@ -33,6 +33,18 @@ const freezeAll: Step[] = [0, 1, 2].map((which) => ({ type: 'freeze', which }));
 const thawAll: Step[] = [0, 1, 2].map((which) => ({ type: 'thaw', which }));
 
 export const plantedBugs: readonly PlantedBug[] = [
+  {
+    name: 'a page has no head',
+    piece: "redis.call('HGET', K.run .. id, 'head') or ''",
+    becomes: "''",
+    bait: [{ type: 'swallow', only: 'all', count: 1 }, call('items', { head: true, items: long }), wait(30)],
+  },
+  {
+    name: 'a run whose head has left goes back to the queue',
+    piece: "and redis.call('HEXISTS', K.run .. id, 'head') == 0",
+    becomes: '',
+    bait: [call('items', { head: true, how: 'crash', items: [] }), wait(20)],
+  },
   {
     name: 'append has no fence',
     piece: "if f[1] ~= 'running' or f[2] ~= token then",

@@ -107,7 +107,7 @@ class Round {
       }
       case 'cancel first':
         this.calls.push(
-          this.gateway(step.gateway).cancelFirst({ items: [], how: 'return', hurry: false, large: false }),
+          this.gateway(step.gateway).cancelFirst({ items: [], how: 'return', hurry: false, large: false, head: false }),
         );
         return;
       case 'look': {

@@ -12,6 +12,8 @@ export interface Plan {
   readonly hurry: boolean;
   /** Its first item is larger than what is published. */
   readonly large: boolean;
+  /** It is an answer of an app's own web server: a head comes first. */
+  readonly head: boolean;
 }
 
 export interface Behaviour {
@@ -68,6 +70,7 @@ const plan: fc.Arbitrary<Plan> = fc.record({
   how: fc.constantFrom('return', 'return', 'return', 'raise', 'stay', 'crash'),
   hurry: fc.boolean(),
   large: fc.nat({ max: 19 }).map((n) => n === 0),
+  head: fc.nat({ max: 3 }).map((n) => n === 0),
 });
 
 const behaviour: fc.Arbitrary<Behaviour> = fc.oneof(

@@ -62,7 +62,7 @@ export class SimulatedGateway {
         queueLimit: 1000,
         queueTimeoutMs: 60_000,
       },
-      live ? kind : 'none',
+      live ? wanted(kind, plan) : 'none',
     );
     const following = reader && this.follow(known, kind === 'items' ? 'items' : 'outcome', 0, behaviour, reader);
     try {
@@ -146,11 +146,11 @@ export class SimulatedGateway {
     while (!reading.left && !reading.outcome && !reading.gone) {
       if (at.dead) at = this.another();
       const cursor = reading.from + reading.texts.length;
-      reader ??= at.store.read(this.project, known.runId, reading.mode, cursor);
+      reader ??= at.store.read(this.project, known.runId, wanted(reading.mode, known.plan), cursor);
       at.reading.add(reading);
       try {
         await (reading.mode === 'items'
-          ? at.items(reader, reading, behaviour)
+          ? at.items(reader, reading, behaviour, known.plan.head && cursor === 0)
           : at.outcome(reader, reading, behaviour));
       } catch (error) {
         reading.served = false;
@@ -166,8 +166,10 @@ export class SimulatedGateway {
     if (reading.outcome) this.history.saw(known.runId, `reader at ${at.id}`, reading.outcome);
   }
 
-  private items(reader: RunReader, reading: Reading, behaviour: Behaviour): Promise<void> {
+  private items(reader: RunReader, reading: Reading, behaviour: Behaviour, headed: boolean): Promise<void> {
     return new Promise((resolve, reject) => {
+      let awaitsHead = headed;
+      let told: string | undefined;
       let paused = behaviour.pauseAfter === undefined;
       const watching = setInterval(() => {
         if (reading.left) finish();
@@ -181,7 +183,17 @@ export class SimulatedGateway {
       const subscribe = () =>
         reader.events().subscribe({
           next: (event) => {
-            if (event.type === 'outcome') reading.outcome = event.outcome;
+            if (event.type === 'head') {
+              if (!awaitsHead)
+                this.history.violated(`a reader of ${reading.runId} got a head that it had, or did not want`);
+              awaitsHead = false;
+              told = event.head.headers[0]?.[1];
+            }
+            if (event.type === 'outcome') {
+              reading.outcome = event.outcome;
+              if (awaitsHead && event.outcome.state === 'succeeded')
+                this.history.violated(`a reader of ${reading.runId} got its end and no head`);
+            }
             if (event.type !== 'items') return;
             const expected = reading.from + reading.texts.length + 1;
             const lines = event.batch.blob.toString().split('\n');
@@ -189,6 +201,9 @@ export class SimulatedGateway {
               this.history.violated(
                 `a reader of ${reading.runId} at ${this.id} got ${lines.length} items from ${event.batch.first}, not ${expected}`,
               );
+            if (awaitsHead) this.history.violated(`a reader of ${reading.runId} got an item before the head`);
+            if (told !== undefined && lines[0]?.startsWith(`${told}#`) === false)
+              this.history.violated(`a reader of ${reading.runId} got the head of ${told} and ${lines[0]}`);
             reading.texts.push(...lines);
             reading.served = true;
             if (leaves()) {
@@ -260,5 +275,8 @@ export class SimulatedGateway {
       this.history.violated(`${runId} was refused for another request under its key, and there was none`);
   }
 }
+
+const wanted = (mode: 'items' | 'outcome', plan: Plan): 'items' | 'outcome' | 'answer' =>
+  mode === 'items' && plan.head ? 'answer' : mode;
 
 const unavailable = (error: unknown): boolean => error instanceof ServiceError && error.code === 'unavailable';

@@ -1,6 +1,6 @@
 // A worker whose functions are plans: takes runs, writes their items and ends them, repeats what was not answered, and can be frozen or killed.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type AppDescription, type RunId, ServiceError } from '@inference-proxy/contracts';
+import { type AnswerHead, type AppDescription, type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import type { StoreTimings } from '../timings.ts';
@@ -158,6 +158,7 @@ export class SimulatedWorker {
 
   private async call(held: Held, plan: Plan): Promise<void> {
     const { run } = held;
+    if (plan.head && !(await this.begin(run))) return;
     const texts: string[] = [];
     const fast: Promise<unknown>[] = [];
     for (const size of plan.items) {
@@ -188,7 +189,14 @@ export class SimulatedWorker {
     if (crashed) return failed('replica_crashed');
     if (plan.how === 'raise') return failed('function_error');
     const streamed = texts.length > 0;
-    return { state: 'succeeded', streamed, ...(!streamed && { result: Buffer.from(`"${token}"`) }) } as const;
+    const head = plan.head && { head: headOf(token) };
+    return { state: 'succeeded', streamed, ...(!streamed && { result: Buffer.from(`"${token}"`) }), ...head } as const;
+  }
+
+  /** Writes the head. @returns false when the attempt is lost */
+  private async begin({ runId, token }: TakenRun): Promise<boolean> {
+    const told = await this.answered(() => this.store.head(this.project, { runId, token, head: headOf(token) }));
+    return told === 'ok';
   }
 
   /** Appends the items from number `first` on, and what the store says is missing. @returns false when the attempt is lost */
@@ -236,6 +244,9 @@ export class SimulatedWorker {
     this.history.violated(`worker ${this.id}: ${error instanceof Error ? error.stack : String(error)}`);
   }
 }
+
+/** A head says which attempt made it. */
+export const headOf = (token: string): AnswerHead => ({ status: 200, headers: [['x-attempt', token]], form: 'chunks' });
 
 /** An item says which attempt made it. */
 export const textOf = (token: string, n: number, plan: Plan): string =>

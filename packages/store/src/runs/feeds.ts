@@ -89,8 +89,8 @@ export class Feeds {
   }
 
   /** A reader of a run that this gateway is about to accept, live from its first item. */
-  openNew(project: string, runId: RunId, mode: LiveMode): RunReader {
-    return this.add(project, runId, mode, 0, true);
+  openNew(project: string, runId: RunId, mode: LiveMode, wantsHead: boolean): RunReader {
+    return this.add(project, runId, mode, 0, true, wantsHead);
   }
 
   /** The store has accepted it. Where its reader has gone meanwhile, its departure may have overtaken the accept. */
@@ -101,8 +101,8 @@ export class Feeds {
   }
 
   /** A reader of a run that is there, after `cursor`. */
-  open(project: string, runId: RunId, mode: LiveMode, cursor: number): RunReader {
-    return this.add(project, runId, mode, cursor, false);
+  open(project: string, runId: RunId, mode: LiveMode, cursor: number, wantsHead: boolean): RunReader {
+    return this.add(project, runId, mode, cursor, false, wantsHead);
   }
 
   /** How many runs are being read. */
@@ -112,7 +112,14 @@ export class Feeds {
     return count;
   }
 
-  private add(project: string, runId: RunId, mode: LiveMode, cursor: number, registered: boolean): RunReader {
+  private add(
+    project: string,
+    runId: RunId,
+    mode: LiveMode,
+    cursor: number,
+    registered: boolean,
+    wantsHead: boolean,
+  ): RunReader {
     let feeds = this.projects.get(project);
     if (!feeds) {
       feeds = new Map();
@@ -123,7 +130,7 @@ export class Feeds {
       feed = { runId, readers: new Set(), known: !registered, token: '', told: 0, bytes: 0, over: false, kept: false };
       feeds.set(runId, feed);
     }
-    const reader = new RunReader(project, runId, mode, cursor, registered, this);
+    const reader = new RunReader(project, runId, mode, cursor, registered, this, wantsHead);
     feed.readers.add(reader);
     return reader;
   }

@@ -22,13 +22,16 @@ import { type RunRecord, readRecord } from './record.ts';
 import { type RunLog, readLog } from './run-log.ts';
 import { Sweeper } from './sweeper.ts';
 
-/** What a reader follows beside the outcome: items, log lines, both and the start (`full`), or nothing (`outcome`). */
-export type Following = 'outcome' | 'items' | 'logs' | 'full';
+/**
+ * What a reader follows beside the outcome: items, the answer of an app's own web server (its head, then items), log lines, items, lines and
+ * the start (`full`), or nothing (`outcome`).
+ */
+export type Following = 'outcome' | 'items' | 'answer' | 'logs' | 'full';
 
 /** What a caller of `accept` follows; `none`: not even the outcome. */
 export type Live = Following | 'none';
 
-const MODES: Readonly<Record<Following, LiveMode>> = { outcome: 'o', items: 'i', logs: 'l', full: 'f' };
+const MODES: Readonly<Record<Following, LiveMode>> = { outcome: 'o', items: 'i', answer: 'i', logs: 'l', full: 'f' };
 
 export interface GatewayStoreOptions {
   readonly commands: Redis;
@@ -106,7 +109,7 @@ export class GatewayStore {
    */
   accept(run: NewRun, live: Live): { accepted: Promise<Accepted>; reader?: RunReader } {
     const mode = live === 'none' ? undefined : MODES[live];
-    const reader = mode && this.feeds.openNew(run.project, run.runId, mode);
+    const reader = mode && this.feeds.openNew(run.project, run.runId, mode, live === 'answer');
     const accepted = this.acceptor.accept(run, mode ?? '-').then(
       (answer) => {
         if (answer.state !== 'accepted') reader?.close();
@@ -131,7 +134,7 @@ export class GatewayStore {
    * or the items after `cursor` are not, the reader says so.
    */
   read(project: string, runId: RunId, live: Following, cursor: number): RunReader {
-    return this.feeds.open(project, runId, MODES[live], cursor);
+    return this.feeds.open(project, runId, MODES[live], cursor, live === 'answer');
   }
 
   /** @throws ServiceError `unavailable` */

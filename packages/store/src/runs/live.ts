@@ -1,11 +1,20 @@
 // What scripts publish to a gateway: messages of one header line and, where it names lengths, that many bytes.
-import type { ItemBatch, ItemKind, Outcome, RunId } from '@inference-proxy/contracts';
+import {
+  type AnswerHead,
+  decodeHead,
+  type ItemBatch,
+  type ItemKind,
+  type Outcome,
+  type RunId,
+} from '@inference-proxy/contracts';
 import { outcomeOf } from './outcome-codec.ts';
 import { decodeLines, type LogLine } from './run-log.ts';
 
 /** One message about one run. `token` names the attempt. */
 export type LiveMessage =
   | { readonly type: 'items'; readonly runId: RunId; readonly token: string; readonly batch: ItemBatch }
+  /** The head of the answer of an app's own web server. */
+  | { readonly type: 'head'; readonly runId: RunId; readonly token: string; readonly head: AnswerHead }
   /** Items up to `last` are in the store (too large to publish). */
   | { readonly type: 'stored'; readonly runId: RunId; readonly token: string; readonly last: number }
   | { readonly type: 'ended'; readonly runId: RunId; readonly token: string; readonly outcome: Outcome }
@@ -40,6 +49,7 @@ export function* liveMessages(published: Buffer): Generator<LiveMessage> {
       case 'e': {
         const resultEnd = at + Number(part[9]);
         const errorEnd = resultEnd + Number(part[10]);
+        const headEnd = errorEnd + Number(part[11]);
         const outcome = outcomeOf({
           state: part[3] as string,
           items: Number(part[4]),
@@ -49,9 +59,16 @@ export function* liveMessages(published: Buffer): Generator<LiveMessage> {
           statusCode: Number(part[8]),
           result: published.subarray(at, resultEnd),
           error: published.subarray(resultEnd, errorEnd),
+          head: published.subarray(errorEnd, headEnd),
         });
-        at = errorEnd;
+        at = headEnd;
         yield { type: 'ended', runId, token, outcome };
+        break;
+      }
+      case 'h': {
+        const headEnd = at + Number(part[3]);
+        yield { type: 'head', runId, token, head: decodeHead(published.toString('utf8', at, headEnd)) };
+        at = headEnd;
         break;
       }
       case 's':

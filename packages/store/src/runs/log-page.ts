@@ -1,5 +1,5 @@
 // One page of a run's log, as the `follow` script answers.
-import type { ItemBatch, Outcome } from '@inference-proxy/contracts';
+import { type AnswerHead, decodeHead, type ItemBatch, type Outcome } from '@inference-proxy/contracts';
 import { batchOfEntry } from './batches.ts';
 import { outcomeOf } from './outcome-codec.ts';
 import { type LogLine, linesOfPart } from './run-log.ts';
@@ -12,6 +12,8 @@ export interface LogPage {
   readonly batches: readonly ItemBatch[];
   /** Set when the run has ended and `batches` reaches its end. */
   readonly outcome?: Outcome;
+  /** Of the answer of an app's own web server; only for who has no item yet. */
+  readonly head?: AnswerHead;
   /** True when what comes after this page comes live. */
   readonly registered: boolean;
   /** When this attempt started (Unix ms), for readers of all there is. */
@@ -22,7 +24,15 @@ export interface LogPage {
 }
 
 type EntryReply = [id: Buffer, kind: Buffer, blob: Buffer];
-type OutcomeReply = [streamed: Buffer, ms: Buffer, ended: Buffer, status: Buffer, result: Buffer, error: Buffer];
+type OutcomeReply = [
+  streamed: Buffer,
+  ms: Buffer,
+  ended: Buffer,
+  status: Buffer,
+  result: Buffer,
+  error: Buffer,
+  head: Buffer,
+];
 /** The script's answer for one run; empty when the run is gone. */
 export type PageReply =
   | []
@@ -36,15 +46,16 @@ export type PageReply =
       started: Buffer,
       lines: number,
       log: Buffer[],
+      head: Buffer,
     ];
 
 /** The page, or `undefined` when the run is gone. */
 export function pageOf(reply: PageReply): LogPage | undefined {
   if (reply.length === 0) return undefined;
-  const [state, token, last, registered, entries, ended, started, lastLine, log] = reply;
+  const [state, token, last, registered, entries, ended, started, lastLine, log, head] = reply;
   let outcome: Outcome | undefined;
-  if (ended.length === 6) {
-    const [streamed, ms, at, status, result, error] = ended;
+  if (ended.length === 7) {
+    const [streamed, ms, at, status, result, error, head] = ended;
     outcome = outcomeOf({
       state: state.toString(),
       items: last,
@@ -54,6 +65,7 @@ export function pageOf(reply: PageReply): LogPage | undefined {
       statusCode: Number(status.toString() || 0),
       result,
       error,
+      head,
     });
   }
   return {
@@ -62,6 +74,7 @@ export function pageOf(reply: PageReply): LogPage | undefined {
     registered: registered === 1,
     batches: entries.map(([id, kind, blob]) => batchOfEntry(id.toString(), kind.toString(), blob)),
     ...(outcome && { outcome }),
+    ...(head.length > 0 && { head: decodeHead(head.toString()) }),
     ...(started.length > 0 && { startedAt: Number(started) }),
     lastLine,
     lines: log.flatMap(linesOfPart),

@@ -61,3 +61,23 @@ test('a reader whose message of the end was lost learns it when another reader o
   expect((await gateway.read('demo', run.runId, 'outcome', 0).outcome()).state).toBe('succeeded');
   expect((await outcome).state).toBe('succeeded');
 });
+
+test('a reader whose message of the head was lost gets the head from the log, and no item before it', async () => {
+  const run = call();
+  const { accepted, reader } = gateway.accept(run, 'answer');
+  const seen: string[] = [];
+  const over = new Promise<void>((complete, error) => {
+    (reader as RunReader).events().subscribe({ next: ({ type }) => seen.push(type), error, complete });
+  });
+  await accepted;
+  const [taken] = (await worker.take('demo', [{ app: 'hello', slots: 1 }])).runs;
+  const { runId, token } = taken as { runId: string; token: string };
+  const head = { status: 200, headers: [], form: 'ndjson' } as const;
+  faults.swallowMessages(1, 'all');
+  await worker.head('demo', { runId, token, head });
+  await worker.append('demo', { runId, token, batch: { first: 1, count: 1, kind: 'j', blob: Buffer.from('1') } });
+  const outcome = { state: 'succeeded', items: 1, streamed: true, runTimeMs: '1', head } as const;
+  await worker.end('demo', { runId, token, outcome });
+  await over;
+  expect(seen).toEqual(['head', 'items', 'outcome']);
+});

@@ -1,10 +1,10 @@
 // The outcome as the `end` script stores, publishes and returns it.
-import type { EndState, ErrorFields, Outcome } from '@inference-proxy/contracts';
+import { decodeHead, type EndState, type ErrorFields, encodeHead, type Outcome } from '@inference-proxy/contracts';
 import type { ScriptArgument } from '../scripts.ts';
 
 const NOTHING = Buffer.alloc(0);
 
-/** The seven arguments of `end` that tell an outcome. */
+/** The eight arguments of `end` that tell an outcome. */
 export function outcomeArguments(outcome: Omit<Outcome, 'endedAt'>): ScriptArgument[] {
   return [
     outcome.state,
@@ -14,10 +14,11 @@ export function outcomeArguments(outcome: Omit<Outcome, 'endedAt'>): ScriptArgum
     outcome.statusCode ?? '',
     outcome.result ?? NOTHING,
     outcome.error ? JSON.stringify(outcome.error) : '',
+    outcome.head ? encodeHead(outcome.head) : '',
   ];
 }
 
-/** An outcome from its stored parts. `result` and `error` are empty for what there is not. */
+/** An outcome from its stored parts. `result`, `error` and `head` are empty for what there is not. */
 export function outcomeOf(parts: {
   state: string;
   items: number;
@@ -27,6 +28,7 @@ export function outcomeOf(parts: {
   statusCode: number;
   result: Buffer;
   error: Buffer;
+  head: Buffer;
 }): Outcome {
   return {
     state: parts.state as EndState,
@@ -37,5 +39,7 @@ export function outcomeOf(parts: {
     ...(parts.result.length > 0 && { result: parts.result }),
     ...(parts.error.length > 0 && { error: JSON.parse(parts.error.toString()) as ErrorFields }),
     ...(parts.statusCode > 0 && { statusCode: parts.statusCode }),
+    // Of a stream that broke off the record has the head; the store itself may have ended it, and says nothing of heads.
+    ...(parts.head.length > 0 && parts.state === 'succeeded' && { head: decodeHead(parts.head.toString()) }),
   };
 }

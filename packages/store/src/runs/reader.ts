@@ -1,5 +1,5 @@
 // One caller reading one run (contract 3, 5): every item once and in order, from the log or live, then the outcome.
-import { type ItemBatch, type Outcome, type RunId, ServiceError } from '@inference-proxy/contracts';
+import { type AnswerHead, type ItemBatch, type Outcome, type RunId, ServiceError } from '@inference-proxy/contracts';
 import { Observable, type Subscriber } from 'rxjs';
 import { after, lastOf } from './batches.ts';
 import type { LiveMessage } from './live.ts';
@@ -9,6 +9,8 @@ import type { LogLine } from './run-log.ts';
 /** What a reader gets: what it follows, in order, then one outcome. */
 export type RunEvent =
   | { readonly type: 'items'; readonly batch: ItemBatch }
+  /** Once, before items and outcome, for who asked for it and where there is one. */
+  | { readonly type: 'head'; readonly head: AnswerHead }
   | { readonly type: 'log'; readonly line: LogLine }
   /** `at` is Unix ms; again where the run went back to the queue. */
   | { readonly type: 'started'; readonly at: number }
@@ -54,9 +56,12 @@ export class RunReader {
   private known: boolean;
   /** The attempt whose start was told. */
   private started: string | undefined;
+  /** The head was told. */
+  private headed = false;
 
   /**
    * @param cursor number of the last item (of the last log line, for `l`) the caller has
+   * @param wantsHead it reads the answer of an app's own web server: no item is handed out before the head
    * @param registered true when the feed is live from the run's first item (accepted by this gateway)
    */
   constructor(
@@ -66,6 +71,7 @@ export class RunReader {
     cursor: number,
     registered: boolean,
     private readonly source: ReaderSource,
+    private readonly wantsHead = false,
   ) {
     this.cursor = mode === 'l' ? 0 : cursor;
     // Logs are not resumed (contract 3): a stream that is taken up again has those to come.
@@ -123,8 +129,14 @@ export class RunReader {
       case 'items':
         if (!wantsItems(this.mode)) return;
         if (idle) this.behind = true;
-        else if (message.batch.first > this.cursor + 1 || this.behind) this.check();
+        else if (message.batch.first > this.cursor + 1 || this.behind || this.awaitsHead) this.check();
         else this.take(message.batch, message.token);
+        return;
+      case 'head':
+        if (!this.awaitsHead) return;
+        if (idle) this.behind = true;
+        else if (this.behind) this.check();
+        else this.tellHead(message.head, message.token);
         return;
       case 'stored':
         if (wantsItems(this.mode) && message.last > this.cursor) this.check();
@@ -170,9 +182,20 @@ export class RunReader {
     return this.subscriber !== undefined || (!wantsItems(this.mode) && this.waiter !== undefined);
   }
 
+  /** Whether an item now would come before its head: one that was lost on the way leaves no gap. */
+  private get awaitsHead(): boolean {
+    return this.wantsHead && !this.headed && this.cursor === 0;
+  }
+
+  private tellHead(head: AnswerHead, token: string | undefined): void {
+    this.headed = true;
+    this.token = token;
+    this.subscriber?.next({ type: 'head', head });
+  }
+
   private take(batch: ItemBatch, token: string): void {
     if (lastOf(batch) <= this.cursor) return;
-    if (this.token !== undefined && this.token !== token && this.cursor > 0) {
+    if (this.token !== undefined && this.token !== token && (this.cursor > 0 || this.headed)) {
       this.end({
         error: new ServiceError('unavailable', 'The run was executed anew; its earlier items are lost.', {
           runId: this.runId,
@@ -221,6 +244,7 @@ export class RunReader {
       return;
     }
     waiter?.resolve(ended.outcome);
+    if (subscriber && ended.outcome.head && this.awaitsHead) this.tellHead(ended.outcome.head, this.token);
     subscriber?.next({ type: 'outcome', outcome: ended.outcome });
     subscriber?.complete();
   }
@@ -265,6 +289,7 @@ export class RunReader {
       this.reached = had;
       this.source.moved(this);
     }
+    if (page.head && this.subscriber && this.awaitsHead) this.tellHead(page.head, page.token);
     for (const batch of page.batches) {
       if (!this.subscriber) {
         this.behind = true;

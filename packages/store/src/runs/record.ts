@@ -1,5 +1,5 @@
 // Contract 5: a run as the look-up shows it.
-import type { Outcome, RunId, RunState } from '@inference-proxy/contracts';
+import { type AnswerHead, decodeHead, type Outcome, type RunId, type RunState } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
 import { outcomeOf } from './outcome-codec.ts';
@@ -21,6 +21,8 @@ export interface RunRecord {
   readonly items: number;
   /** How many of them are kept no longer, from the first one on (a long plain stream): above 0 it has no result. */
   readonly gone: number;
+  /** Of the answer of an app's own web server, from when it streams or has ended; not in a list. */
+  readonly head?: AnswerHead;
   /** Set when the run has ended. A streamed result is its items, which are read apart; a list has no results at all. */
   readonly outcome?: Outcome;
   readonly webhook?: {
@@ -53,7 +55,7 @@ export const LISTED = [
   'next',
 ] as const;
 
-const FIELDS = [...LISTED, 'result'] as const;
+const FIELDS = [...LISTED, 'result', 'head'] as const;
 
 const NOTHING = Buffer.alloc(0);
 
@@ -62,7 +64,7 @@ export async function readRecord(redis: Redis, project: string, runId: RunId): P
   return recordOf(runId, await redis.hmgetBuffer(projectPrefix(project) + names.run + runId, ...FIELDS));
 }
 
-/** @param values of `LISTED`, and maybe the result after them */
+/** @param values of `LISTED`, and maybe the result and the head after them */
 export function recordOf(runId: RunId, values: readonly (Buffer | null)[]): RunRecord | undefined {
   const text = (field: (typeof FIELDS)[number]): string | undefined => values[FIELDS.indexOf(field)]?.toString();
   const time = (field: (typeof FIELDS)[number]): number | undefined => {
@@ -77,6 +79,7 @@ export function recordOf(runId: RunId, values: readonly (Buffer | null)[]): RunR
   const nextAt = time('next');
   const acceptedAt = time('accepted') as number;
   const items = time('items') ?? 0;
+  const head = values[FIELDS.indexOf('head')] ?? NOTHING;
   return {
     runId,
     app: text('app') as string,
@@ -90,6 +93,7 @@ export function recordOf(runId: RunId, values: readonly (Buffer | null)[]): RunR
     attempt: time('attempt') ?? 0,
     items,
     gone: time('gone') ?? 0,
+    ...(head.length > 0 && { head: decodeHead(head.toString()) }),
     ...(endedAt !== undefined && {
       endedAt,
       outcome: outcomeOf({
@@ -101,6 +105,7 @@ export function recordOf(runId: RunId, values: readonly (Buffer | null)[]): RunR
         statusCode: time('status') ?? 0,
         result: values[FIELDS.indexOf('result')] ?? NOTHING,
         error: values[FIELDS.indexOf('error')] ?? NOTHING,
+        head,
       }),
     }),
     ...(text('hook') !== undefined && {

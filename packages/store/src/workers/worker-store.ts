@@ -1,5 +1,12 @@
 // The run store as a worker uses it: takes runs, writes their items and outcomes, keeps its leases.
-import type { AppDescription, ItemBatch, Outcome, RunId } from '@inference-proxy/contracts';
+import {
+  type AnswerHead,
+  type AppDescription,
+  encodeHead,
+  type ItemBatch,
+  type Outcome,
+  type RunId,
+} from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { names, projectPrefix } from '../keys.ts';
@@ -50,11 +57,17 @@ export interface Append {
   readonly batch: ItemBatch;
 }
 
+export interface Head {
+  readonly runId: RunId;
+  readonly token: string;
+  readonly head: AnswerHead;
+}
+
 export interface End {
   readonly runId: RunId;
   readonly token: string;
   readonly outcome: Omit<Outcome, 'endedAt'>;
-  /** Back to the queue, once, if no item has left and nobody cancelled (`retry_on_crash`). */
+  /** Back to the queue, once, if no item and no head has left and nobody cancelled (`retry_on_crash`). */
   readonly retry?: boolean;
 }
 
@@ -98,6 +111,7 @@ export class WorkerStore {
   /** Plain streams of this worker, by attempt: the number of the last item that readers took. What they have not taken stays in the window. */
   private readonly taken = new Map<string, number>();
   private readonly appends: TickBatch<Append, AppendAnswer>;
+  private readonly heads: TickBatch<readonly ScriptArgument[], 'ok' | 'lost'>;
   private readonly logs: LogWriter;
   private readonly ends: TickBatch<End, EndAnswer>;
   private closed = false;
@@ -107,6 +121,10 @@ export class WorkerStore {
     this.appends = new TickBatch(
       (project, items) => this.sendAppends(project, items),
       ({ batch }) => batch.blob.length,
+    );
+    this.heads = new TickBatch(
+      (project, items) => this.sendHeads(project, items),
+      () => 0,
     );
     this.ends = new TickBatch(
       (project, items) => this.sendEnds(project, items),
@@ -169,6 +187,16 @@ export class WorkerStore {
   /** @throws ServiceError `unavailable`, `overloaded`: repeat while the lease holds; repeats are harmless */
   append(project: string, append: Append): Promise<AppendAnswer> {
     return this.appends.add(project, append);
+  }
+
+  /**
+   * Writes the head of a server's answer, before its run's first item; a repeat changes nothing. `lost`: the attempt is no longer this
+   * worker's.
+   *
+   * @throws as `append`, and as `encodeHead`
+   */
+  async head(project: string, { runId, token, head }: Head): Promise<'ok' | 'lost'> {
+    return this.heads.add(project, [runId, token, encodeHead(head)]);
   }
 
   /**
@@ -275,6 +303,12 @@ export class WorkerStore {
       if (state === 'ok') return { state, taken, cancel: cancel === 1 };
       return state === 'behind' ? { state, last } : { state };
     });
+  }
+
+  private async sendHeads(project: string, items: (readonly ScriptArgument[])[]): Promise<('ok' | 'lost')[]> {
+    const sent = runScript(this.options.commands, 'head', project, items.flat());
+    const codes = (await withinLimit(sent, this.timings.commandMs)) as Buffer[];
+    return codes.map((code) => (code.toString() === 'ok' ? 'ok' : 'lost'));
   }
 
   private async sendEnds(project: string, items: End[]): Promise<EndAnswer[]> {

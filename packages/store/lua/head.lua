@@ -1,0 +1,29 @@
+#!lua
+-- Writes the heads of running runs' answers (an app's own web server: status, headers, form), each before the run's first item, and publishes
+-- them, one message per gateway.
+--
+-- KEYS  1 the project's prefix
+-- ARGV  per run: id, token, the head (JSON)
+-- Returns per run ok (also when it was there already) | lost (fence)
+-- Not allowed when memory is short.
+--@include bytes
+--@include outbox
+local answers = {}
+for i = 1, #ARGV, 3 do
+  local id, token, head = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  local key, code = K.run .. id, 'ok'
+  local f = redis.call('HMGET', key, 'state', 'token', 'followers', 'size')
+  if f[1] ~= 'running' or f[2] ~= token then
+    code = 'lost'
+  elseif redis.call('HSETNX', key, 'head', head) == 1 then
+    if beyond(#head) > 0 then
+      redis.call('HSET', key, 'size', string.format('%d', tonumber(f[4] or 0) + #head))
+      grown = grown + #head
+    end
+    if f[3] then tell(f[3], 'items', string.format('h %s %s %d\n', id, token, #head) .. head) end
+  end
+  answers[#answers + 1] = code
+end
+count_bytes()
+send_outbox()
+return answers

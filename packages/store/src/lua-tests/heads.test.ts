@@ -1,0 +1,77 @@
+// The head of an answer of an app's own web server (contract 1): before its run's first item, once, and there for who comes later.
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { type Reply, SteppedStore } from './stepped-store.ts';
+
+const HEAD = '{"status":201}';
+const CRASH = '{"code":"replica_crashed"}';
+let server: SteppedStore;
+let store: SteppedStore;
+beforeAll(async () => {
+  server = await SteppedStore.open();
+}, 60_000);
+beforeEach(() => {
+  store = server.fresh();
+});
+afterAll(() => server.close());
+
+const head = async (id: string, token: string, text = HEAD): Promise<Reply> =>
+  ((await store.run('head', id, token, text)) as Reply[])[0] as Reply;
+const end = (id: string, token: string, items: number, text: string, error = '', retry = 0): Promise<Reply> =>
+  store.run('end', 10_000, id, token, error ? 'failed' : 'succeeded', items, 1, '5', 201, '', error, text, retry);
+const bytes = async (): Promise<number> => Number(await store.client.get(`${store.prefix}bytes`));
+
+test('a head is written once; what comes again changes nothing', async () => {
+  const token = await store.running('a');
+  expect(await head('a', token)).toBe('ok');
+  expect(await head('a', token, '{"status":500}')).toBe('ok');
+  expect((await store.record('a')).head).toBe(HEAD);
+});
+
+test('a head under another attempt, after the end or to an unknown run is lost', async () => {
+  const token = await store.running('a');
+  expect(await head('a', 'w:9')).toBe('lost');
+  expect(await head('x', token)).toBe('lost');
+  await store.end('a', token);
+  expect(await head('a', token)).toBe('lost');
+  expect((await store.record('a')).head).toBeUndefined();
+});
+
+test('a page has the head for who has no item yet, and for nobody else', async () => {
+  const token = await store.running('a');
+  const headOf = async (cursor: number, mode: 'i' | 'o' | 'f'): Promise<Reply | undefined> =>
+    (await store.follow('a', cursor, { mode }))[9];
+  expect(await headOf(0, 'i')).toBe('');
+  await head('a', token);
+  await store.append('a', token, 1, 'a');
+  expect(await headOf(0, 'i')).toBe(HEAD);
+  expect(await headOf(0, 'f')).toBe(HEAD);
+  expect(await headOf(1, 'i')).toBe('');
+  expect(await headOf(0, 'o')).toBe('');
+});
+
+test('an end brings the head of a whole answer, and the outcome has it', async () => {
+  const token = await store.running('a');
+  await end('a', token, 0, HEAD);
+  const [, , , , , outcome] = await store.follow('a', 0);
+  expect((outcome as Reply[])[6]).toBe(HEAD);
+});
+
+test('a run whose head has left is not tried again', async () => {
+  const token = await store.running('a');
+  await head('a', token);
+  expect(await end('a', token, 0, '', CRASH, 1)).toEqual([['ended', 0, 0]]);
+});
+
+test('the bytes of a large head are counted once and go with its run', async () => {
+  const large = JSON.stringify({ status: 200, padding: 'x'.repeat(3000) });
+  const token = await store.running('a', { keep: 1000 });
+  const before = await bytes();
+  await head('a', token, large);
+  expect(await bytes()).toBe(before + large.length);
+  await head('a', token, large);
+  await end('a', token, 0, large);
+  expect(await bytes()).toBe(before + large.length);
+  await store.advance(1100);
+  await store.sweep();
+  expect(await bytes()).toBe(0);
+});
