@@ -1,6 +1,6 @@
+import { OperationsPort } from '@inference-proxy/platform';
 import { defaultTimings, type TakenRun, type WorkerStore } from '@inference-proxy/store';
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
-import { Registry } from 'prom-client';
 import { AppVersions } from '../deployments/versions.ts';
 import { RunMetrics } from '../operations/run-metrics.ts';
 import { RunLogs } from './run-log.ts';
@@ -43,7 +43,7 @@ function servingOn() {
   );
   const apps = { projects: () => ['demo'], appsOf: () => [app], find: () => app };
   const logs = new RunLogs({ store: { log: async () => 'ok' as const }, maxBytes: 1_000, logger });
-  const accounts = { metrics: new RunMetrics(new Registry()), tracing: undefined, logger };
+  const accounts = { metrics: new RunMetrics(new OperationsPort().registry), tracing: undefined, logger };
   return { serving: new Serving(store, apps, logger, accounts, logs), renewals };
 }
 
