@@ -1,7 +1,7 @@
 // Contract 4: webhook receivers that do what a test says with a connection, down to its bytes.
 import { once } from 'node:events';
 import { createServer as createHttpServer, type Server as HttpServer, type IncomingHttpHeaders } from 'node:http';
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
 export interface Receiver {
   readonly port: number;
@@ -32,6 +32,15 @@ export async function listening(server: Server | HttpServer, scheme = 'http'): P
 
 /** A receiver on the bare socket. */
 export const rawReceiver = (behave: (socket: Socket) => void): Promise<Receiver> => listening(createServer(behave));
+
+/** Where nobody listens, and nobody else can meanwhile: the near end of a connection that is held open. */
+export async function refusing(): Promise<Receiver> {
+  const far = await rawReceiver(() => {});
+  const near = connect(far.port, '127.0.0.1').on('error', () => {});
+  await once(near, 'connect');
+  const port = near.localPort as number;
+  return { port, url: `http://127.0.0.1:${port}/hook`, close: () => far.close() };
+}
 
 /** One that reads the request to the end of its head, then lets `answer` speak. */
 export const rawAnswer = (answer: (socket: Socket) => void): Promise<Receiver> =>

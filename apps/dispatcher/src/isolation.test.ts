@@ -3,10 +3,11 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { refusing } from '@inference-proxy/test/receiver';
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { DeliveringStore, PROJECT, until } from './testing/delivering-store.ts';
 
-jest.setTimeout(60_000);
+jest.setTimeout(180_000);
 
 let store: DeliveringStore;
 beforeAll(async () => {
@@ -39,14 +40,12 @@ async function hosts(server: Server): Promise<(n: number) => string> {
   return (n) => `http://127.${1 + (n >> 16)}.${(n >> 8) & 255}.${1 + (n & 255)}:${port}/hook`;
 }
 
-interface Taken {
-  readonly id: string;
-  readonly at: number;
-}
+/** So many are taken before anybody waits for `opened`. */
+const FREE = 20;
 
-/** Receivers that take everything after `ms`, and count how many they have open at once. */
-async function taking(ms = 0, answer: (request: IncomingMessage) => number = () => 204) {
-  const taken: Taken[] = [];
+/** Receivers that take everything after `ms` and once `opened`, and count how many they have open at once. */
+async function taking(ms = 0, answer: (request: IncomingMessage) => number = () => 204, opened?: Promise<void>) {
+  const taken: { readonly id: string }[] = [];
   let open = 0;
   const most = { open: 0 };
   const listener = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -54,9 +53,10 @@ async function taking(ms = 0, answer: (request: IncomingMessage) => number = () 
     most.open = Math.max(most.open, open);
     request.resume();
     if (ms > 0) await sleep(ms);
+    if (taken.length >= FREE) await opened;
     open -= 1;
     const status = answer(request);
-    if (status < 300) taken.push({ id: String(request.headers['x-request-id']), at: performance.now() });
+    if (status < 300) taken.push({ id: String(request.headers['x-request-id']) });
     response.writeHead(status).end();
   };
   return { url: await hosts(createServer((request, response) => void listener(request, response))), taken, most };
@@ -64,27 +64,19 @@ async function taking(ms = 0, answer: (request: IncomingMessage) => number = () 
 
 const hanging = () => hosts(createTcpServer(() => {}));
 const times = (n: number, url: (at: number) => string): string[] => Array.from({ length: n }, (_, at) => url(at));
-const gone = async (): Promise<string> => {
-  const server = createTcpServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return `http://127.0.0.1:${port}/`;
-};
 const parkedCount = async () => Number((await store.client.get('ip:{*}:parked-count')) ?? 0);
 
 test('700 deliveries to 200 hosts, ten of them dead: the good ones are delivered as if the dead were not there', async () => {
   const good = await taking();
   const silent = await hanging();
-  const refusing = await gone();
-  await store.dispatcher({ WEBHOOK_TIMEOUT_S: '5', WEBHOOK_SCHEDULE: '0,60' });
-  const dead = times(100, (at) => (at % 2 ? silent(at % 5) : refusing));
-  const begun = performance.now();
+  const absent = await refusing();
+  cleanups.push(() => absent.close());
+  // An attempt that hangs does so for longer than this test may take: whoever had to wait for one is never delivered.
+  await store.dispatcher({ WEBHOOK_TIMEOUT_S: '600', WEBHOOK_SCHEDULE: '0,600' });
+  const dead = times(100, (at) => (at % 2 ? silent(at % 5) : absent.url));
   await store.runsTo(dead);
   const ids = await store.runsTo(times(600, (at) => good.url(at % 190)));
   await until(() => good.taken.length === 600);
-  // None had to wait for an attempt that hangs.
-  expect(performance.now() - begun).toBeLessThan(30_000);
   expect(new Set(good.taken.map(({ id }) => id))).toEqual(new Set(ids));
 });
 
@@ -113,8 +105,8 @@ test('parked deliveries hold neither a place nor a socket: with four places, oth
   await store.dispatcher({
     WEBHOOK_CONCURRENCY: '4',
     WEBHOOK_HOST_CONCURRENCY: '2',
-    WEBHOOK_TIMEOUT_S: '9',
-    WEBHOOK_SCHEDULE: '0,60',
+    WEBHOOK_TIMEOUT_S: '600',
+    WEBHOOK_SCHEDULE: '0,600',
   });
   const before = await parkedCount();
   await store.runsTo(times(40, () => silent(1)));
@@ -143,10 +135,14 @@ test('a host that is dead is left alone but for probes, is found by one, and is 
     return deliveries.some(({ parked }) => parked?.reason === 'circuit_open');
   });
   expect(reasons.length).toBeGreaterThan(0);
+  // What was open when the circuit opened has ended.
+  await until(async () => (await store.client.zcard(`ip:{*}:open:${PROJECT} ${new URL(url(2)).host}`)) === 0);
   const askedBefore = asked;
+  const from = performance.now();
   await sleep(1000);
   // Probes after 0.3, 0.6, 1.2 s …: a handful, where the schedule alone would have sent hundreds.
-  expect(asked - askedBefore).toBeLessThan(6);
+  const probes = Math.ceil(Math.log2(1 + (performance.now() - from) / 300)) + 1;
+  expect(asked - askedBefore).toBeLessThanOrEqual(probes);
   down = false;
   most.open = 0;
   await until(() => taken.length === 120);
@@ -155,15 +151,17 @@ test('a host that is dead is left alone but for probes, is found by one, and is 
 });
 
 test("an hour's backlog does not starve fresh deliveries, and is drained itself", async () => {
-  const { url, taken } = await taking(20);
+  const opened = Promise.withResolvers<void>();
+  const { url, taken } = await taking(0, undefined, opened.promise);
   // The clock of an hour ago, while nobody dispatches.
   const now = Date.now.bind(Date);
   jest.spyOn(Date, 'now').mockImplementation(() => now() - 3_600_000);
   const old = await store.runsTo(times(300, (at) => url(at % 100)));
   jest.restoreAllMocks();
   await store.dispatcher({ WEBHOOK_CONCURRENCY: '8' });
-  await until(() => taken.length > 20);
+  await until(() => taken.length >= FREE);
   const fresh = new Set(await store.runsTo(times(40, (at) => url(100 + at))));
+  opened.resolve();
   await until(() => taken.filter(({ id }) => fresh.has(id)).length === 40);
   const drained = taken.filter(({ id }) => !fresh.has(id)).length;
   expect(drained).toBeLessThan(250);

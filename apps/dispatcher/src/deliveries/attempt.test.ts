@@ -1,28 +1,29 @@
 // webhooks.md "Hostile cases" 3, 4, 5: one attempt against real receivers that misbehave.
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { AddressPolicy, GuardedAgent, parseNetworks } from '@inference-proxy/egress';
-import { listening, type Receiver, rawAnswer, rawReceiver, receiver } from '@inference-proxy/test/receiver';
+import { listening, type Receiver, rawAnswer, rawReceiver, receiver, refusing } from '@inference-proxy/test/receiver';
 import { afterEach, expect, test } from '@jest/globals';
 import { certificate } from '../testing/certificate.ts';
-import { attempt } from './attempt.ts';
+import { type AttemptLimits, attempt } from './attempt.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-const limits = { headMs: 600, answerMs: 200, answerBytes: 4096 };
+/** Longer than a test may take: an attempt that waits for one of these never ends. */
+const NEVER_MS = 600_000;
+const limits: AttemptLimits = { headMs: NEVER_MS, answerMs: NEVER_MS, answerBytes: 4096 };
 const policy = new AddressPolicy(parseNetworks('127.0.0.0/8'));
 const body = Buffer.from('{"result":"ok"}');
 
-function agent(ca?: string): GuardedAgent {
+function agent(ca?: string, connectTimeoutMs = NEVER_MS): GuardedAgent {
   const made = new GuardedAgent({
     policy,
-    connectTimeoutMs: 400,
+    connectTimeoutMs,
     lookup: async () => ['127.0.0.1'],
     ...(ca && { ca }),
   });
@@ -36,11 +37,12 @@ async function standing<R extends Receiver>(made: Promise<R>): Promise<R> {
   return one;
 }
 
-const post = (url: string, with_ = agent(), bytes = body) =>
-  attempt(with_, new URL(url), { 'X-A': '1' }, bytes, limits);
+const post = (url: string, with_ = agent(), bytes = body, within: Partial<AttemptLimits> = {}) =>
+  attempt(with_, new URL(url), { 'X-A': '1' }, bytes, { ...limits, ...within });
 
 test('a delivered attempt tells status, time, address and the start of the answer', async () => {
   const { url, requests } = await standing(receiver(() => ({ status: 200 })));
+  const before = Date.now();
   const record = await post(`${url}?a=1#not-sent`);
   expect(record).toEqual({
     at: expect.any(Number),
@@ -49,7 +51,8 @@ test('a delivered attempt tells status, time, address and the start of the answe
     status: 200,
     answer: 'answer 1',
   });
-  expect(Math.abs(Date.now() - record.at)).toBeLessThan(5000);
+  expect(record.at).toBeGreaterThanOrEqual(before);
+  expect(record.at).toBeLessThanOrEqual(Date.now());
   expect(requests).toMatchObject([{ path: '/hook?a=1', body, headers: { 'x-a': '1', 'content-length': '15' } }]);
 });
 
@@ -63,18 +66,19 @@ test('a body of 6 MB arrives whole', async () => {
 const head = (lines: string) => `HTTP/1.1 ${lines.replaceAll('\n', '\r\n')}\r\n\r\n`;
 const says = (text: string | Buffer) => rawAnswer((socket) => void socket.end(text));
 
+test.each<[string, () => Promise<Receiver>]>([
+  ['accepts and says nothing', () => rawReceiver(() => {})],
+  ['reads the request and says nothing', () => rawAnswer(() => {})],
+  ['never reads the request', () => rawReceiver((socket) => void socket.pause())],
+  ['sends its head byte by byte', () => rawAnswer(drip(head(`200 OK\nX-Long: ${'x'.repeat(100_000)}`)))],
+])('an attempt at a receiver that %s ends with its time', async (_name, make) => {
+  const one = await standing(make());
+  const record = await post(one.url, agent(), Buffer.alloc(3e6, 'x'), { headMs: 600 });
+  expect(record).toMatchObject({ errorClass: 'timeout', message: 'no answer within 600 ms' });
+  expect(record.durationMs).toBeGreaterThanOrEqual(599);
+});
+
 test.each<[string, () => Promise<Receiver>, object]>([
-  ['accepts and says nothing', () => rawReceiver(() => {}), { errorClass: 'timeout' }],
-  ['reads the request and says nothing', () => rawAnswer(() => {}), { errorClass: 'timeout' }],
-  ['never reads the request', () => rawReceiver((socket) => void socket.pause()), { errorClass: 'timeout' }],
-  ['sends its head byte by byte', () => rawAnswer(drip(head('200 OK'))), { errorClass: 'timeout' }],
-  ['sends a head of 1 MB', () => says(head(`200 OK\nX-Large: ${'x'.repeat(1e6)}`)), { errorClass: 'bad_response' }],
-  [
-    'sends a head of 1 MB in many headers',
-    () => says(head(`200 OK${'\nX-A: 1'.repeat(150_000)}`)),
-    { errorClass: 'bad_response' },
-  ],
-  ['sends a body without end', () => rawAnswer(endless), { status: 200, answer: 'y'.repeat(4096) }],
   [
     'sends a chunked body and stops',
     () => rawAnswer((s) => void s.write(`${head('200 OK\nTransfer-Encoding: chunked')}2\r\nhi\r\n`)),
@@ -85,6 +89,21 @@ test.each<[string, () => Promise<Receiver>, object]>([
     () => rawAnswer((s) => void s.write(head('200 OK\nContent-Length: 5'))),
     { status: 200 },
   ],
+])('the answer of a receiver that %s is not waited for', async (_name, make, expected) => {
+  const one = await standing(make());
+  const record = await post(one.url, agent(), Buffer.alloc(3e6, 'x'), { answerMs: 500 });
+  expect(record).toMatchObject(expected);
+  expect(record.errorClass).toBeUndefined();
+});
+
+test.each<[string, () => Promise<Receiver>, object]>([
+  ['sends a head of 1 MB', () => says(head(`200 OK\nX-Large: ${'x'.repeat(1e6)}`)), { errorClass: 'bad_response' }],
+  [
+    'sends a head of 1 MB in many headers',
+    () => says(head(`200 OK${'\nX-A: 1'.repeat(150_000)}`)),
+    { errorClass: 'bad_response' },
+  ],
+  ['sends a body without end', () => rawAnswer(endless), { status: 200, answer: 'y'.repeat(4096) }],
   [
     'closes in the middle of its body',
     () => says(`${head('200 OK\nContent-Length: 5')}ab`),
@@ -154,22 +173,15 @@ test.each<[string, () => Promise<Receiver>, object]>([
   ],
 ])('a receiver that %s', async (_name, make, expected) => {
   const one = await standing(make());
-  const with_ = agent();
-  const begun = performance.now();
-  const record = await post(one.url, with_, Buffer.alloc(3e6, 'x'));
+  const record = await post(one.url, agent(), Buffer.alloc(3e6, 'x'));
   expect(record).toMatchObject(expected);
   expect(record.errorClass === undefined || record.message !== '').toBe(true);
   expect(Buffer.byteLength(record.answer ?? '')).toBeLessThan(3 * 4097);
-  expect(performance.now() - begun).toBeLessThan(2000);
 });
 
 test('a receiver that is not there is refused', async () => {
-  const server = createTcpServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  expect(await post(`http://127.0.0.1:${port}/`)).toMatchObject({
+  const { url } = await standing(refusing());
+  expect(await post(url)).toMatchObject({
     errorClass: 'refused',
     address: '127.0.0.1',
     message: 'no connection: ECONNREFUSED',
@@ -231,13 +243,6 @@ test.each<[string, () => Promise<Receiver>, string | undefined, string, object]>
   ],
   ['for a name, called by address', secure(good), good.cert, '127.0.0.1', { errorClass: 'tls' }],
   [
-    'that never comes: the handshake hangs',
-    () => rawReceiver(() => {}),
-    good.cert,
-    'receiver.test',
-    { errorClass: 'timeout', message: 'no connection within 400 ms (TLS handshake)' },
-  ],
-  [
     'that never comes: the handshake is cut',
     () => rawReceiver((socket) => void socket.once('data', () => socket.end())),
     good.cert,
@@ -254,6 +259,12 @@ test.each<[string, () => Promise<Receiver>, string | undefined, string, object]>
 ])('a TLS receiver with a certificate %s', async (_name, make, ca, host, expected) => {
   const { port } = await standing(make());
   expect(await post(`https://${host}:${port}/`, agent(ca))).toMatchObject(expected);
+});
+
+test('a TLS receiver whose handshake hangs costs no more than the time for a connection', async () => {
+  const { port } = await standing(rawReceiver(() => {}));
+  const record = await post(`https://receiver.test:${port}/`, agent(good.cert, 2000));
+  expect(record).toMatchObject({ errorClass: 'timeout', message: 'no connection within 2000 ms (TLS handshake)' });
 });
 
 test('plain HTTP to a TLS port is no answer', async () => {
@@ -274,7 +285,7 @@ test.each([301, 302, 303, 307, 308])('a %i is not followed; its target is in the
 test.each([
   ['120', 120],
   [' 0 ', 0],
-  [new Date(Date.now() + 100_000).toUTCString(), expect.closeTo(100, -2)],
+  [new Date(Date.now() + 86_400_000).toUTCString(), expect.closeTo(86_400, -3)],
   ['Wed, 21 Oct 2015 07:28:00 GMT', 0],
   ['-5', undefined],
   ['soon', undefined],

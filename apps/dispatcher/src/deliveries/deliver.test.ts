@@ -104,17 +104,20 @@ class Slots implements HostSlots {
   }
 }
 
+/** For what is not about time. */
+const PATIENT_MS = 60_000;
+
 const lines: { readonly text: string; readonly fields: object }[] = [];
 const log = (fields: object, text: string) => void lines.push({ fields, text });
 
 function journey(records: Records, more: Partial<DeliverOptions> = {}) {
   lines.length = 0;
   const policy = new AddressPolicy(parseNetworks('127.0.0.0/8'));
-  const agent = new GuardedAgent({ policy, connectTimeoutMs: 2000 });
+  const agent = new GuardedAgent({ policy, connectTimeoutMs: PATIENT_MS });
   cleanups.push(() => agent.close());
   const jobs = new Jobs();
   const slots = new Slots();
-  const hosts = new HostLimits({ open: 2, waitMs: 100, stillMs: 100, waiters: 10 });
+  const hosts = new HostLimits({ open: 2, waitMs: PATIENT_MS, stillMs: PATIENT_MS, waiters: 10 });
   const deliver = new Deliver({
     records,
     queue: jobs,
@@ -125,9 +128,9 @@ function journey(records: Records, more: Partial<DeliverOptions> = {}) {
     box,
     hosts,
     schedule: { delaysS: [0, 5, 300, 1800, 7200], jitter: 0 },
-    limits: { headMs: 3000, answerMs: 500, answerBytes: 4096 },
-    leaseMs: 1500,
-    recordMs: 800,
+    limits: { headMs: PATIENT_MS, answerMs: PATIENT_MS, answerBytes: 4096 },
+    leaseMs: 3 * PATIENT_MS,
+    recordMs: PATIENT_MS,
     version: '0.1.0',
     log: { debug: log, info: log, warn: log, error: log },
     accounts: { metrics: new DeliveryMetrics(new Registry()), tracing: undefined },
@@ -207,7 +210,7 @@ test('Redis away for longer: the attempt stays unrecorded and is left to be repe
   const { url } = await standing(receiver(() => ({ status: 500 })));
   const records = new Records(url);
   records.recordFailures = 100;
-  const { run, jobs } = journey(records);
+  const { run, jobs } = journey(records, { recordMs: 800 });
   expect(await run()).toBe('unrecorded');
   expect(jobs.added).toEqual([]);
   records.recordFailures = 0;

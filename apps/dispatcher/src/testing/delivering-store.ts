@@ -92,8 +92,10 @@ export class DeliveringStore {
         REDIS_URL: this.redis.url.replace(/^unix:/, 'redis+unix:'),
         SECRETS_KEY: KEY.toString('base64'),
         WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
-        WEBHOOK_TIMEOUT_S: '1',
-        WEBHOOK_RECORD_S: '1',
+        // A receiver that answers is in time, however busy the machine is.
+        WEBHOOK_CONNECT_TIMEOUT_S: '60',
+        WEBHOOK_TIMEOUT_S: '60',
+        WEBHOOK_RECORD_S: '60',
         WEBHOOK_SCHEDULE: '0,0.05,0.05',
         ...env,
       }),
