@@ -1,7 +1,7 @@
 // Tests run from TypeScript sources: the `source` condition of every package's exports map stands for its build.
 export default {
   // Against hanging only: what is waited for is an event, and a machine may be slow.
-  testTimeout: 60_000,
+  testTimeout: 180_000,
   testEnvironment: 'node',
   testEnvironmentOptions: { customExportConditions: ['source', 'node', 'node-addons'] },
   testMatch: ['<rootDir>/{apps,packages,test}/**/*.test.ts'],

@@ -4,9 +4,9 @@ import { setTimeout } from 'node:timers/promises';
 
 const LOOK_EVERY_MS = 20;
 /** Nothing that a test waits for takes longer; a wait without end would outlive its test. */
-const LIMIT_MS = 45_000;
+const LIMIT_MS = 120_000;
 
-/** Looks until `look` gives something that is neither false nor undefined. @throws Error after 45 s */
+/** Looks until `look` gives something that is neither false nor undefined. @throws Error after two minutes */
 export async function until<T>(
   look: () => T | false | undefined | Promise<T | false | undefined>,
   everyMs = LOOK_EVERY_MS,

@@ -1,11 +1,9 @@
 // Contract 2: the response envelope and the errors that calls end with, from real Python to the caller.
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { type Answer, errorOf } from '../client/http.ts';
 import { until } from '../client/until.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
-
-jest.setTimeout(60_000);
 
 let stack: TestStack;
 let caller: Caller;

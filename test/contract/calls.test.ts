@@ -2,13 +2,11 @@
 import { createHmac } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { type Answer, errorOf } from '../client/http.ts';
 import { fileSays } from '../client/until.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
-
-jest.setTimeout(60_000);
 
 const MAX_BODY_BYTES = 100_000;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;

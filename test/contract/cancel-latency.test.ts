@@ -1,10 +1,8 @@
 // Contract 5, cancel, by what the function does just then: it is interrupted, its `finally` blocks run, and what obeys nothing is replaced.
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { until } from '../client/until.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
-
-jest.setTimeout(90_000);
 
 /** `cancel_grace` of the app, and what a busy machine may take beside it. */
 const GRACE_MS = 1_000;

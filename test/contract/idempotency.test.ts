@@ -1,13 +1,11 @@
 // Contract 1: `Idempotency-Key`. A caller that retries joins its run or gets its answer again, and does not pay twice.
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Caller, type CallOptions } from '../client/caller.ts';
 import { type Answer, errorOf } from '../client/http.ts';
 import { fileSays, until } from '../client/until.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
-
-jest.setTimeout(60_000);
 
 let stack: TestStack;
 let caller: Caller;

@@ -1,14 +1,12 @@
 // Contract 5: `GET /runs/{run_id}/logs`. What a function prints and logs is told with its run, also while a hundred share one process.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { EventReader } from '../client/event-reader.ts';
 import type { Answer } from '../client/http.ts';
 import { until } from '../client/until.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
-
-jest.setTimeout(60_000);
 
 let stack: TestStack;
 let caller: Caller;

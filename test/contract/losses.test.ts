@@ -2,15 +2,13 @@
 import { utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { errorOf } from '../client/http.ts';
 import { fileSays, until } from '../client/until.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 
 // A gateway is believed to be alive for 15 s, and this machine may be busy.
-jest.setTimeout(120_000);
-
 let stack: TestStack;
 let caller: Caller;
 beforeAll(async () => {

@@ -1,13 +1,11 @@
 // Contract 1, "works as the base URL of an OpenAI client": the official client against the example app, whole stack.
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import { Caller } from '../client/caller.ts';
 import { projectRoot } from '../stack/folders.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { signToken } from '../stack/tokens.ts';
-
-jest.setTimeout(60_000);
 
 let stack: TestStack;
 beforeAll(async () => {

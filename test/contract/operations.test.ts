@@ -1,5 +1,5 @@
 // Contract 6: the operations ports of the whole stack, its log and its traces, by one call, one stream and one delivery.
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { until } from '../client/until.ts';
 import { page, tableRows, ticked } from '../documents/markdown.ts';
@@ -12,8 +12,6 @@ import {
   receiver,
 } from '../receiver/index.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
-
-jest.setTimeout(60_000);
 
 const SERVICES = ['gateway', 'worker', 'dispatcher'] as const;
 type Service = (typeof SERVICES)[number];
@@ -31,7 +29,7 @@ beforeAll(async () => {
   stack = await startTestStack({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: sink.endpoint } });
   caller = new Caller(stack.port, stack.jwtSecret);
   await caller.ready('streams');
-}, 120_000);
+});
 afterAll(async () => {
   await stack.stop();
   await hook.close();

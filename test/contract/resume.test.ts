@@ -1,6 +1,6 @@
 // Contract 3 and 5: streams taken up again, and the pace of their readers, over the whole stack.
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { EventSource } from 'eventsource';
 import { Caller } from '../client/caller.ts';
 import { type CuttingProxy, cuttingProxy } from '../client/cutting-proxy.ts';
@@ -8,8 +8,6 @@ import { EventReader } from '../client/event-reader.ts';
 import { settledSize, until } from '../client/until.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { signToken } from '../stack/tokens.ts';
-
-jest.setTimeout(60_000);
 
 let stack: TestStack;
 let caller: Caller;

@@ -1,12 +1,10 @@
 // Contract 5, `/logs`: what a function prints or logs is its run's, exactly, while a hundred runs share one process; in order, bounded, there at the run's end.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { until } from '../client/until.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
-
-jest.setTimeout(90_000);
 
 const LOG_BYTES = 20_000;
 

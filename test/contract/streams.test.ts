@@ -1,14 +1,12 @@
 // Contract 3: the stream, from a real Python generator to a real socket.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createParser } from 'eventsource-parser';
 import { Caller } from '../client/caller.ts';
 import { textOf } from '../client/http.ts';
 import { fileSays, settledSize } from '../client/until.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
-
-jest.setTimeout(60_000);
 
 let stack: TestStack;
 let caller: Caller;

@@ -1,9 +1,7 @@
 // Contract 2 and 6: the limits that the worker holds functions to, also where they do not obey; the process that did not is replaced.
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
-
-jest.setTimeout(60_000);
 
 /** Of the app: `timeout` and `cancel_grace`. */
 const TIMEOUT_MS = 1_000;

@@ -6,14 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { runTransitions } from '@inference-proxy/contracts';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { listening, type Receiver } from '../receiver/receivers.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { signToken } from '../stack/tokens.ts';
 import { codeBlocks, page, root, tableRows, ticked } from './markdown.ts';
-
-jest.setTimeout(90_000);
 
 const RUNS = page('docs/runs.md');
 const HOST = '127.0.0.1:8080';

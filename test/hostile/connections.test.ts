@@ -3,14 +3,12 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { fileSays, until } from '../client/until.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { signToken } from '../stack/tokens.ts';
 import { codeOf, RawConnection } from './raw-connection.ts';
-
-jest.setTimeout(60_000);
 
 const MAX_BODY_BYTES = 100_000;
 let stack: TestStack;

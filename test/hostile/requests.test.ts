@@ -1,12 +1,10 @@
 // Contract 1 and 2: whatever arrives at the gateway's port is answered in the contract's shape, or closed, and other callers notice nothing.
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { signToken } from '../stack/tokens.ts';
 import { codeOf, exchange, type RawAnswer } from './raw-connection.ts';
 import { type Expected, hostileRequests } from './requests.ts';
-
-jest.setTimeout(60_000);
 
 let stack: TestStack;
 let token: string;

@@ -3,13 +3,11 @@ import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:cryp
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { until } from '../client/until.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { answerTo, codeOf, RawConnection } from './raw-connection.ts';
-
-jest.setTimeout(60_000);
 
 const HOUR_AHEAD = Math.floor(Date.now() / 1000) + 3600;
 const CLAIMS = { sub: 'tester', project_id: 'demo', exp: HOUR_AHEAD };

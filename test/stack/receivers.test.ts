@@ -4,10 +4,8 @@ import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, describe, expect, test } from '@jest/globals';
 import { projectRoot } from './folders.ts';
-
-jest.setTimeout(30_000);
 
 const SECRET = 'a secret with ümlauts';
 const folder = join(projectRoot(), 'examples', 'receivers');

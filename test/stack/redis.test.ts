@@ -5,11 +5,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, expect, jest, test } from '@jest/globals';
+import { afterAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { NoRedis, obtainRedis, startRedis, testRedis } from './redis.ts';
-
-jest.setTimeout(30_000);
 
 const run = promisify(execFile);
 const folder = await mkdtemp(join(tmpdir(), 'redis-test-'));

@@ -5,14 +5,12 @@ import { readFileSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, jest, test } from '@jest/globals';
+import { expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { until } from '../client/until.ts';
 import { projectRoot } from './folders.ts';
 import { freePort } from './ports.ts';
 import { instancesOf, readScale, WrongScale } from './scale.ts';
-
-jest.setTimeout(120_000);
 
 test('--scale is read in both ways of writing it; the last word counts', () => {
   expect(readScale([])).toEqual({ gateway: 1, worker: 1, dispatcher: 1 });

@@ -7,13 +7,11 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { closeRedis, connectRedis, createLogger, redisReady } from '@inference-proxy/platform';
-import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { freePort } from './ports.ts';
 import { alive, gone } from './processes.ts';
 
 // Each test starts up to twelve processes.
-jest.setTimeout(60_000);
-
 const here = import.meta.dirname;
 
 // A service as the supervisor sees it: ready by its word, gone on SIGTERM or when its parent is.

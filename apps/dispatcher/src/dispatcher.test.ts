@@ -8,7 +8,7 @@ import { DeliveringStore, KEY, PROJECT, SECRET, until } from './testing/deliveri
 let store: DeliveringStore;
 beforeAll(async () => {
   store = await DeliveringStore.open();
-}, 60_000);
+});
 afterAll(() => store.close());
 
 const cleanups: (() => unknown)[] = [];

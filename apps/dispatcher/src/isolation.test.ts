@@ -7,12 +7,10 @@ import { refusing } from '@inference-proxy/test/receiver';
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { DeliveringStore, PROJECT, until } from './testing/delivering-store.ts';
 
-jest.setTimeout(180_000);
-
 let store: DeliveringStore;
 beforeAll(async () => {
   store = await DeliveringStore.open();
-}, 60_000);
+});
 afterAll(() => store.close());
 
 const cleanups: (() => unknown)[] = [];

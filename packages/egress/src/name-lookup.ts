@@ -12,12 +12,20 @@ const LOCALHOST = ['127.0.0.1', '::1'];
 /** One second, then two: half of it is left of a connection's five seconds. */
 const PATIENCE = { timeout: 1000, tries: 2 };
 
+export interface NameLookupOptions {
+  /** `address:port` of name servers, in place of the system's. */
+  readonly servers?: readonly string[];
+  readonly hostsFile?: string;
+  /** Of one server: milliseconds until it is asked again, doubled each time, and how often it is asked. */
+  readonly patience?: { readonly timeout: number; readonly tries: number };
+}
+
 /**
  * Looks names up in the hosts file, then asks the system's DNS servers (or `servers`) for A and AAAA. Names are taken as absolute:
  * search domains are not tried, so a webhook's host means the same on every machine.
  */
-export function nameLookup(options: { servers?: readonly string[]; hostsFile?: string } = {}): NameLookup {
-  const resolver = new Resolver(PATIENCE);
+export function nameLookup(options: NameLookupOptions = {}): NameLookup {
+  const resolver = new Resolver(options.patience ?? PATIENCE);
   if (options.servers) resolver.setServers(options.servers);
   const hosts = new HostsFile(options.hostsFile ?? '/etc/hosts');
   return async (hostname) => {

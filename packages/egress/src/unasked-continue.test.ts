@@ -42,7 +42,7 @@ async function saying(...parts: string[]): Promise<{ url: URL; connections: () =
 }
 
 function agent(): GuardedAgent {
-  const made = new GuardedAgent({ policy: new AddressPolicy(parseNetworks('127.0.0.0/8')) });
+  const made = new GuardedAgent({ policy: new AddressPolicy(parseNetworks('127.0.0.0/8')), connectTimeoutMs: 120_000 });
   cleanups.push(() => made.close());
   return made;
 }

@@ -4,10 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
-
-// Every test starts a process.
-jest.setTimeout(30_000);
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 
 const SERVICE = `
 import { Module } from '@nestjs/common';

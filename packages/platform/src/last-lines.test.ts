@@ -27,7 +27,7 @@ test('a process whose reader has gone ends', async () => {
   const exited = once(child, 'exit');
   child.stdin.end();
   expect(await exited).toEqual([0, null]);
-}, 20_000);
+});
 
 test('the last line of a process is read', async () => {
   const child = process_();
@@ -38,4 +38,4 @@ test('the last line of a process is read', async () => {
   child.stdin.end();
   await once(child, 'close');
   expect(text).toContain('stopping');
-}, 20_000);
+});

@@ -1,7 +1,7 @@
 // webhooks.md "Hostile cases" 1, 5, 6, 7: over the whole stack, from the bytes of a call to the bytes that a receiver gets.
 import { createHmac } from 'node:crypto';
 import { connect } from 'node:net';
-import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import type { Caller } from '../../client/caller.ts';
 import { errorOf } from '../../client/http.ts';
@@ -10,8 +10,6 @@ import { type Receiver, type Request, receiver } from '../../receiver/receivers.
 import type { TestStack } from '../../stack/test-stack.ts';
 import { signToken } from '../../stack/tokens.ts';
 import { deliveryThat, hostileStack, settled, to } from './receiving.ts';
-
-jest.setTimeout(60_000);
 
 let stack: TestStack;
 let caller: Caller;

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { Caller } from '../../client/caller.ts';
 import { until } from '../../client/until.ts';
@@ -13,8 +13,6 @@ import { projectRoot } from '../../stack/folders.ts';
 import { developmentSecrets } from '../../stack/secrets.ts';
 import type { TestStack } from '../../stack/test-stack.ts';
 import { hostileStack, settled, to } from './receiving.ts';
-
-jest.setTimeout(60_000);
 
 // An attempt's lease is the sum of its limits: 5.5 s here.
 const env = {

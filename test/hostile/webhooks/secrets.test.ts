@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { Caller } from '../../client/caller.ts';
 import { request } from '../../client/http.ts';
@@ -11,8 +11,6 @@ import { until } from '../../client/until.ts';
 import { receiver } from '../../receiver/receivers.ts';
 import type { TestStack } from '../../stack/test-stack.ts';
 import { hostileStack, settled, to } from './receiving.ts';
-
-jest.setTimeout(60_000);
 
 let stack: TestStack;
 let caller: Caller;

@@ -16,7 +16,7 @@ beforeAll(async () => {
   dashboard = await queueDashboard(store.client, TOKEN);
   operations.mount(DASHBOARD_PATH, dashboard.handle);
   port = await operations.listen('127.0.0.1', 0);
-}, 60_000);
+});
 afterAll(async () => {
   await operations.close();
   await dashboard.close();

@@ -1,11 +1,9 @@
 // docs/runs.md, "How a call is answered": every combination that a caller can ask for is in exactly one row, and does what its row says.
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { GatewayUnderTest, PROJECT } from '../../test/gateway-under-test.ts';
 import type { PlayedRun } from '../../test/played-worker.ts';
-
-jest.setTimeout(60_000);
 
 const IN_TIME_S = 50;
 const TOO_SHORT_S = 1;

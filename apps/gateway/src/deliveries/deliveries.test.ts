@@ -13,7 +13,7 @@ beforeAll(async () => {
   gateway = await GatewayUnderTest.start();
   redis = new Redis(gateway.redis.socket ?? gateway.redis.url);
   attempts = new DeliveryStore(redis, defaultTimings);
-}, 60_000);
+});
 afterAll(async () => {
   redis.disconnect();
   await gateway.stop();

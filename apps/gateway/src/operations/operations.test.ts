@@ -24,7 +24,7 @@ let traced: GatewayUnderTest;
 beforeAll(async () => {
   gateway = await GatewayUnderTest.start();
   traced = await GatewayUnderTest.start({}, gateway, tracing);
-}, 60_000);
+});
 afterAll(async () => {
   await traced.stop();
   await gateway.stop();
@@ -136,7 +136,7 @@ test('what waits in the store is told by its project and app, and what the store
   expect(read.get(`inference_proxy_project_bytes{project="${PROJECT}"}`)).toBeGreaterThan(0);
   await until(async () => ((await samples(traced)).get('inference_proxy_store_bytes') ?? 0) > 0);
   expect((await samples(traced)).get('inference_proxy_store_bound_bytes')).toBeGreaterThan(0);
-}, 20_000);
+});
 
 test('the caller’s traceparent goes with the run, and its trace is in the log; one that is none is ignored', async () => {
   const calling = gateway.call({ headers: { traceparent: callers } });
@@ -200,4 +200,4 @@ test('a store that is away leaves its gauges without a value, and the scrape wit
   } finally {
     await alone.stop();
   }
-}, 30_000);
+});

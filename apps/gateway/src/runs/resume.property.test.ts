@@ -184,7 +184,7 @@ test('each reader sees every event once and in order, whatever is cut, on whiche
   } finally {
     process.stderr.write(`resume property: ${count} rounds, seed ${SEED} (RESUME_ROUNDS, RESUME_SEED)\n`);
   }
-}, 120_000);
+});
 
 describe('the judge sees', () => {
   const sizes = [1, 2, 3, 4];

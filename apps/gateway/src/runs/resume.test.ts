@@ -309,4 +309,4 @@ test('a gateway that stops tells its readers by an event from which they can go 
   await run.items(['three']);
   await run.stops();
   expect(await textOf(await resume(run, { query: '?after=2' }))).toBe(THREE);
-}, 30_000);
+});

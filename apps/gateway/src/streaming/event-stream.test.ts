@@ -194,7 +194,7 @@ test('a slow reader pauses, is not written to, and catches up from the log witho
   const parser = createParser({ onEvent: (event) => events.push(event) });
   parser.feed((await bytesOf(answer)).toString());
   expect(events.map(({ data }) => Number(data.split(' ', 1)[0]))).toEqual([...Array(count).keys()]);
-}, 30_000);
+});
 
 test('two readers of a connection that pipelines are answered one after the other', async () => {
   const socket = gateway.socket();

@@ -2,11 +2,9 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type Checked, checkApp } from './check-app.ts';
 import { report } from './report.ts';
-
-jest.setTimeout(60_000);
 
 let root: string;
 beforeAll(async () => {

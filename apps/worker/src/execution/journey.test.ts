@@ -124,7 +124,7 @@ beforeAll(async () => {
   gateway.start();
   Object.assign(process.env, { REDIS_URL: redis.url, JWT_SECRET: 'not for apps' });
   await worker();
-}, 60_000);
+});
 
 afterAll(async () => {
   for (const shutdown of workers) await shutdown.stop('test over');
@@ -133,7 +133,7 @@ afterAll(async () => {
   for (const client of clients) client.disconnect();
   await redis.stop();
   await rm(folder, { recursive: true });
-}, 30_000);
+});
 
 const readers = new Set<RunReader>();
 afterEach(() => {
@@ -285,7 +285,7 @@ test('a reader that does not read stops the generator, and it goes on when read 
   expect(outcome).toMatchObject({ state: 'succeeded', items: total });
   expect(first.items.length + items.length).toBeLessThanOrEqual(total);
   expect(await produced()).toBe(total);
-}, 30_000);
+});
 
 test('an exception is the run’s error, with its class and text', async () => {
   const { outcome } = await run('hello', 'fail', {});
@@ -335,7 +335,7 @@ test('an app that cannot be imported is announced as broken with the reason, and
   await write('broken', 'main.py', 'def answer(): return 42\n');
   expect((await app('broken', 'ready')).functions.map(({ name }) => name)).toEqual(['answer']);
   expect((await run('broken', 'answer', {})).outcome?.result?.toString()).toBe('42');
-}, 30_000);
+});
 
 test('changed code is picked up, and a run of the old code ends as it began', async () => {
   const old = await app('changing', 'ready');
@@ -346,7 +346,7 @@ test('changed code is picked up, and a run of the old code ends as it began', as
   expect((await run('changing', 'version', {})).outcome?.result?.toString()).toBe('2');
   await writeFile(path('changed'), '');
   expect([...before.items, ...(await read(reader)).items]).toEqual(['1', '1']);
-}, 30_000);
+});
 
 test('a new app is served, and one whose folder is gone is known no more', async () => {
   await write('young', 'main.py', 'def answer(): return "new"\n');
@@ -354,7 +354,7 @@ test('a new app is served, and one whose folder is gone is known no more', async
   expect((await run('young', 'answer', {})).outcome?.result?.toString()).toBe('"new"');
   await rm(path('apps/demo/young'), { recursive: true });
   await until(async () => ((await gateway.apps('demo')).has('young') ? undefined : true));
-}, 30_000);
+});
 
 test('a pause of the store loses no item and no run', async () => {
   const { reader } = await call('hello', 'slow', { n: 30, pause: 0.1 });
@@ -367,7 +367,7 @@ test('a pause of the store loses no item and no run', async () => {
   });
   expect(items).toEqual(Array.from({ length: 30 }, (_, at) => `${at}`));
   expect(outcome).toMatchObject({ state: 'succeeded', items: 30 });
-}, 30_000);
+});
 
 test('a store that comes back empty is told of the apps again, and the run it forgot is stopped', async () => {
   const { reader } = await call('hello', 'tidy', { path: path('tidied-when-lost') });
@@ -377,7 +377,7 @@ test('a store that comes back empty is told of the apps again, and the run it fo
   await app('hello', 'ready');
   const { outcome } = await until(() => run('hello', 'add', { a: 3, b: 4 }).catch(() => undefined));
   expect(outcome?.result?.toString()).toBe('{"sum":7}');
-}, 30_000);
+});
 
 test('a store that is emptied behind its unbroken connections is told of the apps again, and calls are answered', async () => {
   await clients[0]?.flushall();
@@ -386,7 +386,7 @@ test('a store that is emptied behind its unbroken connections is told of the app
     return apps.has('hello') ? run('hello', 'add', { a: 1, b: 1 }) : undefined;
   });
   expect(outcome?.result?.toString()).toBe('{"sum":2}');
-}, 30_000);
+});
 
 test('a worker that stops lets its runs end and interrupts those that do not', async () => {
   const [first] = workers as [Shutdown];
@@ -401,10 +401,10 @@ test('a worker that stops lets its runs end and interrupts those that do not', a
   expect(ended.outcome?.result?.toString()).toBe('"waited"');
   expect(interrupted.outcome).toMatchObject({ state: 'failed', error: { code: 'unavailable' } });
   expect(await fileSays('tidied-at-stop')).toBe('tidied');
-}, 30_000);
+});
 
 test('runs that wait while no worker is there are taken by the next one', async () => {
   const { reader } = await call('hello', 'add', { a: 2, b: 2 });
   await worker();
   expect((await read(reader)).outcome?.result?.toString()).toBe('{"sum":4}');
-}, 30_000);
+});

@@ -79,4 +79,4 @@ test.each([
 test('the harness’s own tests pass', async () => {
   const python = process.env.PYTHON_UNDER_TEST ?? 'python3';
   await promisify(execFile)(python, ['-m', 'unittest', 'discover', '-s', join(HARNESS, 'python/tests')]);
-}, 60_000);
+});

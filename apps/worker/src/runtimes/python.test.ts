@@ -156,7 +156,7 @@ test('a hundred runs in one process print and log at once: every line is at its 
       true,
     );
   }
-}, 30_000);
+});
 
 test('what threads print that a function starts, or gives work to, is its run’s, and what they print after its end is nobody’s', async () => {
   const runs = numbers(10).map((i) => ({ name: `run-${i}`, run: call('says_by_others', { name: `run-${i}` }) }));
@@ -182,7 +182,7 @@ test('a function that prints in a loop loses its oldest lines only, and its neig
   expect(flood.printed.length + flood.cut).toBe(200_001);
   // Each would take as long as the flood, were it held up.
   expect(times.sort((a, b) => a - b)[Math.floor(times.length / 2)]).toBeLessThan(1_000);
-}, 60_000);
+});
 
 test('a child process that prints without end is read at a walk', async () => {
   const before = process.cpuUsage();

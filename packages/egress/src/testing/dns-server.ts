@@ -1,5 +1,5 @@
 // RFC 1035 §4, as much of it as a test needs: a name server whose answers a test decides, question by question.
-import { createSocket } from 'node:dgram';
+import { createSocket, type RemoteInfo } from 'node:dgram';
 import { once } from 'node:events';
 
 /** What to answer: addresses (none: the name exists without any of this kind), `NXDOMAIN`, or nothing at all. */
@@ -13,9 +13,11 @@ export interface DnsServer {
 
 const TYPES: Readonly<Record<number, 'A' | 'AAAA'>> = { 1: 'A', 28: 'AAAA' };
 
-export async function dnsServer(answer: (name: string, type: 'A' | 'AAAA') => Answer): Promise<DnsServer> {
+export async function dnsServer(
+  answer: (name: string, type: 'A' | 'AAAA') => Answer | Promise<Answer>,
+): Promise<DnsServer> {
   const socket = createSocket('udp4');
-  socket.on('message', (query, peer) => {
+  const reply = async (query: Buffer, peer: RemoteInfo): Promise<void> => {
     let at = 12;
     const labels: string[] = [];
     for (let length = query.readUInt8(at); length > 0; length = query.readUInt8(at)) {
@@ -24,7 +26,7 @@ export async function dnsServer(answer: (name: string, type: 'A' | 'AAAA') => An
     }
     const question = query.subarray(12, at + 5);
     const type = TYPES[query.readUInt16BE(at + 1)];
-    const answered = type ? answer(labels.join('.').toLowerCase(), type) : [];
+    const answered = type ? await answer(labels.join('.').toLowerCase(), type) : [];
     if (answered === 'silence') return;
     const records = answered === 'NXDOMAIN' ? [] : answered.map((address) => record(address));
     const head = Buffer.alloc(12);
@@ -33,7 +35,8 @@ export async function dnsServer(answer: (name: string, type: 'A' | 'AAAA') => An
     head.writeUInt16BE(1, 4);
     head.writeUInt16BE(records.length, 6);
     socket.send(Buffer.concat([head, question, ...records]), peer.port, peer.address);
-  });
+  };
+  socket.on('message', (query, peer) => void reply(query, peer));
   socket.bind(0, '127.0.0.1');
   await once(socket, 'listening');
   return {

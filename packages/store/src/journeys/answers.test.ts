@@ -19,7 +19,7 @@ let gateway: GatewayStore;
 beforeAll(async () => {
   store = await RealStore.open();
   gateway = store.gateway('g1');
-}, 60_000);
+});
 afterAll(() => store.close());
 
 const kinds = (events: readonly RunEvent[]): string[] =>

@@ -1,5 +1,5 @@
 // Contract 5: the run store is bounded, the oldest unpromised runs go first, a promise never; one project cannot fill it for the others.
-import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { type GatewayStore, type NewRun, newRunId, type WorkerStore } from '../index.ts';
 import { projectPrefix } from '../keys.ts';
 import { Sweeper } from '../runs/sweeper.ts';
@@ -7,14 +7,12 @@ import { defaultTimings } from '../timings.ts';
 import { APP, append, call, collect, itemsOf, RealStore, succeed, takeOne, until } from './real-store.ts';
 
 // They wait for events; a busy machine may take its time.
-jest.setTimeout(60_000);
-
 const MIB = 1024 * 1024;
 const timings = { reapMs: 20, attendMs: 50 };
 let store: RealStore;
 beforeEach(async () => {
   store = await RealStore.open();
-}, 60_000);
+});
 afterEach(() => store.close());
 
 const bytesOf = async (project: string): Promise<number> =>

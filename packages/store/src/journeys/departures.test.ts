@@ -1,18 +1,16 @@
 // Contract 1, `onDisconnect`: who reads is known to the store whatever gets lost, however many there are.
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { GatewayStore, RunReader } from '../index.ts';
 import { names, projectPrefix } from '../keys.ts';
 import { call, RealStore, until } from './real-store.ts';
 
 // They wait for events; a busy machine may take its time.
-jest.setTimeout(60_000);
-
 /** The first reap of a project gives everything a fresh term of one lease. */
 const timings = { attendMs: 40, reapMs: 50, leaseMs: 1_000 };
 let store: RealStore;
 beforeAll(async () => {
   store = await RealStore.open();
-}, 60_000);
+});
 afterAll(() => store.close());
 
 const state = async (gateway: GatewayStore, project: string, runId: string) =>

@@ -1,18 +1,16 @@
 // Contract 5, `GET /runs`: newest first, filters, a cursor that stays in place, a bounded page.
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type GatewayStore, newRunId, type WorkerStore } from '../index.ts';
 import { projectPrefix } from '../keys.ts';
 import { call, RealStore, succeed } from './real-store.ts';
 
 // They wait for events; a busy machine may take its time.
-jest.setTimeout(60_000);
-
 let store: RealStore;
 let gateway: GatewayStore;
 beforeAll(async () => {
   store = await RealStore.open();
   gateway = store.gateway('g1');
-}, 60_000);
+});
 afterAll(() => store.close());
 
 async function accepted(project: string, more: Parameters<typeof call>[1] = {}): Promise<string> {

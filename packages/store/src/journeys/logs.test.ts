@@ -1,5 +1,5 @@
 // Contract 5, logs, and contract 3, `events=full`: what a function printed, in order, bounded, told live to those who asked.
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import {
   type GatewayStore,
   newRunId,
@@ -11,8 +11,6 @@ import {
 import { append, call, collect, itemsOf, RealStore, succeed, takeOne, until } from './real-store.ts';
 
 // They wait for events; a busy machine may take its time.
-jest.setTimeout(60_000);
-
 const PROJECT = 'demo';
 let store: RealStore;
 let gateway: GatewayStore;
@@ -21,7 +19,7 @@ beforeAll(async () => {
   store = await RealStore.open();
   gateway = store.gateway('g1');
   worker = await store.worker('w1', PROJECT, { maxLogBytes: 2_000 });
-}, 60_000);
+});
 afterAll(() => store.close());
 
 async function running(live: 'none' | 'full' | 'items' = 'none'): Promise<{ run: TakenRun; reader?: RunReader }> {

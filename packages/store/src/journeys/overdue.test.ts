@@ -1,17 +1,15 @@
 // Contract 2, `expired`, and 1, `onDisconnect`: whose time is up is told so at once, however many there are.
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { NewRun } from '../index.ts';
 import { Reaper } from '../runs/reaper.ts';
 import { defaultTimings } from '../timings.ts';
 import { call, RealStore } from './real-store.ts';
 
 // They wait for events; a busy machine may take its time.
-jest.setTimeout(60_000);
-
 let store: RealStore;
 beforeAll(async () => {
   store = await RealStore.open();
-}, 60_000);
+});
 afterAll(() => store.close());
 
 const COUNT = 1_500;

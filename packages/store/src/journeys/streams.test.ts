@@ -1,12 +1,10 @@
 // Contract 3 and 5: many readers of one run, on any gateway, from any place; pace, window, and readers that fall behind.
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { GatewayStore, RunEvent, RunReader, TakenRun, WorkerStore } from '../index.ts';
 import { projectPrefix } from '../keys.ts';
 import { append, call, collect, itemsOf, RealStore, succeed, takeOne, until } from './real-store.ts';
 
 // They wait for events; a busy machine may take its time.
-jest.setTimeout(60_000);
-
 const PROJECT = 'demo';
 const WINDOW = 64 * 1024;
 const record = (id: string): string => `${projectPrefix(PROJECT)}run:${id}`;
@@ -17,7 +15,7 @@ beforeAll(async () => {
   store = await RealStore.open();
   [here, there] = [store.gateway('g1'), store.gateway('g2')];
   worker = await store.worker('w1', PROJECT, { windowBytes: WINDOW });
-}, 60_000);
+});
 afterAll(() => store.close());
 
 async function streaming(more: Parameters<typeof call>[1] = {}): Promise<{ run: TakenRun; reader: RunReader }> {

@@ -6,7 +6,7 @@ let server: SteppedStore;
 let store: SteppedStore;
 beforeAll(async () => {
   server = await SteppedStore.open();
-}, 60_000);
+});
 beforeEach(() => {
   store = server.fresh();
 });

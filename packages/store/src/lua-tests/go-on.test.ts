@@ -6,7 +6,7 @@ let server: SteppedStore;
 let store: SteppedStore;
 beforeAll(async () => {
   server = await SteppedStore.open();
-}, 60_000);
+});
 beforeEach(async () => {
   store = server.fresh();
   // The first one takes what it finds for the work of a Redis that was away.

@@ -6,7 +6,7 @@ import { type AcceptOptions, LEASE, SteppedStore } from './stepped-store.ts';
 let server: SteppedStore;
 beforeAll(async () => {
   server = await SteppedStore.open();
-}, 60_000);
+});
 afterAll(() => server.close());
 
 type State = RunState | 'none';

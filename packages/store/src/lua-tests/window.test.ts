@@ -7,7 +7,7 @@ let store: SteppedStore;
 let token: string;
 beforeAll(async () => {
   server = await SteppedStore.open();
-}, 60_000);
+});
 beforeEach(async () => {
   store = server.fresh();
   token = await store.running('a', { paced: true, live: 'i' });

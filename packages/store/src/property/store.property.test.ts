@@ -21,7 +21,7 @@ let redis: TestRedis;
 let lasting: TestRedis;
 beforeAll(async () => {
   [redis, lasting] = await Promise.all([testRedis(), testRedis({ persist: true })]);
-}, 60_000);
+});
 afterAll(async () => {
   await redis.stop();
   await lasting.stop();

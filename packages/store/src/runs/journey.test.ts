@@ -32,7 +32,7 @@ beforeAll(async () => {
   gateway = new GatewayStore({ commands: connect(), subscriber: connect(), gatewayId: 'g1', deliveries, logger });
   worker = new WorkerStore({ commands: connect(), subscriber: connect(), workerId: 'w1', deliveries, logger });
   gateway.start();
-}, 60_000);
+});
 
 afterAll(async () => {
   gateway.stop();

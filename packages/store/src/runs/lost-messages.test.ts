@@ -26,7 +26,7 @@ beforeAll(async () => {
   // Nothing attends: what is lost stays lost but for what readers learn from each other.
   gateway = new GatewayStore({ commands: connect(), subscriber, gatewayId: 'g1', deliveries, logger });
   worker = new WorkerStore({ commands: connect(), subscriber: connect(), workerId: 'w1', deliveries, logger });
-}, 60_000);
+});
 
 afterAll(async () => {
   gateway.stop();

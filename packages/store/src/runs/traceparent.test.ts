@@ -34,7 +34,7 @@ beforeAll(async () => {
   deliveries = new DeliveryQueue(connect(), logger);
   gateway = new GatewayStore({ commands: connect(), subscriber: connect(), gatewayId: 'g1', deliveries, logger });
   worker = new WorkerStore({ commands: connect(), subscriber: connect(), workerId: 'w1', deliveries, logger });
-}, 60_000);
+});
 
 afterAll(async () => {
   gateway.stop();
