@@ -13,6 +13,7 @@ test('an app without a manifest runs main.py with the defaults', () => {
     startupTimeoutMs: 600_000,
     timeoutMs: 900_000,
     cancelGraceMs: 5_000,
+    memoryBytes: undefined,
     maxOutputBytes: LIMIT,
     queueLimit: 1_000,
     queueTimeoutMs: 600_000,
@@ -56,6 +57,7 @@ test.each([
     '[cerebrium.deployment]\ndeployment_initialization_timeout = 60',
     { startupTimeoutMs: 60_000 },
   ],
+  ['memory is in GiB', '[hardware]\nmemory = 0.5', { memoryBytes: 512 * 1024 * 1024 }],
   ['output may be limited further', '[scaling]\nmax_output_bytes = 10', { maxOutputBytes: 10 }],
   ['output may not be limited less', `[scaling]\nmax_output_bytes = ${LIMIT * 2}`, { maxOutputBytes: LIMIT }],
   ['the queue', '[scaling]\nqueue_limit = 2\nqueue_timeout = 3', { queueLimit: 2, queueTimeoutMs: 3_000 }],
@@ -93,7 +95,7 @@ cooldown = 30
 [cerebrium.dependencies.pip]
 torch = "latest"`;
   const { manifest, unused, unknown } = parseManifest(text, LIMIT);
-  expect(manifest).toMatchObject({ replicas: 1, replicaConcurrency: 100 });
+  expect(manifest).toMatchObject({ replicas: 1, replicaConcurrency: 100, memoryBytes: 8 * 2 ** 30 });
   expect(unused).toEqual(expect.arrayContaining(['deployment.name', 'hardware.cpu', 'scaling.cooldown']));
   expect(unknown).toEqual([]);
 });
@@ -106,6 +108,9 @@ test('keys that nobody knows are named', () => {
 test.each([
   ['text that is not TOML', '[scaling', /not TOML/],
   ['a mistyped value', '[scaling]\ntimeout = "5"', /\[scaling\] timeout/],
+  ['a memory that is no number', '[hardware]\nmemory = "2GB"', /\[hardware\] memory: expected a number of GiB/],
+  ['a memory below what anything runs in', '[hardware]\nmemory = 0', /\[hardware\] memory: expected at least 0\.0625/],
+  ['a memory in megabytes', '[hardware]\nmemory = 32_768', /\[hardware\] memory: expected at most 16384/],
   ['a time that no timer holds', '[scaling]\ntimeout = 9_000_000', /\[scaling\] timeout/],
   [
     'a module outside the folder',

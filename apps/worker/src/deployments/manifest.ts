@@ -10,6 +10,8 @@ export const MANIFEST_FILES = ['app.toml', 'cerebrium.toml'] as const;
 /** What an app without a manifest runs. */
 export const DEFAULT_ENTRYPOINT = 'main.py';
 
+const GIB = 2 ** 30;
+
 /** How an app is run. Times in milliseconds. */
 export interface Manifest {
   /** The module's file, relative to the app's folder. */
@@ -24,6 +26,8 @@ export interface Manifest {
   readonly timeoutMs: number;
   /** How long a cancelled run may take to stop by itself. */
   readonly cancelGraceMs: number;
+  /** What a replica and all that it starts may hold; absent: as much as there is. */
+  readonly memoryBytes: number | undefined;
   readonly maxOutputBytes: number;
   readonly queueLimit: number;
   readonly queueTimeoutMs: number;
@@ -52,6 +56,11 @@ const seconds = z.number().nonnegative().max(2_000_000);
 const positiveSeconds = z.number().positive().max(2_000_000);
 const count = z.number().int().nonnegative().max(1_000_000);
 const positiveCount = z.number().int().positive().max(1_000_000);
+// Less would not hold an interpreter with a library or two; more is a figure in another unit.
+const gibibytes = z
+  .number('expected a number of GiB')
+  .min(0.0625, 'expected at least 0.0625 (GiB)')
+  .max(16_384, 'expected at most 16384 (GiB)');
 const insideFolder = z
   .string()
   .min(1)
@@ -67,7 +76,7 @@ const sections = {
     python: z.string().min(1).optional(),
     venv: z.string().min(1).optional(),
   }),
-  hardware: z.looseObject({ gpu_count: count.default(0) }),
+  hardware: z.looseObject({ gpu_count: count.default(0), memory: gibibytes.optional() }),
   scaling: z.looseObject({
     min_replicas: count.max(1_000).default(1),
     max_replicas: positiveCount.max(1_000).optional(),
@@ -100,7 +109,6 @@ const NOT_USED = new Set([
   'deployment.use_uv',
   'runtime.python.python_version',
   'hardware.cpu',
-  'hardware.memory',
   'hardware.compute',
   'hardware.provider',
   'hardware.region',
@@ -190,6 +198,7 @@ export function parseManifest(text: string, maxOutputBytes: number): ReadManifes
       startupTimeoutMs: startup * 1_000,
       timeoutMs: (scaling.timeout ?? scaling.response_grace_period) * 1_000,
       cancelGraceMs: scaling.cancel_grace * 1_000,
+      memoryBytes: hardware.memory === undefined ? undefined : Math.floor(hardware.memory * GIB),
       maxOutputBytes: Math.min(scaling.max_output_bytes ?? maxOutputBytes, maxOutputBytes),
       queueLimit: scaling.queue_limit,
       queueTimeoutMs: scaling.queue_timeout * 1_000,

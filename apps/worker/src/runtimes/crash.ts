@@ -1,8 +1,18 @@
 // Contract 2, `replica_crashed` and `out_of_memory`: why a function's process died, as far as its end tells.
 import type { ErrorFields } from '@inference-proxy/contracts';
+import type { ProcessEnd } from './replica-process.ts';
 
-/** The error of every run that a replica had, when its process ended by itself. */
-export function crashError(code: number | null, signal: NodeJS.Signals | null): ErrorFields {
+const MIB = 2 ** 20;
+
+/** The error of every run that a replica had, when its process ended by itself or was over its memory. */
+export function crashError({ code, signal, overMemory }: Omit<ProcessEnd, 'killed'>): ErrorFields {
+  if (overMemory !== undefined) {
+    const held = Math.ceil(overMemory / MIB);
+    return {
+      code: 'out_of_memory',
+      message: `the function's processes were ended: they held ${held} MiB, over the app's limit ([hardware] memory)`,
+    };
+  }
   if (signal === 'SIGKILL') {
     return {
       code: 'out_of_memory',

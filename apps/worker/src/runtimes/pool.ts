@@ -179,7 +179,7 @@ export class Pool implements Runtime {
         replace();
       },
       log: (lines, runId) => this.#printed.lines(lines, runId === undefined ? {} : { runId }),
-      exited: ({ code, signal, killed, stderr }) => {
+      exited: ({ code, signal, killed, overMemory, stderr }) => {
         this.#replicas.delete(replica);
         this.#printed.tellLeftOut();
         // Of a start that failed, `failed` has told.
@@ -187,7 +187,8 @@ export class Pool implements Runtime {
           this.#crashes = replica.proved ? 1 : this.#crashes + 1;
           counts.crashed(killed ? 'channel' : signal === 'SIGKILL' ? 'killed' : signal ? 'signal' : 'exit');
           const how = killed ? 'a process was ended: it broke its channel to the worker' : 'a process ended by itself';
-          this.#log('error', { pid: replica.pid, code, signal, stderr }, how);
+          const text = overMemory === undefined ? how : 'a process was ended: over its memory';
+          this.#log('error', { pid: replica.pid, code, signal, overMemory, stderr }, text);
         }
         replace();
         this.#endIfEmpty();
@@ -203,7 +204,8 @@ export class Pool implements Runtime {
   #ready(functions: readonly FunctionSpec[], replica: Replica): void {
     this.#failedStarts = 0;
     this.#options.counts.started('ready');
-    this.#log('info', { pid: replica.pid, functions: functions.length }, 'process ready');
+    const { pid, contained } = replica;
+    this.#log('info', { pid, contained, functions: functions.length }, 'process ready');
     if (this.#stopped) {
       replica.drain();
       return;

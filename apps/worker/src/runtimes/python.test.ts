@@ -39,7 +39,7 @@ const makeRuntime = pythonRuntimes({
 
 const make = (
   concurrency: number,
-  more: { folder?: string; cancelGraceMs?: number; timeoutMs?: number } = {},
+  more: { folder?: string; cancelGraceMs?: number; timeoutMs?: number; memoryBytes?: number } = {},
 ): Runtime =>
   makeRuntime(
     { project: 'demo', app: 'test', folder: more.folder ?? join(import.meta.dirname, 'testing/python') },
@@ -52,6 +52,7 @@ const make = (
       startupTimeoutMs: 20_000,
       timeoutMs: more.timeoutMs ?? 4_000,
       cancelGraceMs: more.cancelGraceMs ?? 1_000,
+      memoryBytes: more.memoryBytes,
       maxOutputBytes: 200_000,
       debug: false,
       env: { GREETING: 'hello' },

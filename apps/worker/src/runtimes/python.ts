@@ -2,6 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { cleanEnv } from './clean-env.ts';
 import { pythonInterpreter } from './interpreter.ts';
+import { keptBy } from './keeper.ts';
 import { Pool, type PoolOptions, type ProcessCounts } from './pool.ts';
 import type { Runtime } from './runtime.ts';
 
@@ -36,6 +37,8 @@ interface Deployment {
   readonly startupTimeoutMs: number;
   readonly timeoutMs: number;
   readonly cancelGraceMs: number;
+  /** What the processes of a replica may hold together. */
+  readonly memoryBytes: number | undefined;
   readonly maxOutputBytes: number;
   readonly debug: boolean;
   readonly env: Readonly<Record<string, string>>;
@@ -64,10 +67,13 @@ export function pythonRuntimes({ maxItemBytes, maxLogBytes, logger, countsOf, en
       logger,
       counts: countsOf(project, app),
       names: { project, app, version },
-      command: async () => ({
-        file: await pythonInterpreter(folder, deployment.interpreter, env.PATH ?? ''),
-        args: ['-X', 'faulthandler', '-u', HARNESS],
-      }),
+      command: async () => {
+        const python = await pythonInterpreter(folder, deployment.interpreter, env.PATH ?? '');
+        return keptBy(python, deployment.memoryBytes, {
+          file: python,
+          args: ['-X', 'faulthandler', '-u', HARNESS],
+        });
+      },
     });
   };
 }

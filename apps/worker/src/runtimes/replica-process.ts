@@ -1,8 +1,9 @@
-// harness/PROTOCOL.md, "The process": starts it, speaks with it, and tells of its end by `exit` and a short drain, never by `close`, which
-// waits for every grandchild that holds a pipe.
+// harness/PROTOCOL.md, "The process" and "The keeper": starts them, speaks with them, and tells of their end by `exit` and a short drain, never
+// by `close`, which waits for everybody who holds a pipe.
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Duplex, Readable } from 'node:stream';
 import { FrameReader } from './frame-reader.ts';
+import { type KeeperWord, keeperWord } from './keeper.ts';
 import { LogLines } from './log-lines.ts';
 import { type Header, ProtocolError } from './protocol.ts';
 
@@ -12,7 +13,13 @@ const EXIT_DRAIN_MS = 200;
 /** Lines a millisecond that are read of each raw pipe. Whoever writes more waits: reading and dropping would cost the other runs. */
 const RAW_LINES_PER_MS = 50;
 
-/** A program and its arguments. */
+/** The keeper ends all that there is within this, unless the system cannot end a process (a disk or a device that does not answer). */
+const KEEPER_GRACE_MS = 5_000;
+
+/** A keeper says a line or two. More is not the keeper's, and not read. */
+const KEEPER_BYTES = 4 * 1024;
+
+/** A program, by its absolute path, and its arguments. */
 export interface Command {
   readonly file: string;
   readonly args: readonly string[];
@@ -25,25 +32,40 @@ export interface ProcessListener {
   lines(stream: 'stdout' | 'stderr', texts: readonly string[]): void;
   /** The program cannot be started; `exited` follows. */
   unstartable(error: Error): void;
-  /** Once: the process is gone, its group killed, its pipes read. `killed`: by `kill`. */
-  exited(how: { code: number | null; signal: NodeJS.Signals | null; killed: boolean }): void;
+  /** Whether the system keeps its signals, and its looks at other processes, to itself and what it starts. */
+  kept(contained: boolean): void;
+  /** Once: the process is gone and all that it started with it, its pipes are read. */
+  exited(how: ProcessEnd): void;
+}
+
+export interface ProcessEnd {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  /** By `kill`. */
+  readonly killed: boolean;
+  /** What it and what it started held, in bytes, where it was ended for that. */
+  readonly overMemory: number | undefined;
 }
 
 export class ReplicaProcess {
   readonly #listener: ProcessListener;
   readonly #child: ChildProcess;
   readonly #channel: Duplex | undefined;
+  readonly #lifeline: Duplex | undefined;
+  #overMemory: number | undefined;
   #killed = false;
   #gone = false;
   #corked = false;
   #outlived: NodeJS.Timeout | undefined;
+  #keeperLate: NodeJS.Timeout | undefined;
 
+  /** @param command one that `keptBy` gave */
   constructor(command: Command, folder: string, env: Readonly<Record<string, string>>, listener: ProcessListener) {
     this.#listener = listener;
     this.#child = spawn(command.file, command.args, {
       cwd: folder,
       env,
-      // fd 3 is the protocol; the kernel kills the process group when our end of fd 4 closes.
+      // fd 3 is the protocol; when our end of fd 4 closes, the keeper ends everything.
       stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
       detached: true,
     });
@@ -54,9 +76,10 @@ export class ReplicaProcess {
     if (stderr) this.#readLines(stderr, 'stderr');
     // Node's types know the extra descriptors only as either direction; 'pipe' gives a socket.
     const [channel, lifeline] = [stdio[3], stdio[4]] as (Duplex | null | undefined)[];
-    lifeline?.on('error', () => {});
     this.#channel = channel ?? undefined;
+    this.#lifeline = lifeline ?? undefined;
     this.#readFrames();
+    this.#readKeeper();
   }
 
   get pid(): number | undefined {
@@ -86,15 +109,34 @@ export class ReplicaProcess {
     this.#channel?.resume();
   }
 
-  /** Asks the process group to end. */
+  /** Asks the process group to end: the keeper passes it on. */
   terminate(): void {
-    this.#signal('SIGTERM');
+    this.#child.kill('SIGTERM');
   }
 
   /** Ends the process and what it started, at once. */
   kill(): void {
     this.#killed = true;
-    this.#signal('SIGKILL');
+    this.#lifeline?.destroy();
+    this.#keeperLate ??= setTimeout(() => this.#child.kill('SIGKILL'), KEEPER_GRACE_MS);
+  }
+
+  #readKeeper(): void {
+    const lines = new LogLines((texts) => {
+      for (const text of texts) this.#keeperSays(keeperWord(text));
+    });
+    let bytes = 0;
+    this.#lifeline?.on('error', () => {});
+    this.#lifeline?.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > KEEPER_BYTES) this.#lifeline?.pause();
+      else lines.push(chunk);
+    });
+  }
+
+  #keeperSays(word: KeeperWord | undefined): void {
+    if (word?.t === 'kept') this.#listener.kept(word.contained);
+    else if (word) this.#overMemory = word.bytes;
   }
 
   #readFrames(): void {
@@ -139,17 +181,17 @@ export class ReplicaProcess {
 
   async #exited(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
     clearTimeout(this.#outlived);
+    clearTimeout(this.#keeperLate);
     this.#gone = true;
     const killed = this.#killed;
-    this.#signal('SIGKILL'); // what the function started and left
     for (const stream of [this.#channel, this.#child.stdout, this.#child.stderr]) stream?.resume();
     await this.#drained();
     for (const stream of this.#child.stdio) stream?.destroy();
-    this.#listener.exited({ code, signal, killed });
+    this.#listener.exited({ code, signal, killed, overMemory: this.#overMemory });
   }
 
   async #drained(): Promise<void> {
-    const open = this.#child.stdio.slice(1, 4).filter((stream) => stream && !stream.closed);
+    const open = this.#child.stdio.slice(1).filter((stream) => stream && !stream.closed);
     const closed = Promise.all(open.map((stream) => new Promise((resolve) => stream?.once('close', resolve))));
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise((resolve) => {
@@ -157,15 +199,5 @@ export class ReplicaProcess {
     });
     await Promise.race([closed, late]);
     clearTimeout(timer);
-  }
-
-  /** To the whole process group, so that what the function started gets it too. */
-  #signal(signal: NodeJS.Signals): void {
-    if (this.pid === undefined) return;
-    try {
-      process.kill(-this.pid, signal);
-    } catch {
-      // nobody is left in the group
-    }
   }
 }

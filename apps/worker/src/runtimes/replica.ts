@@ -12,7 +12,7 @@ import {
   initMessage,
   runHeader,
 } from './protocol.ts';
-import { type Command, ReplicaProcess } from './replica-process.ts';
+import { type Command, type ProcessEnd, ReplicaProcess } from './replica-process.ts';
 import { after, type ReplicaEvent, type ReplicaState, takesRuns } from './replica-states.ts';
 import { RunInFlight } from './run-in-flight.ts';
 import type { CancelReason, RunListener, RunningRun, RunRequest } from './runtime.ts';
@@ -47,7 +47,7 @@ export interface ReplicaListener {
   /** Lines of no run, or of one that has ended. */
   log(lines: PrintedLines, runId: RunId | undefined): void;
   /** The process is gone, and all its runs are ended. */
-  exited(how: { code: number | null; signal: NodeJS.Signals | null; killed: boolean; stderr: readonly string[] }): void;
+  exited(how: ProcessEnd & { readonly stderr: readonly string[] }): void;
 }
 
 const notStartedBecause = (message: string): ErrorFields => ({ code: 'app_failed_to_start', message });
@@ -59,6 +59,8 @@ const endedByWorker: ErrorFields = {
 
 export class Replica {
   state: ReplicaState = 'spawning';
+  /** Whether the system keeps its signals, and its looks at other processes, to itself. */
+  contained = false;
   /** Whether a run has come to its own end here: the process works. */
   proved = false;
   readonly #options: ReplicaOptions;
@@ -83,6 +85,9 @@ export class Replica {
       frame: (header, blob) => this.#receive(header, blob),
       lines: (stream, texts) => this.#lines(stream, texts),
       unstartable: ({ message }) => this.#fail(notStartedBecause(`the interpreter cannot be started: ${message}`)),
+      kept: (contained) => {
+        this.contained = contained;
+      },
       exited: (how) => this.#exited(how),
     });
   }
@@ -274,9 +279,9 @@ export class Replica {
     this.kill();
   }
 
-  #exited({ code, signal, killed }: { code: number | null; signal: NodeJS.Signals | null; killed: boolean }): void {
+  #exited(how: ProcessEnd): void {
     clearTimeout(this.#endTimer);
-    const crash = killed && signal === 'SIGKILL' ? endedByWorker : crashError(code, signal);
+    const crash = how.killed && how.signal === 'SIGKILL' ? endedByWorker : crashError(how);
     const unready = this.state === 'spawning' || this.state === 'loading';
     this.#move('exit');
     // Also when we killed it: an app that closes or writes to descriptors that are not its own never becomes ready.
@@ -285,7 +290,7 @@ export class Replica {
     for (const run of this.#runs.values()) run.crashed(crash);
     this.#runs.clear();
     this.#pausing.clear();
-    this.#listener.exited({ code, signal, killed, stderr: this.#stderr });
+    this.#listener.exited({ ...how, stderr: this.#stderr });
   }
 
   #move(event: ReplicaEvent): void {

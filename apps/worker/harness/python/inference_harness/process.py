@@ -1,7 +1,6 @@
 # PROTOCOL.md, "The process": its file descriptors, its signals, and how it ends with its worker.
 import fcntl
 import os
-import resource
 import signal
 import sys
 
@@ -21,7 +20,8 @@ def take_channel():
 
 
 def hold_lifeline():
-    """Lets the kernel kill this whole process group when the worker's end of fd 4 closes.
+    """Lets the kernel kill this whole process group when the worker's end of fd 4 closes: should the keeper have been killed, which ends what
+    has left the group as well.
 
     Neither a thread that reads (it needs the interpreter's lock, which C code may hold) nor PR_SET_PDEATHSIG (this process only, not what
     it started) would do that. Without F_SETSIG (not Linux) the end of fd 3 is what ends the process."""
@@ -44,8 +44,7 @@ def end_group():
 
 
 def settle():
-    """Limits and signals. A stop signal meant for a whole process group is the worker's to answer: it drains first."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    """A stop signal meant for a whole process group is the worker's to answer: it drains first."""
     # Handlers and not SIG_IGN, which the app's own children would inherit.
     signal.signal(signal.SIGTERM, _leave_to_worker)
     signal.signal(signal.SIGINT, _leave_to_worker)

@@ -1,0 +1,106 @@
+# PROTOCOL.md, "The keeper": starts a replica in bounds, ends with it whatever it started, and ends all of it when the worker goes.
+import json
+import os
+import select
+import signal
+import sys
+
+import bounds
+import descendants
+from memory import Memory
+
+CHANNEL_FD = 3
+LIFELINE_FD = 4
+
+
+class Keeper:
+    def __init__(self, pid, limit, wakeups):
+        self._pid = pid
+        self._memory = Memory(limit) if limit > 0 else None
+        self._wakeups = wakeups
+
+    def keep(self):
+        """Until the replica has ended or has to; returns its status, as of `waitpid`."""
+        poll = select.poll()
+        poll.register(LIFELINE_FD, select.POLLIN)
+        poll.register(self._wakeups, select.POLLIN)
+        wait = None
+        while True:
+            if self._memory is not None:
+                wait = self._memory.look(self._pid)
+                if wait is None:
+                    tell({"t": "out_of_memory", "bytes": self._memory.used})
+                    return signal.SIGKILL
+            for fd, _event in poll.poll(wait):
+                if fd == LIFELINE_FD:
+                    return signal.SIGKILL  # nothing is ever written there: the worker has let go
+                os.read(fd, 512)
+            status = self._reap()
+            if status is not None:
+                return status
+
+    def _reap(self):
+        """The replica's status, if it has ended; of what else has ended nobody asks."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return 0
+            if pid == self._pid:
+                return status
+            if pid == 0:
+                return None
+
+
+def tell(message):
+    try:
+        os.write(LIFELINE_FD, json.dumps(message).encode() + b"\n")
+    except OSError:
+        pass  # the worker has gone
+
+
+def start(command):
+    """The replica, as the leader of a process group of its own; returns its process id."""
+    pid = os.fork()
+    if pid != 0:
+        return pid
+    try:
+        os.setpgid(0, 0)
+        bounds.enter()
+        os.execv(command[0], command)
+    except OSError as error:
+        sys.stderr.write(f"{command[0]} cannot be started: {error.strerror}\n")
+        sys.stderr.flush()
+    finally:
+        os._exit(127)
+
+
+def leave(status):
+    """Ends as the replica did."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    os._exit(os.WEXITSTATUS(status))
+
+
+def main():
+    limit, command = int(sys.argv[1]), sys.argv[2:]
+    wakeups, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda _signal, _frame: None)
+    bounds.prepare()
+    pid = start(command)
+    # The worker's word to a replica that should end: for it and what it started, not for us.
+    signal.signal(signal.SIGTERM, lambda _signal, _frame: descendants.terminate(pid))
+    signal.signal(signal.SIGINT, lambda _signal, _frame: None)
+    os.close(CHANNEL_FD)
+    tell({"t": "kept", "contained": bounds.contained()})
+    status = Keeper(pid, limit, wakeups).keep()
+    descendants.end(pid)
+    leave(status)
+
+
+main()

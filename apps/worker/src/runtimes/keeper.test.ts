@@ -1,0 +1,143 @@
+// harness/PROTOCOL.md, "The keeper", on real processes.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, expect, jest, test } from '@jest/globals';
+import { keeperWord } from './keeper.ts';
+import { pythonRuntimes } from './python.ts';
+import type { Runtime } from './runtime.ts';
+import { Call, reached } from './testing/calls.ts';
+
+jest.setTimeout(60_000);
+
+const MIB = 2 ** 20;
+const logged: object[] = [];
+const note = (fields: object, text: string): void => void logged.push({ ...fields, text });
+
+const runtimes: Runtime[] = [];
+afterEach(() => Promise.all(runtimes.splice(0).map((runtime) => runtime.close())));
+
+async function started(concurrency: number, memoryBytes?: number): Promise<Runtime> {
+  const runtime = pythonRuntimes({
+    maxItemBytes: 100_000,
+    maxLogBytes: 100_000,
+    logger: { info: note, warn: note, error: note },
+    countsOf: () => ({ moved() {}, started() {}, crashed() {} }),
+    environment: { ...process.env, REDIS_URL: 'redis://secret' },
+  })({ project: 'demo', app: 'hostile', folder: join(import.meta.dirname, 'testing/hostile') }, 'v1', {
+    entrypoint: 'main.py',
+    interpreter: process.env.PYTHON_UNDER_TEST,
+    replicas: 1,
+    replicaConcurrency: concurrency,
+    startupTimeoutMs: 20_000,
+    timeoutMs: 40_000,
+    cancelGraceMs: 1_000,
+    memoryBytes,
+    maxOutputBytes: 200_000,
+    debug: false,
+    env: {},
+  });
+  runtimes.push(runtime);
+  runtime.start();
+  await reached(runtime, 'ready');
+  return runtime;
+}
+
+/** A call's plain result. */
+const resultOf = async (runtime: Runtime, fn: string, params: object = {}): Promise<unknown> =>
+  JSON.parse((await new Call(runtime, fn, params).result()) ?? 'null');
+
+const isRunning = async (pid: number): Promise<boolean> => {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  return stat !== '' && !stat.includes(') Z ');
+};
+const contained = (): boolean => logged.some((line) => 'contained' in line && line.contained === true);
+
+test('a daemon in a session of its own ends with its replica, whether that is closed or dies', async () => {
+  const runtime = await started(100);
+  const daemon = (await resultOf(runtime, 'leaves_a_daemon')) as number;
+  expect(await isRunning(daemon)).toBe(true);
+  const dying = new Call(runtime, 'leaves_a_daemon_and_exits');
+  expect((await dying.ended).error).toMatchObject({ code: 'replica_crashed', message: expect.stringContaining('3') });
+  // The replica's end is told when nothing of it is left.
+  for (const pid of [daemon, Number(dying.items[0])]) expect(await isRunning(pid)).toBe(false);
+  const last = (await resultOf(runtime, 'leaves_a_daemon')) as number;
+  await runtime.close();
+  expect(await isRunning(last)).toBe(false);
+});
+
+test('a daemon ends with a worker that is killed', async () => {
+  const script = join(import.meta.dirname, 'testing/doomed-worker.ts');
+  const worker = spawn('node', ['--conditions=source', script, 'hostile', 'leaves_a_daemon'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [told] = (await once(worker.stdout, 'data')) as [Buffer];
+  const pids = told.toString().trim().split(' ').map(Number);
+  for (const pid of pids) expect(await isRunning(pid)).toBe(true);
+  worker.kill('SIGKILL');
+  for (const pid of pids) while (await isRunning(pid)) await new Promise((resolve) => setTimeout(resolve, 10));
+});
+
+test('a replica that holds more memory than the app may is ended as out_of_memory, all its runs with it, and replaced', async () => {
+  const runtime = await started(100, 128 * MIB);
+  const before = await resultOf(runtime, 'pid');
+  const neighbour = new Call(runtime, 'holds', { mebibytes: 1, seconds: 30 });
+  await neighbour.until(() => neighbour.count === 1);
+  const within = new Call(runtime, 'holds', { mebibytes: 40, seconds: 1.5 });
+  expect(await within.ended).toMatchObject({ state: 'succeeded', items: 2 });
+  const over = new Call(runtime, 'holds', { mebibytes: 200, seconds: 30 });
+  for (const run of [over, neighbour]) {
+    const { error } = await run.ended;
+    expect(error?.code).toBe('out_of_memory');
+    expect(error?.message).toContain('[hardware] memory');
+  }
+  expect(await resultOf(runtime, 'pid')).not.toBe(before);
+});
+
+test('what a child of the function holds counts', async () => {
+  const runtime = await started(1, 128 * MIB);
+  const over = new Call(runtime, 'holds_in_a_child', { mebibytes: 200 });
+  expect((await over.ended).error?.code).toBe('out_of_memory');
+  expect(await isRunning(Number(over.items[0]))).toBe(false);
+});
+
+test('memory that forked children share counts once', async () => {
+  const runtime = await started(1, 160 * MIB);
+  expect(await resultOf(runtime, 'shares', { mebibytes: 60, children: 4 })).toBe(60);
+});
+
+test('without a limit in the manifest there is none', async () => {
+  const runtime = await started(1);
+  const run = new Call(runtime, 'holds', { mebibytes: 200, seconds: 1.2 });
+  expect((await run.ended).state).toBe('succeeded');
+});
+
+test('a replica may open so many files, writes no core, and is the first to go when the machine has no memory left', async () => {
+  const runtime = await started(1);
+  expect(await resultOf(runtime, 'limits')).toEqual({ files: 8_192, core: 0 });
+  expect(await resultOf(runtime, 'oom_score_adj')).toBe(1_000);
+});
+
+test('where the system can, neither the worker nor another app’s process can be signalled, read or traced', async () => {
+  const runtime = await started(1);
+  const other = await started(1);
+  const [keeper, worker] = (await resultOf(runtime, 'ancestors')) as [number, number];
+  expect(worker).toBe(process.pid);
+  const theirs = (await resultOf(other, 'pid')) as number;
+  for (const target of [keeper, worker, theirs]) {
+    const denied = contained();
+    expect(await resultOf(runtime, 'signals', { target })).toBe(denied ? 'PermissionError' : 'allowed');
+    if (!denied) continue;
+    expect(await resultOf(runtime, 'reads', { path: `/proc/${target}/environ` })).toBe('PermissionError');
+    expect(await resultOf(runtime, 'peeks', { target })).toBe(-1);
+  }
+  expect(await resultOf(runtime, 'signals', { target: await resultOf(runtime, 'pid') })).toBe('allowed');
+});
+
+test.each(['no JSON', '[]', '{"t":"kept"}', '{"t":"out_of_memory","bytes":-1}', '{"t":"other"}'])(
+  '%s is no word of a keeper’s',
+  (line) => {
+    expect(keeperWord(line)).toBeUndefined();
+  },
+);

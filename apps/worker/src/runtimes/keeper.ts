@@ -1,0 +1,34 @@
+// harness/PROTOCOL.md, "The keeper": what every replica is started by, whatever it is written in, and what it says.
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import type { Command } from './replica-process.ts';
+
+/** From `src/runtimes` and from `dist/runtimes` alike. */
+const KEEPER = fileURLToPath(new URL('../../harness/keeper', import.meta.url));
+
+/**
+ * A command under a keeper.
+ *
+ * @param python absolute path of an interpreter that the keeper runs in
+ * @param memoryBytes what the processes of it may hold together; absent: as much as there is
+ */
+export const keptBy = (python: string, memoryBytes: number | undefined, { file, args }: Command): Command => ({
+  file: python,
+  args: ['-I', '-S', KEEPER, String(memoryBytes ?? 0), file, ...args],
+});
+
+const wordSchema = z.discriminatedUnion('t', [
+  z.object({ t: z.literal('kept'), contained: z.boolean() }),
+  z.object({ t: z.literal('out_of_memory'), bytes: z.number().int().nonnegative() }),
+]);
+
+/** A line of the keeper's; undefined for anything else: a replica holds the same pipe, and is believed nothing there. */
+export type KeeperWord = z.infer<typeof wordSchema>;
+
+export function keeperWord(line: string): KeeperWord | undefined {
+  try {
+    return wordSchema.safeParse(JSON.parse(line)).data;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,104 @@
+"""What a keeper has to hold: processes that leave their group, memory, and hands that reach for others."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+
+MIB = 2**20
+
+
+def pid():
+    return os.getpid()
+
+
+def leaves_a_daemon():
+    """In a session of its own, its parent gone, with an environment of its own, deaf to what can be ignored; holds the pipes."""
+    code = "import os, signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint(os.getpid(), flush=True)\ntime.sleep(600)"
+    script = f"import subprocess\nprint(subprocess.Popen([{sys.executable!r}, '-c', {code!r}], env={{}}, start_new_session=True, stdout=1).pid)"
+    middle = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, start_new_session=True)
+    found = int(middle.stdout.readline())
+    middle.wait()
+    return found
+
+
+def leaves_a_daemon_and_exits():
+    yield leaves_a_daemon()
+    time.sleep(0.1)
+    os._exit(3)
+
+
+def holds(mebibytes, seconds):
+    held = b"x" * (mebibytes * MIB)
+    yield len(held)
+    time.sleep(seconds)
+    yield "whole"
+
+
+def holds_in_a_child(mebibytes):
+    """What a child holds is its replica's."""
+    code = f"held = b'x' * {mebibytes * MIB}\nimport time\ntime.sleep(60)"
+    yield subprocess.Popen([sys.executable, "-c", code]).pid
+    time.sleep(60)
+
+
+def shares(mebibytes, children):
+    """Forked children share what their parent holds: it is there once."""
+    held = b"x" * (mebibytes * MIB)
+    pids = []
+    for _ in range(children):
+        child = os.fork()
+        if child == 0:
+            signal.pause()
+        pids.append(child)
+    time.sleep(1.5)  # longer than from one look to the next
+    for child in pids:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    return len(held) // MIB
+
+
+def ancestors():
+    """Of the function's process: the keeper, and the worker above it."""
+    found, at = [], os.getpid()
+    for _ in range(2):
+        with open(f"/proc/{at}/status") as file:
+            at = next(int(line.split()[1]) for line in file if line.startswith("PPid:"))
+        found.append(at)
+    return found
+
+
+def signals(target):
+    try:
+        os.kill(target, 0)
+    except OSError as error:
+        return type(error).__name__
+    return "allowed"
+
+
+def reads(path):
+    try:
+        with open(path, "rb") as file:
+            return len(file.read(64 * 1024)) > 0
+    except OSError as error:
+        return type(error).__name__
+
+
+def peeks(target):
+    """The first bytes of another process's memory, by the system call that debuggers use."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    failed = libc.ptrace(16, target, 0, 0)  # PTRACE_ATTACH
+    return failed
+
+
+def limits():
+    import resource
+
+    return {"files": resource.getrlimit(resource.RLIMIT_NOFILE)[0], "core": resource.getrlimit(resource.RLIMIT_CORE)[0]}
+
+
+def oom_score_adj():
+    with open("/proc/self/oom_score_adj") as file:
+        return int(file.read())
