@@ -17,7 +17,7 @@
 --@include wake
 --@include claim
 --@include forget
-if now > tonumber(ARGV[1]) then return {now} end
+if now > tonumber(ARGV[1]) then return reply({now}) end
 local gateway, room, answers, followed, queued, listed = ARGV[2], tonumber(ARGV[4]), {}, {}, {}, {}
 if ARGV[3] ~= '' then redis.call('ZADD', K.gateways, now + ARGV[3], gateway) end
 local tombstones = redis.call('EXISTS', K.tombstones) == 1
@@ -91,4 +91,4 @@ for app, queue in pairs(queued) do
     wake(app)
   end
 end
-return {now, answers}
+return reply({now, answers})

@@ -85,4 +85,4 @@ for i = 2, #ARGV, 7 do
 end
 count_bytes()
 send_outbox()
-return answers
+return reply(answers)

@@ -11,7 +11,7 @@
 --@include outbox
 --@include followers
 local gateway, number = ARGV[1], tonumber(ARGV[2])
-if number <= tonumber(redis.call('HGET', K.numbers, gateway) or 0) then return {1, {}, 0} end
+if number <= tonumber(redis.call('HGET', K.numbers, gateway) or 0) then return reply({1, {}, 0}) end
 redis.call('HSET', K.numbers, gateway, number)
 redis.call('ZADD', K.gateways, now + ARGV[3], gateway)
 local answers = {}
@@ -33,4 +33,4 @@ for i = 4, #ARGV, 3 do
   end
   answers[#answers + 1] = answer
 end
-return {0, answers, redis.call('SCARD', K.following .. gateway)}
+return reply({0, answers, redis.call('SCARD', K.following .. gateway)})

@@ -34,4 +34,4 @@ for i = 3, #ARGV, 2 do
   answers[#answers + 1] = {found, found == 'queued' and run.hook and 1 or 0}
 end
 settle()
-return answers
+return reply(answers)

@@ -38,4 +38,4 @@ for i = 2, #ARGV, 3 do
   end
   answers[#answers + 1] = answer
 end
-return answers
+return reply(answers)

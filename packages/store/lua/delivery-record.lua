@@ -63,4 +63,4 @@ end
 for i = 2, #ARGV, 8 do answers[#answers + 1] = record(unpack(ARGV, i, i + 7)) end
 send_kept()
 count_bytes()
-return answers
+return reply(answers)

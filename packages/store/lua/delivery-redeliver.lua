@@ -26,4 +26,4 @@ for i = 3, #ARGV do
   end
   answers[#answers + 1] = answer
 end
-return answers
+return reply(answers)

@@ -47,4 +47,4 @@ for i = 2, #ARGV, 11 do
   answers[#answers + 1] = {code, run and run.items or 0, code == 'ended' and run.hook and 1 or 0}
 end
 settle()
-return answers
+return reply(answers)

@@ -17,7 +17,7 @@
 local gateway, number, room = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[4])
 -- An entry's share of the reply beside its blob: many tiny ones are a large reply, too.
 local ENTRY_BYTES = 128
-if number < tonumber(redis.call('HGET', K.numbers, gateway) or 0) then return {1, {}} end
+if number < tonumber(redis.call('HGET', K.numbers, gateway) or 0) then return reply({1, {}}) end
 redis.call('HSET', K.numbers, gateway, number)
 redis.call('ZADD', K.gateways, now + ARGV[3], gateway)
 
@@ -80,4 +80,4 @@ for i = 5, #ARGV, 4 do
   end
   answers[#answers + 1] = answer
 end
-return {0, answers}
+return reply({0, answers})

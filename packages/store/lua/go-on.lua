@@ -13,4 +13,4 @@ for _, id in ipairs(ARGV) do
     changed = changed + 1
   end
 end
-return changed
+return reply(changed)

@@ -26,4 +26,4 @@ for i = 1, #ARGV, 3 do
 end
 count_bytes()
 send_outbox()
-return answers
+return reply(answers)

@@ -42,4 +42,4 @@ for _, line in ipairs(redis.call('ZRANGEBYSCORE', K.watch, '-inf', now, 'LIMIT',
   end
   if next_at then redis.call('ZADD', K.watch, next_at, line) else redis.call('ZREM', K.watch, line) end
 end
-return {woken, lapsed}
+return reply({woken, lapsed})

@@ -62,4 +62,4 @@ for i = 5, #ARGV, 7 do
     answers[#answers + 1] = leave(ARGV[i + 1], ARGV[i + 2], ARGV[i + 5], ARGV[i + 6])
   end
 end
-return {answers, woken}
+return reply({answers, woken})

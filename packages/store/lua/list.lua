@@ -27,4 +27,4 @@ end
 if #gone > 0 then redis.call('ZREM', K.runs, unpack(gone)) end
 -- A full answer of the index may have more behind it.
 if not ended and #found < (most + 8) * 2 then place, last = '', '' end
-return {read, place, last, runs}
+return reply({read, place, last, runs})

@@ -36,4 +36,4 @@ for i = 2, #ARGV, 6 do
 end
 count_bytes()
 send_outbox()
-return answers
+return reply(answers)

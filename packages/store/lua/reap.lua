@@ -39,7 +39,7 @@ if reaped < 0 or now < reaped or now - reaped > pause then
       if redis.call('ZSCORE', K.workers, worker) then redis.call('ZADD', serving, now + term, worker) end
     end
   end
-  return {0, {}, {}, 0}
+  return reply({0, {}, {}, 0})
 end
 
 local ended = 0
@@ -130,4 +130,4 @@ end
 settle()
 redis.call('ZREMRANGEBYSCORE', K.reading, '-inf', now)
 local idle = queued == 0 and redis.call('EXISTS', K.leases, K.due, K.absent) == 0
-return {idle and 1 or 0, due_runs, handed, ended}
+return reply({idle and 1 or 0, due_runs, handed, ended})

@@ -25,4 +25,4 @@ for i = 4 + napps, #ARGV, 2 do
   if held then redis.call('ZADD', K.leases, now + lease, ARGV[i]) end
   answers[#answers + 1] = {held and 1 or 0, tonumber(f[3] or 0), f[4] and 1 or 0}
 end
-return {new and 1 or 0, answers}
+return reply({new and 1 or 0, answers})

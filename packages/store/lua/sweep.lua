@@ -35,4 +35,4 @@ if ARGV[2] ~= '' then
   count_bytes()
 end
 local function oldest(index) return redis.call('ZRANGE', index, 0, 0, 'WITHSCORES')[2] or '' end
-return {more, tonumber(redis.call('GET', K.bytes) or 0), oldest(K.kept), oldest(K.promises)}
+return reply({more, tonumber(redis.call('GET', K.bytes) or 0), oldest(K.kept), oldest(K.promises)})

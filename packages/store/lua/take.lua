@@ -17,7 +17,7 @@ local worker, number, lease, room = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]
 local token = worker .. ':' .. ARGV[2]
 local took = redis.call('HMGET', K.took .. worker, 'number', 'runs')
 local last = tonumber(took[1] or 0)
-if number < last then return {now_us, 0, {}} end
+if number < last then return reply({now_us, 0, {}}) end
 redis.call('ZADD', K.workers, now + lease, worker)
 
 local function fields_of(id, last)
@@ -37,7 +37,7 @@ if number == last then
     local f = fields_of(id, 'token')
     if f[1] == 'running' and f[7] == token then runs[#runs + 1] = described(id, f) end
   end
-  return {now_us, 1, runs}
+  return reply({now_us, 1, runs})
 end
 
 for i = 5, #ARGV, 2 do
@@ -83,4 +83,4 @@ end
 remember[4] = table.concat(ids, ' ')
 redis.call('HSET', K.took .. worker, unpack(remember))
 send_outbox()
-return {now_us, more, runs}
+return reply({now_us, more, runs})

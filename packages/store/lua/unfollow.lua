@@ -14,11 +14,11 @@
 --@include claim
 --@include finish
 --@include departure
-if tonumber(ARGV[2]) < tonumber(redis.call('HGET', K.numbers, ARGV[1]) or 0) then return {} end
+if tonumber(ARGV[2]) < tonumber(redis.call('HGET', K.numbers, ARGV[1]) or 0) then return reply({}) end
 redis.call('HSET', K.numbers, ARGV[1], ARGV[2])
 for i = 4, #ARGV do
   redis.call('SREM', K.following .. ARGV[1], ARGV[i])
   drop_follower(ARGV[i], ARGV[1], tonumber(ARGV[3]))
 end
 settle()
-return due_runs
+return reply(due_runs)

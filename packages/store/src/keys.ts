@@ -99,11 +99,14 @@ export const names = {
   watch: 'watch',
 } as const;
 
-/** The script with its keys spelled out: `K.run .. id` becomes the project's prefix (`P`, KEYS[1]), the name and the id in one concatenation. */
+/**
+ * The script with its keys spelled out: `K.run .. id` becomes the project's prefix (`P`, KEYS[1]), the name and the id in one concatenation.
+ * Its `ARGV` are unpacked from the one argument that it gets, and `reply` packs its answer (src/message-pack.ts).
+ */
 export function withKeys(script: string): string {
   const spelled = script.replace(/\bK\.(\w+)\b/g, (_, name: string) => {
     if (!(name in names)) throw new Error(`a script names the key '${name}', which is not among them`);
     return `P..'${names[name as keyof typeof names]}'`;
   });
-  return `local P = KEYS[1]\n${spelled}`;
+  return `local P, ARGV, reply = KEYS[1], cmsgpack.unpack(ARGV[1]), cmsgpack.pack\n${spelled}`;
 }

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import { projectPrefix, withKeys } from './keys.ts';
+import { packArguments, type ScriptArgument, type ScriptReply, unpackReply } from './message-pack.ts';
 
 /** One file under `lua/` each; its header says keys, arguments and return codes. */
 export type ScriptName =
@@ -27,7 +28,7 @@ export type ScriptName =
   | 'hosts'
   | 'host-look';
 
-export type ScriptArgument = string | number | Buffer;
+export type { ScriptArgument, ScriptReply };
 
 const folder = new URL('../lua/', import.meta.url);
 
@@ -63,7 +64,7 @@ function script(name: ScriptName): { text: string; sha: string } {
 /**
  * Runs a script on one project's slot.
  *
- * @returns the reply as it is: bulk strings as Buffers, integers as numbers
+ * @returns the reply as it is: strings as Buffers, integers as numbers
  * @throws the connection's or Redis' error
  */
 export function runScript(
@@ -81,12 +82,15 @@ export async function runScriptAt(
   name: ScriptName,
   prefix: string,
   args: readonly ScriptArgument[],
-): Promise<unknown> {
+): Promise<ScriptReply> {
   const { sha, text } = script(name);
+  const packed = packArguments(args);
+  let reply: unknown;
   try {
-    return await redis.callBuffer('EVALSHA', sha, 1, prefix, ...args);
+    reply = await redis.callBuffer('EVALSHA', sha, 1, prefix, packed);
   } catch (error) {
     if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
-    return redis.callBuffer('EVAL', text, 1, prefix, ...args);
+    reply = await redis.callBuffer('EVAL', text, 1, prefix, packed);
   }
+  return unpackReply(reply as Buffer);
 }

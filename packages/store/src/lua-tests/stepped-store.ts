@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { Redis } from 'ioredis';
 import { projectPrefix } from '../keys.ts';
-import { type ScriptArgument, type ScriptName, scriptSource, scriptText } from '../scripts.ts';
+import { packArguments, type ScriptArgument, unpackReply } from '../message-pack.ts';
+import { type ScriptName, scriptSource, scriptText } from '../scripts.ts';
 
 export type Reply = string | number | null | Reply[];
 
@@ -67,7 +68,8 @@ export class SteppedStore {
 
   async run(name: ScriptName, ...args: ScriptArgument[]): Promise<Reply> {
     const text = scriptText(scriptSource(name)).replace(TOLD, `${TOLD} + (redis.call('GET', P .. 'offset') or 0)`);
-    return decoded(await this.client.callBuffer('EVAL', text, 1, this.prefix, ...args));
+    const reply = await this.client.callBuffer('EVAL', text, 1, this.prefix, packArguments(args));
+    return decoded(unpackReply(reply as Buffer));
   }
 
   async now(): Promise<number> {

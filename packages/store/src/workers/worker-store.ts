@@ -358,6 +358,7 @@ const takenRun = (
   attempt,
   paced: paced === 1,
   promised: promised === 1,
-  params,
+  // Of its own: the reply may hold a megabyte of others, and a run may be long.
+  params: Buffer.from(params),
   ...(traceparent && { traceparent: traceparent.toString() }),
 });

@@ -1,0 +1,167 @@
+// What scripts are told and answer, as one MessagePack value each way (github.com/msgpack/msgpack, spec.md): an argument or an element of a
+// reply on its own costs Redis and its client more than all they do with it (docs/decisions/0016-one-value-each-way.md).
+
+export type ScriptArgument = string | number | Buffer;
+
+/** Integers as numbers; Lua's `false`, and nil in a list, is null. */
+export type ScriptReply = number | Buffer | null | ScriptReply[];
+
+/** Longer strings are measured and written by native code; below that the call costs more than the bytes. */
+const SHORT = 64;
+const ASCII_END = 0x80;
+/** A UTF-16 unit takes at most three bytes of UTF-8. */
+const UTF8_BYTES = 3;
+/** The longest header: a type and a length of four bytes. */
+const HEADER_BYTES = 5;
+
+function room(argument: string | Buffer): number {
+  if (typeof argument !== 'string') return HEADER_BYTES + argument.length;
+  return HEADER_BYTES + (argument.length <= SHORT ? argument.length * UTF8_BYTES : Buffer.byteLength(argument));
+}
+
+/** Writes the header of `count` elements: of a list where `list`, else of a string's bytes. Returns the place after it. */
+function header(packed: Buffer, at: number, count: number, list: boolean): number {
+  if (count < (list ? 16 : 32)) {
+    packed[at] = (list ? 0x90 : 0xa0) | count;
+    return at + 1;
+  }
+  if (!list && count < 0x100) {
+    packed[at] = 0xd9;
+    packed[at + 1] = count;
+    return at + 2;
+  }
+  if (count < 0x10000) {
+    packed[at] = list ? 0xdc : 0xda;
+    packed[at + 1] = count >> 8;
+    packed[at + 2] = count;
+    return at + 3;
+  }
+  packed[at] = list ? 0xdd : 0xdb;
+  packed.writeUInt32BE(count, at + 1);
+  return at + HEADER_BYTES;
+}
+
+/** Writes a string of at most 31 ASCII characters, the usual one. Returns the place after it, or -1 where it is none. */
+function ascii(packed: Buffer, at: number, text: string): number {
+  const { length } = text;
+  let to = header(packed, at, length, false);
+  for (let n = 0; n < length; n++) {
+    const code = text.charCodeAt(n);
+    if (code >= ASCII_END) return -1;
+    packed[to++] = code;
+  }
+  return to;
+}
+
+function string(packed: Buffer, at: number, text: string): number {
+  if (text.length <= SHORT) {
+    const to = ascii(packed, at, text);
+    if (to >= 0) return to;
+  }
+  const to = header(packed, at, Buffer.byteLength(text), false);
+  return to + packed.write(text, to);
+}
+
+/**
+ * A list of strings, as scripts get their arguments: numbers as their decimals, Buffers as their bytes. Redis 7.0 reads no other type
+ * for bytes than the one for text.
+ */
+export function packArguments(list: readonly ScriptArgument[]): Buffer {
+  const texts: (string | Buffer)[] = new Array(list.length);
+  let size = HEADER_BYTES;
+  for (let n = 0; n < list.length; n++) {
+    const argument = list[n] as ScriptArgument;
+    const text = typeof argument === 'number' ? String(argument) : argument;
+    texts[n] = text;
+    size += room(text);
+  }
+  const packed = Buffer.allocUnsafe(size);
+  let at = header(packed, 0, texts.length, true);
+  for (const text of texts) {
+    if (typeof text === 'string') {
+      at = string(packed, at, text);
+    } else {
+      at = header(packed, at, text.length, false);
+      at += text.copy(packed, at);
+    }
+  }
+  return packed.subarray(0, at);
+}
+
+/** Reads what Redis' `cmsgpack.pack` makes of lists, strings, whole numbers and booleans. */
+class Unpacking {
+  private at = 0;
+
+  constructor(private readonly packed: Buffer) {}
+
+  value(): ScriptReply {
+    const { packed } = this;
+    const type = packed[this.at++] as number;
+    if (type < 0x80) return type;
+    if (type >= 0xe0) return type - 0x100;
+    if (type >= 0xa0 && type < 0xc0) return this.bytes(type & 0x1f);
+    if (type >= 0x90 && type < 0xa0) return this.list(type & 0x0f);
+    switch (type) {
+      case 0xc0:
+      case 0xc2:
+        return null;
+      case 0xc3:
+        return 1;
+      case 0xca:
+        return Math.trunc(packed.readFloatBE(this.skip(4)));
+      case 0xcb:
+        return Math.trunc(packed.readDoubleBE(this.skip(8)));
+      case 0xcc:
+        return packed.readUInt8(this.skip(1));
+      case 0xcd:
+        return packed.readUInt16BE(this.skip(2));
+      case 0xce:
+        return packed.readUInt32BE(this.skip(4));
+      case 0xcf:
+        return Number(packed.readBigUInt64BE(this.skip(8)));
+      case 0xd0:
+        return packed.readInt8(this.skip(1));
+      case 0xd1:
+        return packed.readInt16BE(this.skip(2));
+      case 0xd2:
+        return packed.readInt32BE(this.skip(4));
+      case 0xd3:
+        return Number(packed.readBigInt64BE(this.skip(8)));
+      case 0xd9:
+        return this.bytes(packed.readUInt8(this.skip(1)));
+      case 0xda:
+        return this.bytes(packed.readUInt16BE(this.skip(2)));
+      case 0xdb:
+        return this.bytes(packed.readUInt32BE(this.skip(4)));
+      case 0xdc:
+        return this.list(packed.readUInt16BE(this.skip(2)));
+      case 0xdd:
+        return this.list(packed.readUInt32BE(this.skip(4)));
+      default:
+        throw new Error(`a script answered with a type that none has: 0x${type.toString(16)}`);
+    }
+  }
+
+  /** Moves on by `size` and returns the place before. */
+  private skip(size: number): number {
+    const at = this.at;
+    this.at += size;
+    return at;
+  }
+
+  private bytes(length: number): Buffer {
+    const at = this.skip(length);
+    return this.packed.subarray(at, this.at);
+  }
+
+  private list(count: number): ScriptReply[] {
+    const list: ScriptReply[] = new Array(count);
+    for (let n = 0; n < count; n++) list[n] = this.value();
+    return list;
+  }
+}
+
+/** A script's reply. Strings are slices of it. @throws Error where it is not one */
+export function unpackReply(packed: Buffer): ScriptReply {
+  return new Unpacking(packed).value();
+}
