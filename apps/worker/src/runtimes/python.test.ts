@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
-import { conformance } from './conformance.ts';
+import { conformance, type ShortLimits } from './conformance.ts';
 import type { ProcessCounts } from './pool.ts';
 import { pythonRuntimes } from './python.ts';
 import type { Runtime } from './runtime.ts';
@@ -37,9 +37,12 @@ const makeRuntime = pythonRuntimes({
   environment: { ...process.env, REDIS_URL: 'redis://secret' },
 });
 
+/** Longer than a test may take: no run comes to this limit. */
+const NEVER_MS = 600_000;
+
 const make = (
   concurrency: number,
-  more: { folder?: string; cancelGraceMs?: number; timeoutMs?: number; memoryBytes?: number } = {},
+  more: ShortLimits & { readonly folder?: string; readonly memoryBytes?: number } = {},
 ): Runtime =>
   makeRuntime(
     { project: 'demo', app: 'test', folder: more.folder ?? join(import.meta.dirname, 'testing/python') },
@@ -49,9 +52,9 @@ const make = (
       interpreter: process.env.PYTHON_UNDER_TEST,
       replicas: 1,
       replicaConcurrency: concurrency,
-      startupTimeoutMs: 20_000,
-      timeoutMs: more.timeoutMs ?? 4_000,
-      cancelGraceMs: more.cancelGraceMs ?? 1_000,
+      startupTimeoutMs: NEVER_MS,
+      timeoutMs: more.timeoutMs ?? NEVER_MS,
+      cancelGraceMs: more.cancelGraceMs ?? NEVER_MS,
       memoryBytes: more.memoryBytes,
       maxOutputBytes: 200_000,
       debug: false,
@@ -59,26 +62,28 @@ const make = (
     },
   );
 
-conformance('Python', (concurrency) => make(concurrency));
+conformance('Python', make);
 
 let runtime: Runtime;
-/** For functions with much to do, however busy the machine is. */
-let patient: Runtime;
 const call = (fn: string, params: object | string = {}, paced = false): Call => new Call(runtime, fn, params, paced);
 const folders: string[] = [];
 
 beforeAll(async () => {
   runtime = make(100);
-  patient = make(100, { timeoutMs: 60_000 });
-  for (const started of [runtime, patient]) started.start();
-  await Promise.all([runtime, patient].map((started) => reached(started, 'ready')));
+  runtime.start();
+  await reached(runtime, 'ready');
 });
-afterAll(() => Promise.all([runtime.close(), patient.close()]));
+afterAll(() => runtime.close());
 afterEach(() => Promise.all(folders.splice(0).map((folder) => rm(folder, { recursive: true, force: true }))));
 
-async function appOf(code: string): Promise<string> {
+async function emptyFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'app-'));
   folders.push(folder);
+  return folder;
+}
+
+async function appOf(code: string): Promise<string> {
+  const folder = await emptyFolder();
   await writeFile(join(folder, 'main.py'), code);
   return folder;
 }
@@ -109,12 +114,15 @@ test('a TypeError inside the function is the function’s', async () => {
 });
 
 test('sys.exit is an exception of the function, its neighbours go on', async () => {
-  const neighbour = call('every_second', { n: 1 });
+  const folder = await emptyFolder();
+  const neighbour = call('step_by_step', { folder, n: 1 });
+  await neighbour.until(() => neighbour.count === 1);
   expect((await call('leaves').ended).error).toMatchObject({
     code: 'function_error',
     type: 'SystemExit',
     message: '3',
   });
+  await writeFile(join(folder, '0'), '');
   expect((await neighbour.ended).state).toBe('succeeded');
 });
 
@@ -139,7 +147,7 @@ test('a hundred runs in one process print and log at once: every line is at its 
   const n = 150;
   const runs = numbers(100).map((i) => {
     const fn = ['says_much', 'says_much_async', 'streams_and_says'][i % 3] as string;
-    return { fn, name: `run-${i}`, run: new Call(patient, fn, { name: `run-${i}`, n }) };
+    return { fn, name: `run-${i}`, run: call(fn, { name: `run-${i}`, n }) };
   });
   for (const { fn, name, run } of runs) {
     expect((await run.ended).state).toBe('succeeded');
@@ -160,11 +168,13 @@ test('a hundred runs in one process print and log at once: every line is at its 
 });
 
 test('what threads print that a function starts, or gives work to, is its run’s, and what they print after its end is nobody’s', async () => {
-  const runs = numbers(10).map((i) => ({ name: `run-${i}`, run: call('says_by_others', { name: `run-${i}` }) }));
+  const path = join(await emptyFolder(), 'ended');
+  const runs = numbers(10).map((i) => ({ name: `run-${i}`, run: call('says_by_others', { name: `run-${i}`, path }) }));
   for (const { name, run } of runs) {
     await run.ended;
     expect(run.printed).toEqual([`${name} own thread`, ...numbers(20).map((i) => `${name} pool ${i}`)]);
   }
+  await writeFile(path, '');
   while (!lines.some((text) => text.endsWith(' late'))) await new Promise((resolve) => setTimeout(resolve, 10));
   const awaited = call('says_in_a_thread', { name: 'awaited' });
   await awaited.ended;
@@ -172,27 +182,27 @@ test('what threads print that a function starts, or gives work to, is its run’
 });
 
 test('a function that prints in a loop loses its oldest lines only, and its neighbours are not held up', async () => {
-  const flood = new Call(patient, 'prints_a_flood', { lines: 200_000 });
-  const times: number[] = [];
-  while (flood.ends === 0) {
-    const started = performance.now();
-    expect(await new Call(patient, 'add', { a: 1 }).result()).toBe('3');
-    times.push(performance.now() - started);
-  }
+  const path = join(await emptyFolder(), 'enough');
+  const flood = call('prints_a_flood', { lines: 200_000, path });
+  await flood.until(() => flood.lines.length > 0);
+  for (let times = 0; times < 20; times++) expect(await call('add', { a: 1 }).result()).toBe('3');
+  expect(flood.ends).toBe(0);
+  await writeFile(path, '');
+  const printed = Number(await flood.result());
   expect(flood.printed.at(-1)).toBe('last');
-  expect(flood.printed.length + flood.cut).toBe(200_001);
-  // Each would take as long as the flood, were it held up.
-  expect(times.sort((a, b) => a - b)[Math.floor(times.length / 2)]).toBeLessThan(1_000);
+  expect(flood.cut).toBeGreaterThan(0);
+  expect(flood.printed.length + flood.cut).toBe(printed);
 });
 
 test('a child process that prints without end is read at a walk', async () => {
-  const before = process.cpuUsage();
+  const began = performance.now();
   const run = call('child_prints_a_flood', { seconds: 1 });
   await run.until(() => run.lines.length > 0); // a neighbour from the start, and they would be nobody's
   expect(await call('add', { a: 1 }).result()).toBe('3');
   await run.ended;
   expect(run.printed.slice(0, 3)).toEqual(['y', 'y', 'y']);
-  expect(process.cpuUsage(before).user).toBeLessThan(900_000);
+  // 50 lines a millisecond, and a pipe's fill or two; it prints tens of thousands.
+  expect(run.lines.length + run.cut).toBeLessThan((performance.now() - began) * 100 + 200_000);
 });
 
 test('a forked child that comes back from the function ends there', async () => {
@@ -201,9 +211,8 @@ test('a forked child that comes back from the function ends there', async () => 
 });
 
 test('a forked child that lives on does not delay the end', async () => {
-  const started = performance.now();
+  // It lives for longer than this test may take.
   expect((await call('forked_child_stays').ended).error?.code).toBe('replica_crashed');
-  expect(performance.now() - started).toBeLessThan(5_000);
 });
 
 test('deep recursion is an error of the function, not a crash', async () => {
@@ -213,19 +222,25 @@ test('deep recursion is an error of the function, not a crash', async () => {
 });
 
 test('twenty sleeping generators stream side by side', async () => {
-  const started = performance.now();
-  const runs = Array.from({ length: 20 }, () => call('every_second', { n: 1 }));
-  await Promise.all(runs.map((run) => run.ended));
-  expect(performance.now() - started).toBeLessThan(3_500);
+  const folder = await emptyFolder();
+  const runs = numbers(20).map((i) => call('meets', { folder, name: `${i}`, n: 20 }));
+  for (const run of runs) expect(await run.ended).toMatchObject({ state: 'succeeded', items: 2 });
 });
 
 test('a cancelled neighbour that does not end harms nobody', async () => {
-  const neighbour = call('every_second', { n: 3 });
-  const stuck = call('blocked');
+  const folder = await emptyFolder();
+  const own = make(100, { cancelGraceMs: 1_000 });
+  own.start();
+  await reached(own, 'ready');
+  const neighbour = new Call(own, 'step_by_step', { folder, n: 3 });
+  await neighbour.until(() => neighbour.count === 1);
+  const stuck = new Call(own, 'blocked');
   await stuck.until(() => stuck.count === 1);
   stuck.running?.cancel('cancelled');
   expect((await stuck.ended).state).toBe('cancelled');
+  for (const step of numbers(3)) await writeFile(join(folder, `${step}`), '');
   expect(await neighbour.ended).toMatchObject({ state: 'succeeded', items: 3 });
+  await own.close();
 });
 
 test('the app sees an allow-list of the environment and its own settings', async () => {
@@ -338,8 +353,13 @@ test('an app that breaks the channel while it is imported has failed to start, a
 });
 
 test('a very long line is logged in pieces, in time that grows with its length and not its square', async () => {
-  const run = call('prints_one_line', { megabytes: 40 });
+  // By its square this would be far past its time limit.
+  const own = make(100, { timeoutMs: 60_000 });
+  own.start();
+  await reached(own, 'ready');
+  const run = new Call(own, 'prints_one_line', { megabytes: 80 });
   expect(await run.ended).toMatchObject({ state: 'succeeded' });
+  await own.close();
 });
 
 test('a caller that sends a flood of unknown parameters gets a short answer and harms nobody', async () => {

@@ -60,10 +60,25 @@ def mixed():
     yield "data: {}\n\n"
 
 
-def every_second(n=3):
+def _wait_for(path):
+    while not os.path.exists(path):
+        time.sleep(0.01)
+
+
+def step_by_step(folder, n=3):
+    """Goes on from an item when the file of its number is there."""
     for i in range(n):
         yield i
-        time.sleep(1)
+        _wait_for(os.path.join(folder, str(i)))
+
+
+def meets(folder, name, n):
+    """Ends when `n` of them run at the same time."""
+    yield "waits"
+    open(os.path.join(folder, name), "w").close()
+    while len(os.listdir(folder)) < n:
+        time.sleep(0.01)
+    yield "met"
 
 
 class Countdown:
@@ -124,7 +139,7 @@ async def async_items(n=3):
 async def async_sleeper():
     try:
         yield "asleep"
-        await asyncio.sleep(60)
+        await asyncio.sleep(600)
     finally:
         await asyncio.sleep(0)
         print("cleaned up")
@@ -233,17 +248,16 @@ def streams_and_says(name, n):
         logging.warning("%s logs %s", name, i)
 
 
-def says_by_others(name):
-    """Threads that it starts, a pool that all runs share, and a thread that outlives it."""
+def says_by_others(name, path):
+    """Threads that it starts, a pool that all runs share, and a thread that outlives it: until the file is there."""
     own = threading.Thread(target=print, args=(name, "own thread"))
     own.start()
     own.join()
     for i in range(20):
         _pool.submit(print, name, "pool", i).result()
-    outlives = threading.Event()
 
     def late():
-        outlives.wait(0.2)
+        _wait_for(path)
         print(name, "late")
 
     threading.Thread(target=late).start()
@@ -254,11 +268,15 @@ async def says_in_a_thread(name):
     await asyncio.get_running_loop().run_in_executor(_pool, print, name, "executor")
 
 
-def prints_a_flood(lines, pause=0.0):
-    for i in range(lines):
-        print("line", i)
-    time.sleep(pause)
+def prints_a_flood(lines, path):
+    """At least so many, and until the file is there."""
+    printed = 0
+    while printed < lines or not os.path.exists(path):
+        for _ in range(1000):
+            print("line", printed)
+            printed += 1
     print("last")
+    return printed + 1
 
 
 def child_prints_a_flood(seconds):
@@ -276,7 +294,7 @@ def forked_child_comes_back():
 
 def forked_child_stays():
     if os.fork() == 0:
-        time.sleep(60)
+        time.sleep(600)
         os._exit(0)
     os._exit(3)
 
@@ -289,7 +307,7 @@ def leaves_a_child():
 def sleeper():
     try:
         yield "asleep"
-        time.sleep(60)
+        time.sleep(600)
     finally:
         print("cleaned up")
 
@@ -297,7 +315,7 @@ def sleeper():
 def sleeper_that_takes_time():
     try:
         yield "asleep"
-        time.sleep(60)
+        time.sleep(600)
     finally:
         time.sleep(0.1)
         print("cleaned up")
@@ -313,7 +331,7 @@ def stubborn():
     yield "stubborn"
     while True:
         try:
-            time.sleep(60)
+            time.sleep(600)
         except:  # noqa: E722
             pass
 
@@ -323,7 +341,7 @@ def blocked():
     yield "blocked"
     lock = threading.Lock()
     lock.acquire()
-    lock.acquire(timeout=60)
+    lock.acquire(timeout=600)
 
 
 def brief(ms):
@@ -358,12 +376,12 @@ def exits():
 
 def segfaults():
     os.kill(os.getpid(), signal.SIGSEGV)
-    time.sleep(5)
+    time.sleep(600)
 
 
 def killed():
     os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(5)
+    time.sleep(600)
 
 
 def crashes_after_an_item():
