@@ -10,7 +10,7 @@ import { WaitingRun } from './waiting-run.ts';
 
 /** After so many starts without success an app is broken, even when nothing said why. */
 const STARTS_UNTIL_BROKEN = 5;
-/** Processes of cancelled functions that do not end, which wait for their other runs; with more, the first has to go. */
+/** Processes that are replaced and wait for their last runs; with more, the first has to go. */
 const RETIRING_LIMIT = 4;
 /** What an app prints outside of its runs and is written to the worker's log. */
 const LINES_PER_SECOND = 500;
@@ -173,8 +173,8 @@ export class Pool implements Runtime {
       },
       failed: (error) => this.#failed(error),
       freed: () => this.#freed(),
-      retiring: () => {
-        this.#log('warn', { pid: replica.pid }, 'a cancelled function does not end: its process is being replaced');
+      retiring: (why) => {
+        this.#log('warn', { pid: replica.pid, why }, 'a process takes no more runs and is being replaced');
         this.#limitRetiring();
         replace();
       },

@@ -66,7 +66,7 @@ const functionSchema = z.object({
   extra: z.boolean(),
 });
 
-/** Messages that come once in a replica's life. */
+/** Messages that come once in a replica's life, or little oftener. */
 const coldMessageSchema = z.discriminatedUnion('t', [
   z.object({ t: z.literal('hello'), proto: z.literal(PROTOCOL), pid: z.number().int(), python: z.string() }),
   z.object({ t: z.literal('ready'), setup_ms: z.number(), functions: z.array(functionSchema).max(LIST_LIMIT) }),
@@ -77,6 +77,7 @@ const coldMessageSchema = z.discriminatedUnion('t', [
     message: z.string(),
     traceback: z.string(),
   }),
+  z.object({ t: z.literal('worn'), why: z.string() }),
   z.object({ t: z.literal('bye') }),
 ]);
 

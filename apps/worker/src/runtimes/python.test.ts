@@ -362,6 +362,60 @@ test('a very long line is logged in pieces, in time that grows with its length a
   await own.close();
 });
 
+test.each([1, 100])('what a function traces is not traced after it, with %s runs at a time', async (concurrency) => {
+  const own = make(concurrency, { cancelGraceMs: 20_000 });
+  own.start();
+  await reached(own, 'ready');
+  for (let round = 0; round < 5; round++) {
+    await new Call(own, 'traces').ended;
+    expect(await new Call(own, 'traced').result()).toBe('[false,false]');
+  }
+  await new Call(own, 'traces_async').ended;
+  expect(await new Call(own, 'async_value', { x: 1 }).result()).toBe('1');
+  await own.close();
+});
+
+test('a process whose functions have left no file descriptor is replaced when its runs have ended', async () => {
+  const own = make(100);
+  own.start();
+  await reached(own, 'ready');
+  const before = await new Call(own, 'pid').result();
+  const neighbour = new Call(own, 'every_second', { n: 2 });
+  await neighbour.until(() => neighbour.count === 1);
+  expect((await new Call(own, 'leaks_files').ended).error).toMatchObject({ code: 'function_error', type: 'OSError' });
+  expect(await new Call(own, 'pid').result()).not.toBe(before);
+  expect(await neighbour.ended).toMatchObject({ state: 'succeeded', items: 2 });
+  await own.close();
+});
+
+test('where no thread can be started the next calls wait for one, and come', async () => {
+  const held = call('leaves_no_room_for_threads');
+  const waiting = call('add', { a: 1 });
+  expect((await held.ended).state).toBe('succeeded');
+  expect(await waiting.result()).toBe('3');
+});
+
+test('a function that switches the signal of cancels off does so for itself only', async () => {
+  const own = make(1, { cancelGraceMs: 20_000 });
+  own.start();
+  await reached(own, 'ready');
+  expect((await new Call(own, 'deaf_to_cancels').ended).state).toBe('succeeded');
+  const run = new Call(own, 'looper');
+  await run.until(() => run.count === 1);
+  run.running?.cancel('cancelled');
+  expect((await run.ended).state).toBe('cancelled');
+  await own.close();
+});
+
+test('a child process that prints one line without end is read at a walk', async () => {
+  const run = call('child_prints_one_line', { seconds: 1 });
+  await run.until(() => run.lines.length > 0);
+  expect(await call('add', { a: 1 }).result()).toBe('3');
+  const { runTimeMs } = await run.ended;
+  // 8 KiB a line and a millisecond; what the pipe held at its end comes at once.
+  expect(run.printed.length).toBeLessThan(runTimeMs + 100);
+});
+
 test('a caller that sends a flood of unknown parameters gets a short answer and harms nobody', async () => {
   const params = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`ü${i}`.repeat(50), i]));
   const { error } = await call('nothing', params).ended;

@@ -10,8 +10,9 @@ import { type Header, ProtocolError } from './protocol.ts';
 /** How long after `exit` the pipes are read for what the process said last; a daemon that holds them open is not waited for. */
 const EXIT_DRAIN_MS = 200;
 
-/** Lines a millisecond that are read of each raw pipe. Whoever writes more waits: reading and dropping would cost the other runs. */
+/** What is read of each raw pipe in a millisecond. Whoever writes more waits: reading and dropping would cost the other runs. */
 const RAW_LINES_PER_MS = 50;
+const RAW_BYTES_PER_MS = 8 * 1024;
 
 /** The keeper ends all that there is within this, unless the system cannot end a process (a disk or a device that does not answer). */
 const KEEPER_GRACE_MS = 5_000;
@@ -158,7 +159,7 @@ export class ReplicaProcess {
   #readLines(pipe: Readable, stream: 'stdout' | 'stderr'): void {
     const lines = new LogLines((texts) => this.#listener.lines(stream, texts));
     pipe.on('data', (chunk: Buffer) => {
-      const pauseMs = Math.floor(lines.push(chunk) / RAW_LINES_PER_MS);
+      const pauseMs = Math.floor(Math.max(lines.push(chunk) / RAW_LINES_PER_MS, chunk.length / RAW_BYTES_PER_MS));
       if (pauseMs === 0 || this.#gone) return;
       pipe.pause();
       setTimeout(() => pipe.resume(), pauseMs).unref();

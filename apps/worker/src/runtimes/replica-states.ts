@@ -7,7 +7,7 @@ export type ReplicaState = 'spawning' | 'loading' | 'ready' | 'retiring' | 'drai
  * - `hello`: the process speaks the protocol
  * - `ready`: the app is imported and set up
  * - `failed`: the import, setup() or the start's time limit failed
- * - `stuck`: a cancelled function does not give its thread back
+ * - `stuck`: it cannot go on: a cancelled function does not give its thread back, or functions have used up its file descriptors
  * - `drain`: no more runs; teardown() once the last has ended
  * - `exit`: the process is gone
  */

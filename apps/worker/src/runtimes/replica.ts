@@ -42,8 +42,8 @@ export interface ReplicaListener {
   failed(error: ErrorFields): void;
   /** A run has ended: its slot is free, where the replica still takes runs. */
   freed(): void;
-  /** A cancelled function does not end: the replica takes no more runs, and ends after those it has. */
-  retiring(): void;
+  /** The replica takes no more runs, and ends after those it has. @param why in words for the log */
+  retiring(why: string): void;
   /** Lines of no run, or of one that has ended. */
   log(lines: PrintedLines, runId: RunId | undefined): void;
   /** The process is gone, and all its runs are ended. */
@@ -187,6 +187,9 @@ export class Replica {
           ...(this.#options.init.debug && { traceback: message.traceback }),
         });
         return;
+      case 'worn':
+        this.#retire(message.why);
+        return;
       case 'bye':
         return;
     }
@@ -239,21 +242,21 @@ export class Replica {
   #giveUp(run: RunInFlight, reason: CancelReason): void {
     this.#runs.delete(run.request.runId);
     this.#stuck++;
-    this.#retire();
+    this.#retire('a cancelled function does not end');
     run.giveUp(reason);
     this.#afterRun();
   }
 
   #end(): void {
-    this.#retire();
+    this.#retire('a cancelled function does not end');
     this.#process.terminate();
     this.#endTimer = setTimeout(() => this.kill(), TERM_GRACE_MS);
   }
 
-  #retire(): void {
+  #retire(why: string): void {
     const before = this.state;
     this.#move('stuck');
-    if (this.state !== before) this.#listener.retiring();
+    if (this.state !== before) this.#listener.retiring(why);
   }
 
   #endWhenIdle(): void {

@@ -1,11 +1,13 @@
 # PROTOCOL.md, "A run": calls the function in this thread and sends what it gives back, to the terminal message.
 import inspect
+import sys
 import traceback
 from threading import Lock
 from time import monotonic, perf_counter
 
-from . import output
+from . import output, process
 from .failures import error_fields
+from .frames import frame
 from .logs import current_run
 from .output import BINARY_KINDS, TooLarge
 from .run import Cancelled
@@ -96,12 +98,18 @@ class Calls:
         run.thread = here.ident
         self._interrupt.enter(run)
         failure = result = None
+        tracing, profiling = sys.gettrace(), sys.getprofile()
         try:
             try:
                 self._arm(run)
                 result = work(run, *arguments)
             except BaseException as error:
                 failure = error
+            # What the function has set would see, and could break, all that this thread does after it, the next run included.
+            if sys.gettrace() is not tracing:
+                sys.settrace(tracing)
+            if sys.getprofile() is not profiling:
+                sys.setprofile(profiling)
             self._disarm(run)
         except Cancelled as error:  # it came between those two lines
             failure = failure or error
@@ -201,6 +209,8 @@ class Calls:
         if failure is not None and not run.cancelled:
             error = error_fields(failure, self._app.debug)
         run.finish_lines()
+        if failure is not None and process.has_no_files_left():
+            self._channel.put(frame({"t": "worn", "why": "it has no file descriptors left"}))
         if failure is None:
             run.finish(blob, output.status_code(result))
         elif error is None:

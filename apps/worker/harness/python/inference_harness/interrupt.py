@@ -30,11 +30,14 @@ class SignalInterrupt:
 
     def __init__(self):
         self._run = None
-        signal.signal(signal.SIGUSR1, self._handle)
+        self._handler = self._handle
+        signal.signal(signal.SIGUSR1, self._handler)
 
     def enter(self, run):
         """`run`, or None, is what the main thread now works for."""
         self._run = run
+        if signal.getsignal(signal.SIGUSR1) is not self._handler:  # a function has set another: no later run could be cancelled
+            signal.signal(signal.SIGUSR1, self._handler)
 
     def interrupt(self, _run):
         signal.pthread_kill(main_thread().ident, signal.SIGUSR1)

@@ -1,4 +1,5 @@
 # PROTOCOL.md, "The process": its file descriptors, its signals, and how it ends with its worker.
+import errno
 import fcntl
 import os
 import signal
@@ -48,6 +49,15 @@ def settle():
     # Handlers and not SIG_IGN, which the app's own children would inherit.
     signal.signal(signal.SIGTERM, _leave_to_worker)
     signal.signal(signal.SIGINT, _leave_to_worker)
+
+
+def has_no_files_left():
+    """Whether its functions have left so many files open that no more can be opened."""
+    try:
+        os.close(os.dup(0))
+    except OSError as error:
+        return error.errno == errno.EMFILE
+    return False
 
 
 def _leave_to_worker(_signal, _frame):

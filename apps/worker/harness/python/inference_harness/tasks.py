@@ -2,6 +2,7 @@
 # a task is cancelled through the loop, and the main thread stays free for signals.
 import asyncio
 import threading
+import traceback
 from time import monotonic
 
 from . import output
@@ -29,7 +30,11 @@ class Tasks:
 
     def _serve(self):
         asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
+        while True:
+            try:
+                self._loop.run_forever()
+            except BaseException:  # a task's trace function or signal, raised in the loop's own code: the other tasks go on
+                traceback.print_exc()
 
     def result(self, awaitable):
         """Awaits what a hook gave back, from another thread."""

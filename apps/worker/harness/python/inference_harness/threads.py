@@ -21,6 +21,8 @@ class Threads:
         self._lock = threading.Lock()
         self._idle = []
         self._leading = None
+        # The reading thread is held up in a function, and nobody has taken over yet.
+        self._unled = False
         self._seen = None
         ticker.watch = self._watch
 
@@ -38,12 +40,17 @@ class Threads:
         self._channel.flush()
 
     def _promote(self):
+        """Lets another thread read. False where there is none, and none can be started."""
         with self._lock:
             bell = self._idle.pop() if self._idle else None
-        if bell is None:
-            threading.Thread(target=self._work, daemon=True).start()
-        else:
+        if bell is not None:
             bell.release()
+            return True
+        try:
+            threading.Thread(target=self._work, daemon=True).start()
+        except (RuntimeError, MemoryError):  # functions have started as many as there may be
+            return False
+        return True
 
     def _work(self):
         here.ident = get_ident()
@@ -80,10 +87,10 @@ class Threads:
         run = self._leading
         if run is not None and run is self._seen:
             with self._lock:
-                stuck = self._leading is run
-                if stuck:
+                if self._leading is run:
                     self._leading = None
-            if stuck:
-                self._promote()
+                    self._unled = True
+        if self._unled:  # tried again each tick: the thread that is held up is there for it when its call is over
+            self._unled = not self._promote()
         self._seen = run
-        return run is not None
+        return self._unled or run is not None

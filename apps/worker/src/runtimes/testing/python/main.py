@@ -286,6 +286,13 @@ def child_prints_a_flood(seconds):
     child.wait()
 
 
+def child_prints_one_line(seconds):
+    child = subprocess.Popen(["cat", "/dev/zero"])
+    time.sleep(seconds)
+    child.kill()
+    child.wait()
+
+
 def forked_child_comes_back():
     if os.fork() == 0:
         return "child"
@@ -398,6 +405,47 @@ def recurses(through_c=False):
         return deeper(n + 1)
 
     return deeper(0)
+
+
+def traces():
+    def tracer(frame, event, argument):
+        raise RuntimeError("traced")
+
+    sys.settrace(tracer)
+    sys.setprofile(lambda frame, event, argument: None)
+
+
+def traced():
+    return [sys.gettrace() is not None, sys.getprofile() is not None]
+
+
+async def traces_async():
+    traces()
+    await asyncio.sleep(0)
+
+
+_kept = []
+
+
+def leaks_files():
+    while True:
+        _kept.append(os.open(os.devnull, os.O_RDONLY))
+
+
+def leaves_no_room_for_threads():
+    """As where the system allows no more; longer than it takes until another thread should read."""
+    start = threading.Thread.start
+
+    def refused(thread):
+        raise RuntimeError("can't start new thread")
+
+    threading.Thread.start = refused
+    time.sleep(0.2)
+    threading.Thread.start = start
+
+
+def deaf_to_cancels():
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 
 def holds_the_lock():
