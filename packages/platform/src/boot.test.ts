@@ -17,6 +17,8 @@ await bootService({
   name: 'example', about: 'shows how a service starts', settings: Settings,
   async start(boot) {
     if (boot.settings.PORT === 1) throw new Error('port 1 is not for us');
+    // More than a pipe holds.
+    if (boot.settings.PORT === 2) for (let n = 0; n < 4000; n++) boot.logger.info({ wide: 'x'.repeat(1000) }, 'line');
     await nestContext(Root, boot);
     const timer = setInterval(() => {}, 1000);
     boot.shutdown.add('drain', 'timer', () => { clearInterval(timer); console.log('drained'); });
@@ -104,6 +106,20 @@ test('it stops by itself when the process that started it has gone', async () =>
   expect(code).toBe(0);
   expect(output).toContain('drained');
 });
+
+test.each(['production', 'development'])(
+  'in %s it stops in order though its full output has a reader who does not read',
+  async (NODE_ENV) => {
+    const child = spawn(process.execPath, ['--conditions=source', join(folder, 'service.mjs')], {
+      env: { PATH: process.env.PATH, ...good, PORT: '2', NODE_ENV },
+      stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
+    });
+    await once(child, 'message');
+    child.kill('SIGTERM');
+    expect(await once(child, 'exit')).toEqual([0, null]);
+    child.stdout?.destroy();
+  },
+);
 
 test('a start that fails says why and ends with 1', async () => {
   const { code, output } = await service({ ...good, PORT: '1' }).ended;

@@ -27,19 +27,22 @@ export interface LoggerOptions {
 const MOST_WAITING_BYTES = 16 * 1024 * 1024;
 
 /**
- * Where lines go in production: they wait for others, 200 ms at most, for a system call each would cost more than the line does. What
+ * In production lines wait for others, 200 ms at most, for a system call each would cost more than the line does. What
  * waits when the process ends, by whatever way but SIGKILL, is written then.
  *
  * 4 KiB is the cheapest batch (12.7 µs a line in all; 1 KiB 13.5, 16 KiB 18, 60 KiB 28): sonic-boom measures what waits anew at every line.
  */
-function batched(): SonicBoom {
-  return pino.destination({
-    dest: 1,
-    sync: false,
-    minLength: 4096,
-    periodicFlush: 200,
-    maxLength: MOST_WAITING_BYTES,
-  });
+const BATCH = { minLength: 4096, periodicFlush: 200 };
+
+/** For people each line comes at once. */
+const LINE = { minLength: 1 };
+
+/** Never waited for: neither by the service's own work nor, past {@link LAST_LINES_MS}, by its end. */
+function standardOutput(batch: typeof BATCH | typeof LINE): SonicBoom {
+  // Asked for, Node makes a pipe or socket there non-blocking. A write that blocks, because whoever has the other end does not read, would
+  // hold one of the threads that are waited for when the process ends.
+  process.stdout.on('error', () => {});
+  return pino.destination({ dest: 1, sync: false, maxLength: MOST_WAITING_BYTES, ...batch });
 }
 
 /** Tells how many lines found no room, once there is room again. */
@@ -63,21 +66,17 @@ export function createLogger({ name, level = 'info', pretty: forPeople = false, 
     redact: { paths: HIDDEN, censor: '[hidden]' },
     timestamp: pino.stdTimeFunctions.isoTime,
   };
-  if (forPeople) {
-    const target = destination ?? pino.destination({ dest: 1, sync: true });
-    // In this process: a transport would be a thread, and its last lines are lost when the process ends.
-    return pino(
-      options,
-      pretty({ destination: target, ignore: 'pid,hostname,name', translateTime: 'SYS:HH:MM:ss.l', singleLine: true }),
-    );
-  }
-  if (destination) return pino(options, destination);
-  const standardOutput = batched();
-  const logger = pino(options, standardOutput);
-  tellDropped(standardOutput, logger);
-  outputs.set(logger, standardOutput);
+  if (destination) return pino(options, forPeople ? readable(destination) : destination);
+  const output = standardOutput(forPeople ? LINE : BATCH);
+  const logger = pino(options, forPeople ? readable(output) : output);
+  tellDropped(output, logger);
+  outputs.set(logger, output);
   return logger;
 }
+
+/** In this process: a transport would be a thread, and its last lines are lost when the process ends. */
+const readable = (destination: DestinationStream): DestinationStream =>
+  pretty({ destination, ignore: 'pid,hostname,name', translateTime: 'SYS:HH:MM:ss.l', singleLine: true });
 
 /** Where the lines of loggers wait. */
 const outputs = new WeakMap<Logger, SonicBoom>();
@@ -92,7 +91,8 @@ export async function lastLines(logger: Logger): Promise<void> {
   if (!output) return;
   const late = Promise.withResolvers<void>();
   const timer = setTimeout(late.resolve, LAST_LINES_MS);
-  const written = new Promise<void>((resolve) => output.flush(() => resolve()));
+  // The first is over with the write that may be under way, which leaves what makes no batch.
+  const written = new Promise<void>((resolve) => output.flush(() => output.flush(() => resolve())));
   await Promise.race([written, late.promise]);
   clearTimeout(timer);
   output.flushSync = () => {};
