@@ -22,6 +22,8 @@ import { DispatcherSettings } from './settings.ts';
 const HOST_WAIT_MS = 3000;
 /** How long such waiters hold their places when their receiver stops to answer. */
 const HOST_STILL_MS = 500;
+/** An answer within this time is quick: its receiver may have more attempts open. */
+const QUICK_MS = 1000;
 
 const { version } = z
   .object({ version: z.string() })
@@ -76,6 +78,9 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
         useFactory: () =>
           new HostLimits({
             open: settings.WEBHOOK_HOST_CONCURRENCY,
+            proven: settings.WEBHOOK_HOST_CONCURRENCY_PROVEN,
+            beyond: Math.ceil(settings.WEBHOOK_CONCURRENCY / 4),
+            quickMs: QUICK_MS,
             waitMs: hostWaitMs,
             stillMs: HOST_STILL_MS,
             waiters: Math.ceil((settings.WEBHOOK_CONCURRENCY * 3) / 4),

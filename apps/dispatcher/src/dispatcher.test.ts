@@ -98,6 +98,21 @@ test('an attempt whose dispatcher died between POST and record is made again whe
   expect(await store.settled(runId)).toBe('delivered');
 });
 
+test('the bytes of an attempt whose dispatcher died before its record are those of the next, whatever would be made of the run then', async () => {
+  const sink = await receiver(() => ({ status: 200 }));
+  cleanups.push(() => sink.close());
+  const runId = await store.runTo(sink.url);
+  const begun = await store.attempts.begin({ project: PROJECT, runId, attempt: 1 }, 500);
+  if (begun.state !== 'begun') throw new Error(`the attempt has not begun: ${begun.state}`);
+  const sent = await store.attempts.body(begun.task);
+  // As if the next dispatcher put envelopes in another way.
+  await store.client.hset(`ip:{${PROJECT}}:run:${runId}`, 'ms', '999');
+  await store.dispatcher();
+  await until(() => sink.requests.length > 0);
+  expect(sent?.toString()).toContain('"run_time_ms":1.5,');
+  expect(sink.requests[0]?.body).toEqual(sent);
+});
+
 test('Redis away and back: what is due is delivered', async () => {
   const sink = await receiver(() => ({ status: 200 }));
   cleanups.push(() => sink.close());

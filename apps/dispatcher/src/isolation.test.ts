@@ -80,13 +80,22 @@ test('700 deliveries to 200 hosts, ten of them dead: the good ones are delivered
 
 test('one host given 400 deliveries has its share of attempts open and no more, over two dispatchers', async () => {
   const { url, taken, most } = await taking(5);
-  await store.dispatcher({ WEBHOOK_HOST_CONCURRENCY: '8' });
-  await store.dispatcher({ WEBHOOK_HOST_CONCURRENCY: '8' });
+  await store.dispatcher({ WEBHOOK_HOST_CONCURRENCY: '8', WEBHOOK_HOST_CONCURRENCY_PROVEN: '8' });
+  await store.dispatcher({ WEBHOOK_HOST_CONCURRENCY: '8', WEBHOOK_HOST_CONCURRENCY_PROVEN: '8' });
   await store.runsTo(times(400, () => url(1)));
   await until(() => taken.length === 400);
   expect(most.open).toBeLessThanOrEqual(8);
   expect(new Set(taken.map(({ id }) => id)).size).toBe(400);
   expect(await store.client.exists(`ip:{*}:parked:${PROJECT} ${new URL(url(1)).host}`)).toBe(0);
+});
+
+test('a receiver that answers quickly and well is given more at once than its share, and no more than leaves others theirs', async () => {
+  const { url, taken, most } = await taking(20);
+  await store.dispatcher();
+  await store.runsTo(times(600, () => url(3)));
+  await until(() => taken.length === 600);
+  expect(most.open).toBeGreaterThan(16);
+  expect(most.open).toBeLessThanOrEqual(48);
 });
 
 test('parked deliveries hold neither a place nor a socket: with four places, others go on past forty to a host that hangs', async () => {
@@ -123,7 +132,11 @@ test('a host that is dead is left alone but for probes, is found by one, and is 
     if (down) asked += 1;
     return down ? 503 : 204;
   });
-  await store.dispatcher({ WEBHOOK_PROBE_S: '0.3', WEBHOOK_SCHEDULE: '0,0.1,0.1,60,60,60,60' });
+  await store.dispatcher({
+    WEBHOOK_PROBE_S: '0.3',
+    WEBHOOK_SCHEDULE: `0${',0.1'.repeat(30)}`,
+    WEBHOOK_HOST_CONCURRENCY_PROVEN: '16',
+  });
   const before = await parkedCount();
   const ids = await store.runsTo(times(120, () => url(2)));
   await until(async () => (await parkedCount()) > before + 80);

@@ -17,6 +17,7 @@ test("with the least there is, the contract's defaults hold", () => {
     WEBHOOK_CONNECT_TIMEOUT_S: 5,
     WEBHOOK_TIMEOUT_S: 15,
     WEBHOOK_HOST_CONCURRENCY: 16,
+    WEBHOOK_HOST_CONCURRENCY_PROVEN: 48,
   });
 });
 

@@ -70,6 +70,9 @@ export class DispatcherSettings extends settingsOf(
       WEBHOOK_HOST_CONCURRENCY: wholeNumber(1, 10_000)
         .prefault('16')
         .describe('of all dispatchers, attempts open to one host and port for one project'),
+      WEBHOOK_HOST_CONCURRENCY_PROVEN: wholeNumber(1, 10_000)
+        .prefault('48')
+        .describe('the same to a receiver that answers quickly and well, as far as others keep their share of it'),
       WEBHOOK_HOST_CONCURRENCY_ALL: wholeNumber(1, 100_000)
         .prefault('64')
         .describe('of all dispatchers, attempts open to one host and port over all projects'),

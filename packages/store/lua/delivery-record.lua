@@ -1,57 +1,65 @@
 #!lua flags=allow-oom
 -- Records attempts before anything follows from them, and what is next: delivered, failed for good, another attempt, or (parked) the
--- same attempt later, for it was not made.
+-- same attempt later, for it was not made. And before a delivery's first attempt is sent, the envelope that it will have (kept).
 --
 -- KEYS  1 the project's prefix
 -- ARGV  1 time after an attempt is due in which it must have begun (ms)
---       then per run: id, attempt, token of this attempt, its record (JSON without its last brace), next: delivered | failed | pending |
---       parked, milliseconds until the next attempt (for pending and parked), refusals so far (for parked: the reason), the envelope's bytes
---       where they were made for this attempt
--- Returns per run 1 (also when this attempt was recorded before), 0: superseded, or 2: parked, but its slot came while it was being parked
+--       then per run: id, attempt, token of this attempt, its record (JSON without its last brace; kept: the envelope as it is kept),
+--       next: delivered | failed | pending | parked | kept, milliseconds until the next attempt (for pending and parked), refusals so far
+--       (for parked: the reason)
+-- Returns per run 1 (also when this was recorded before), 0: superseded, or 2: parked, but its slot came while it was being parked
 --@include clock
 --@include bytes
 --@include many
 --@include keep
+--@include hold
 local KEPT_ATTEMPTS = 100
 local answers = {}
-local function record(id, attempt, token, text, next_state, delay, note, envelope)
+local function record(id, attempt, token, text, next_state, delay, note)
   local key = K.run .. id
-  local f = redis.call('HMGET', key, 'hold', 'recorded', 'missed', 'parked', 'terms', 'size')
+  local f = redis.call('HMGET', key, 'hold', 'recorded', 'missed', 'parked', 'terms', 'size', 'wanted')
   if f[2] == token then return 1 end
-  if f[1] ~= token then return 0 end
+  if holder(f[1]) ~= token then return 0 end
+  if next_state == 'kept' then
+    -- The envelope stays as long as the run: a redelivery sends the same bytes.
+    if redis.call('HSETNX', key, 'envelope', text) == 1 and beyond(#text) > 0 then
+      local size = beyond(#text) + as_table(#text)
+      redis.call('HSET', key, 'size', tonumber(f[6] or 0) + size)
+      grown = grown + size
+    end
+    return 1
+  end
   if next_state == 'parked' then
-    redis.call('HDEL', key, 'hold', 'held', 'missed')
+    redis.call('HDEL', key, 'hold', 'missed')
     redis.call('HSET', key, 'parked', (f[4] and string.match(f[4], '^%d+') or now_text) .. ' ' .. note)
     redis.call('ZADD', K.due, now + (f[3] and ARGV[1] or delay), id)
     return f[3] and 2 or 1
   end
+  local over = {'hold'}
+  if f[3] then over[#over + 1] = 'missed' end
+  if f[7] then over[#over + 1] = 'wanted' end
   if f[4] then
     local since, reason = string.match(f[4], '^(%d+) (.*)$')
     text = string.format('%s,"parked":{"since":%s,"reason":"%s"}', text, since, reason)
+    over[#over + 1] = 'parked'
   end
   local fields = {'tries', attempt, 'delivery', next_state, 'recorded', token}
   local function put(name, value) fields[#fields + 1] = name; fields[#fields + 1] = value end
-  local size = 0
   if next_state == 'pending' then
     local at = string.format('%d', now + delay)
     text = text .. ',"nextAt":' .. at
     put('next', at)
     put('refusals', note)
-    if envelope ~= '' then
-      put('envelope', envelope)
-      size = beyond(#envelope)
-    end
-    redis.call('HDEL', key, 'hold', 'held', 'missed', 'parked', 'wanted')
     redis.call('ZADD', K.due, at + ARGV[1], id)
   else
-    -- The sealed secret stays as long as the run, to sign a redelivery; the envelope is made again from it.
-    if tonumber(attempt) > 1 then size = -beyond(redis.call('HSTRLEN', key, 'envelope')) end
-    redis.call('HDEL', key, 'hold', 'held', 'missed', 'parked', 'wanted', 'next', 'refusals', 'envelope')
+    -- The sealed secret stays as long as the run, to sign a redelivery.
+    if tonumber(attempt) > 1 then over[#over + 1] = 'next'; over[#over + 1] = 'refusals' end
     redis.call('ZREM', K.due, id)
     keep(id, true, tonumber(string.match(f[5], '^%d+')))
   end
-  if tonumber(attempt) <= KEPT_ATTEMPTS then size = size + #text + ENTRY end
-  if size ~= 0 then
+  redis.call('HDEL', key, unpack(over))
+  if tonumber(attempt) <= KEPT_ATTEMPTS then
+    local size = #text + ENTRY
     put('size', tonumber(f[6] or 0) + size)
     grown = grown + size
   end
@@ -60,7 +68,7 @@ local function record(id, attempt, token, text, next_state, delay, note, envelop
   if tonumber(attempt) > KEPT_ATTEMPTS then redis.call('LTRIM', K.attempts .. id, -KEPT_ATTEMPTS, -1) end
   return 1
 end
-for i = 2, #ARGV, 8 do answers[#answers + 1] = record(unpack(ARGV, i, i + 7)) end
+for i = 2, #ARGV, 7 do answers[#answers + 1] = record(unpack(ARGV, i, i + 6)) end
 send_kept()
 count_bytes()
 return reply(answers)

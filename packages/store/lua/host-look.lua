@@ -32,7 +32,7 @@ for _, line in ipairs(redis.call('ZRANGEBYSCORE', K.watch, '-inf', now, 'LIMIT',
     end
   elseif redis.call('EXISTS', K.parked .. line) == 1 then
     redis.call('ZADD', K.turns .. host, 'NX', now_us, project)
-    wake(host)
+    wake(host, line, 0)
   end
   -- Next: when the first slot lapses, or the next probe is due and there is something to probe with.
   local first = redis.call('ZRANGE', K.open .. line, 0, 0, 'WITHSCORES')[2]

@@ -2,7 +2,8 @@
 -- webhooks.md "Isolation": attempts enter a receiver and leave it, over all dispatchers. What leaves makes room for what is parked.
 --
 -- KEYS  1 the prefix of the receivers' keys
--- ARGV  1-4 see shared/host-slots, then per step: enter | leave, project, host:port, run, attempt, the slot, and
+-- ARGV  1-4 see shared/host-slots, then per step: enter | leave, project, host:port, run, attempt, the slot, how many attempts the line may
+--       have open where it has proved itself, and
 --       for enter  n | p: was parked before | f: is let in whatever is open
 --       for leave  good | bad | none (says nothing of the receiver)
 -- Returns {one answer per step, woken deliveries as {project, run, attempt, host:port, slot, watched (1/0)}}
@@ -11,7 +12,7 @@
 -- Asked again: a slot that is there is not counted twice, one that was left is not left again.
 --@include clock
 --@include host-slots
-local function enter(project, host, run, attempt, slot, how)
+local function enter(project, host, run, attempt, slot, grown, how)
   local line = project .. ' ' .. host
   local member = run .. ' ' .. attempt
   if how == 'p' and redis.call('ZREM', K.parked .. line, member) == 1 then redis.call('INCRBY', K.parkedCount, -1) end
@@ -25,9 +26,8 @@ local function enter(project, host, run, attempt, slot, how)
     else
       redis.call('HSET', K.circuit .. line, 'probing', slot)
     end
-  else
-    local share = c.ramp > 0 and math.min(c.ramp, PER_LINE) or PER_LINE
-    if open_in(K.open .. line) >= share or open_in(K.openAll .. host) >= PER_HOST then why = 'host_busy' end
+  elseif not has_room(line, host, c, tonumber(grown)) then
+    why = 'host_busy'
   end
   if why and redis.call('ZSCORE', K.open .. line, slot) then return 'watched' end
   if not why then
@@ -40,7 +40,7 @@ local function enter(project, host, run, attempt, slot, how)
   return 'parked ' .. why
 end
 
-local function leave(project, host, slot, outcome)
+local function leave(project, host, slot, grown, outcome)
   local line = project .. ' ' .. host
   redis.call('ZREM', K.openAll .. host, slot)
   if redis.call('ZREM', K.open .. line, slot) == 0 then return 'left' end
@@ -48,18 +48,18 @@ local function leave(project, host, slot, outcome)
   if redis.call('EXISTS', K.parked .. line, K.turns .. host) > 0 then
     if redis.call('EXISTS', K.parked .. line) == 1 then redis.call('ZADD', K.turns .. host, 'NX', now_us, project) end
     local before = #woken
-    wake(host)
+    wake(host, line, tonumber(grown))
     if #woken > before then return 'woke' end
   end
   return 'left'
 end
 
 local answers = {}
-for i = 5, #ARGV, 7 do
+for i = 5, #ARGV, 8 do
   if ARGV[i] == 'enter' then
-    answers[#answers + 1] = enter(unpack(ARGV, i + 1, i + 6))
+    answers[#answers + 1] = enter(unpack(ARGV, i + 1, i + 7))
   else
-    answers[#answers + 1] = leave(ARGV[i + 1], ARGV[i + 2], ARGV[i + 5], ARGV[i + 6])
+    answers[#answers + 1] = leave(ARGV[i + 1], ARGV[i + 2], ARGV[i + 5], ARGV[i + 6], ARGV[i + 7])
   end
 end
 return reply({answers, woken})

@@ -117,7 +117,15 @@ function journey(records: Records, more: Partial<DeliverOptions> = {}) {
   cleanups.push(() => agent.close());
   const jobs = new Jobs();
   const slots = new Slots();
-  const hosts = new HostLimits({ open: 2, waitMs: PATIENT_MS, stillMs: PATIENT_MS, waiters: 10 });
+  const hosts = new HostLimits({
+    open: 2,
+    proven: 2,
+    beyond: 0,
+    quickMs: PATIENT_MS,
+    waitMs: PATIENT_MS,
+    stillMs: PATIENT_MS,
+    waiters: 10,
+  });
   const deliver = new Deliver({
     records,
     queue: jobs,

@@ -1,10 +1,10 @@
-// docs/architecture.md, "A webhook": begin → a slot at the receiver → body → sign → attempt → record → next job. Reads in that order.
+// docs/architecture.md, "A webhook": begin → body kept, a slot at the receiver → sign → attempt → record → next job. Reads in that order.
 import { setTimeout as pause } from 'node:timers/promises';
 import { type DueDelivery, ServiceError } from '@inference-proxy/contracts';
 import { type SealedBox, UnsealError } from '@inference-proxy/crypto';
 import { type AddressPolicy, type GuardedAgent, judgeWebhookUrl } from '@inference-proxy/egress';
 import { parseTraceparent } from '@inference-proxy/platform';
-import type { Slot } from '@inference-proxy/store';
+import type { HostOutcome, Slot } from '@inference-proxy/store';
 import type { HostLimits, Turn } from '../fairness/host-limits.ts';
 import { hostOutcome } from '../fairness/host-outcome.ts';
 import { AttemptAccount, type AttemptAccountParts } from '../operations/attempt-account.ts';
@@ -94,17 +94,22 @@ export class Deliver {
     const url = new URL(task.url);
     const host = hostAndPort(url);
     const overdue = task.ageMs > longestRoundMs(schedule);
+    // Made and kept while it waits for its turn and its slot.
+    const kept = records.body(task);
+    kept.catch(() => {});
     const turn = woken ? woken.turn : await hosts.enter(task.project, host);
     let slot = woken ? woken.slot : turn?.slot;
     let made: AttemptRecord | undefined;
     try {
       if (!slot) {
         const how = overdue ? 'forced' : task.parked ? 'parked' : 'normal';
-        const entered = await this.#options.slots.enter(due, host, how);
+        const entered = await this.#options.slots.enter(due, host, how, turn?.share ?? 0);
         if (entered.state === 'parked') return await this.#park(due, task, host, entered.reason);
         slot = entered.slot;
       }
-      made = await this.#attempt(task, url);
+      const body = await kept;
+      if (!body) return 'superseded';
+      made = await this.#attempt(task, url, body);
     } finally {
       // Not waited for: it goes out with the record.
       void this.#handOn(turn, slot, made);
@@ -143,11 +148,11 @@ export class Deliver {
     return 'parked';
   }
 
-  /** The bytes, their signatures, the POST. What keeps it from being sent is an attempt's outcome too. */
-  async #attempt(task: DeliveryTask, url: URL): Promise<AttemptRecord> {
+  /** The signatures, the POST. What keeps it from being sent is an attempt's outcome too. */
+  async #attempt(task: DeliveryTask, url: URL, body: Buffer): Promise<AttemptRecord> {
     const account = new AttemptAccount(this.#options.accounts, task, url);
     try {
-      const made = await this.#send(task, url, account.traceparent);
+      const made = await this.#send(task, url, body, account.traceparent);
       account.made(made);
       return made;
     } catch (error) {
@@ -156,9 +161,8 @@ export class Deliver {
     }
   }
 
-  async #send(task: DeliveryTask, url: URL, traceparent: string | undefined): Promise<AttemptRecord> {
-    const { records, agent, box, limits, policy, requireHttps, version } = this.#options;
-    const body = await records.body(task);
+  async #send(task: DeliveryTask, url: URL, body: Buffer, traceparent: string | undefined): Promise<AttemptRecord> {
+    const { agent, box, limits, policy, requireHttps, version } = this.#options;
     try {
       // The gateway judged this URL by the settings of its time.
       judgeWebhookUrl(task.url, policy, { requireHttps });
@@ -171,19 +175,25 @@ export class Deliver {
     }
   }
 
-  /** The slot goes to who waits for a turn here, or back to the store, which may wake a parked delivery with it. */
+  /**
+   * The slot goes to who waits for a turn here, for what the store learns nothing from needs no word to it; or back to the store, which may wake a
+   * parked delivery with it.
+   */
   async #handOn(turn: Turn | undefined, slot: Slot | undefined, made: AttemptRecord | undefined): Promise<void> {
-    const kept = slot && made && passable(slot, made) ? slot : undefined;
+    const outcome = made ? hostOutcome(made) : 'none';
+    // Where there was a failure of late, the circuit says how many may be open; a slot of then cannot be passed on.
+    if (slot && outcome !== 'none') turn?.shown(outcome === 'good' && slot.passUntil > 0);
+    const kept = slot && outcome === 'good' && performance.now() < slot.passUntil ? slot : undefined;
     if (kept && turn?.end(kept)) return;
-    const ceded = slot ? await this.#leave(slot, made) : false;
+    const ceded = slot ? await this.#leave(slot, outcome, turn?.share ?? 0) : false;
     if (ceded) turn?.cede();
     else turn?.end();
   }
 
   /** Gives a slot back. Where Redis is away it lapses by itself. @returns whether a parked delivery was woken in its place */
-  async #leave(slot: Slot, made: AttemptRecord | undefined): Promise<boolean> {
+  async #leave(slot: Slot, outcome: HostOutcome, share: number): Promise<boolean> {
     try {
-      return await this.#options.slots.leave(slot, made ? hostOutcome(made) : 'none');
+      return await this.#options.slots.leave(slot, outcome, share);
     } catch (err) {
       this.#options.log.debug({ runId: slot.runId, err }, 'a slot was not given back; it lapses');
       return false;
@@ -246,10 +256,6 @@ export class Deliver {
 }
 
 const named = ({ project, runId, deliveryId, attempt }: DeliveryTask) => ({ project, runId, deliveryId, attempt });
-
-/** Whether the next attempt to the receiver may have the slot at once: what the store learns nothing from needs no word to it. */
-const passable = (slot: Slot, made: AttemptRecord): boolean =>
-  hostOutcome(made) === 'good' && performance.now() < slot.passUntil;
 
 /** A receiver's name for caps and circuits: two ways to write one port are one receiver. */
 const hostAndPort = ({ hostname, port, protocol }: URL): string =>

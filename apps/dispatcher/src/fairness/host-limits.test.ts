@@ -1,6 +1,13 @@
 // webhooks.md "Isolation": how many attempts one receiver may hold.
 import { afterEach, expect, jest, test } from '@jest/globals';
-import { HostLimits } from './host-limits.ts';
+import { type HostLimitOptions, HostLimits as Limits } from './host-limits.ts';
+
+/** Where a test says nothing of it, nobody gets more than its share. */
+class HostLimits extends Limits {
+  constructor(options: Pick<HostLimitOptions, 'open' | 'waitMs' | 'stillMs' | 'waiters'> & Partial<HostLimitOptions>) {
+    super({ proven: options.open, beyond: 0, quickMs: 60_000, ...options });
+  }
+}
 
 /** Turns that come are not waited for in vain, however busy the machine is. */
 const PATIENT_MS = 60_000;
@@ -122,5 +129,65 @@ test('a turn that is ceded to a woken delivery lets nobody else in until that on
   expect(granted).toBe(false);
   woken.end();
   (await waiting)?.cede();
+  expect(limits.hosts).toBe(0);
+});
+
+/** Attempts that end, each with what it has shown. */
+async function show(limits: HostLimits, times: number, well: boolean, host = 'slow.test:80'): Promise<void> {
+  for (let at = 0; at < times; at += 1) {
+    const turn = await limits.enter('demo', host);
+    turn?.shown(well);
+    turn?.end();
+  }
+}
+
+/** How many attempts a host may have open now. */
+async function roomAt(limits: HostLimits, host = 'slow.test:80'): Promise<number> {
+  const turns = [];
+  for (;;) {
+    const turn = await Promise.race([limits.enter('demo', host), undefined]);
+    if (!turn) break;
+    turns.push(turn);
+  }
+  for (const turn of turns) turn.end();
+  return turns.length;
+}
+
+const growing = { open: 2, proven: 5, beyond: 10, waitMs: 0, stillMs: 0, waiters: 0 };
+
+test('a receiver that answers well may have one more open with each answer, and its share again after the first failure', async () => {
+  const limits = new HostLimits(growing);
+  const kept = await limits.enter('demo', 'slow.test:80');
+  const rooms: number[] = [];
+  for (let at = 0; at < 5; at += 1) {
+    rooms.push(await roomAt(limits));
+    await show(limits, 1, true);
+  }
+  expect(rooms).toEqual([1, 2, 3, 4, 4]);
+  expect(kept?.share).toBe(5);
+  await show(limits, 1, false);
+  expect([kept?.share, await roomAt(limits)]).toEqual([2, 1]);
+});
+
+test('a receiver that answers well but slowly keeps its share, and one that nothing is open to begins anew', async () => {
+  const slow = new HostLimits({ ...growing, quickMs: -1 });
+  const kept = await slow.enter('demo', 'slow.test:80');
+  await show(slow, 3, true);
+  expect(kept?.share).toBe(2);
+  const quick = new HostLimits(growing);
+  await show(quick, 3, true);
+  expect(await roomAt(quick)).toBe(2);
+});
+
+test('beyond their shares receivers have no more open together than may be lost when they begin to hang', async () => {
+  const limits = new HostLimits({ ...growing, beyond: 3 });
+  const turns = [];
+  for (const host of ['a.test:80', 'b.test:80']) {
+    turns.push(await limits.enter('demo', host));
+    await show(limits, 3, true, host);
+    for (let at = 0; at < 4; at += 1) turns.push(await Promise.race([limits.enter('demo', host), undefined]));
+  }
+  expect(turns.filter((turn) => turn !== undefined)).toHaveLength(2 * 2 + 3);
+  for (const turn of turns) turn?.end();
   expect(limits.hosts).toBe(0);
 });

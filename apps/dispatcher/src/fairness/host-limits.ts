@@ -5,6 +5,12 @@ import type { Slot } from '@inference-proxy/store';
 export interface HostLimitOptions {
   /** How many attempts one project may have open to one host and port. */
   readonly open: number;
+  /** The same to a receiver that answers quickly and well. */
+  readonly proven: number;
+  /** How many attempts may be open beyond `open`, over all receivers: when the quick ones begin to hang, no more than these places are lost. */
+  readonly beyond: number;
+  /** An answer that took no longer is quick. */
+  readonly quickMs: number;
   /** How long an attempt beyond that may wait here for its turn; where it would take longer, it is not let wait at all. */
   readonly waitMs: number;
   /** How long the turns of those that wait may stand still: a receiver that begins to hang frees their places this soon. */
@@ -17,6 +23,10 @@ export interface HostLimitOptions {
 export interface Turn {
   /** The store's slot, where the attempt before passed it on. */
   readonly slot: Slot | undefined;
+  /** How many attempts the receiver may have open as far as this process knows it. */
+  readonly share: number;
+  /** What its attempt has shown of the receiver. Before its end. */
+  shown(well: boolean): void;
   /**
    * Ends the turn; once is enough. @param slot to be passed on
    * @returns whether somebody has taken the slot
@@ -45,11 +55,16 @@ class Host {
   /** Milliseconds that attempts took of late (an exponential mean); 0 before the first has ended. */
   meanMs = 0;
 
+  constructor(
+    /** How many attempts it may have open now. */
+    public share: number,
+  ) {}
+
   /** What an attempt that queues up now would wait: a receiver that has not answered yet is as slow as its oldest open attempt. */
-  expectedWaitMs(cap: number, now: number): number {
+  expectedWaitMs(now: number): number {
     const [oldest] = this.open;
     const turnMs = Math.max(this.meanMs, oldest ? now - oldest.at : 0);
-    return (turnMs * (this.waiting.size + 1)) / cap;
+    return (turnMs * (this.waiting.size + 1)) / this.share;
   }
 }
 
@@ -59,6 +74,7 @@ export class HostLimits {
   /** Their mean times, the one forgotten next first. */
   readonly #means = new Map<string, number>();
   #waiters = 0;
+  #beyond = 0;
 
   constructor(options: HostLimitOptions) {
     this.#options = options;
@@ -70,11 +86,10 @@ export class HostLimits {
   enter(project: string, hostAndPort: string): Promise<Turn | undefined> {
     const key = `${project} ${hostAndPort}`;
     const host = this.#host(key);
-    const { open, waitMs, stillMs, waiters } = this.#options;
-    if (host.open.size < open) return Promise.resolve(this.#turn(key, host));
+    const { waitMs, stillMs, waiters } = this.#options;
+    if (this.#hasRoom(host)) return Promise.resolve(this.#turn(key, host));
     const most = host.meanMs === 0 ? Math.ceil(waiters / 3) : waiters;
-    if (this.#waiters >= most || host.expectedWaitMs(open, performance.now()) > waitMs)
-      return Promise.resolve(undefined);
+    if (this.#waiters >= most || host.expectedWaitMs(performance.now()) > waitMs) return Promise.resolve(undefined);
     this.#waiters += 1;
     return new Promise((resolve) => {
       const grant = (turn: Turn | undefined): void => {
@@ -111,7 +126,7 @@ export class HostLimits {
   #host(key: string): Host {
     const known = this.#hosts.get(key);
     if (known) return known;
-    const host = new Host();
+    const host = new Host(this.#options.open);
     host.meanMs = this.#means.get(key) ?? 0;
     this.#hosts.set(key, host);
     return host;
@@ -125,11 +140,20 @@ export class HostLimits {
     if (this.#means.size > REMEMBERED && oldest !== undefined) this.#means.delete(oldest);
   }
 
+  #hasRoom({ open, share }: Host): boolean {
+    return open.size < this.#options.open || (open.size < share && this.#beyond < this.#options.beyond);
+  }
+
   #turn(key: string, host: Host, slot?: Slot): Turn {
+    const { open, proven, quickMs } = this.#options;
     const attempt = { at: performance.now() };
+    const isBeyond = host.open.size >= open;
+    if (isBeyond) this.#beyond += 1;
     host.open.add(attempt);
+    let well: boolean | undefined;
     const over = (): boolean => {
       if (!host.open.delete(attempt)) return false;
+      if (isBeyond) this.#beyond -= 1;
       host.movedAt = performance.now();
       const tookMs = host.movedAt - attempt.at;
       host.meanMs += (tookMs - host.meanMs) * (host.meanMs === 0 ? 1 : 0.2);
@@ -137,19 +161,35 @@ export class HostLimits {
     };
     const end = (passed?: Slot): boolean => {
       if (!over()) return false;
-      const [next] = host.waiting;
-      if (next) {
+      let taken = false;
+      for (const next of host.waiting) {
+        const inherits = passed !== undefined && !taken;
+        if (!inherits && !this.#hasRoom(host)) break;
         host.waiting.delete(next);
         clearTimeout(next.timer);
-        next.grant(this.#turn(key, host, passed));
-        return true;
+        next.grant(this.#turn(key, host, inherits ? passed : undefined));
+        taken = true;
       }
       if (host.open.size === 0) this.#forget(key, host);
-      return false;
+      return taken;
     };
     const cede = (): void => {
       if (over() && host.open.size === 0 && host.waiting.size === 0) this.#forget(key, host);
     };
-    return { slot, end, cede };
+    const shown = (isWell: boolean): void => {
+      if (well !== undefined) return;
+      well = isWell;
+      const isQuick = performance.now() - attempt.at <= quickMs;
+      host.share = well && isQuick ? Math.max(open, Math.min(host.share + 1, proven)) : open;
+    };
+    return {
+      slot,
+      get share() {
+        return host.share;
+      },
+      shown,
+      end,
+      cede,
+    };
   }
 }

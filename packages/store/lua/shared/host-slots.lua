@@ -1,6 +1,8 @@
 -- webhooks.md "Isolation": a receiver's open attempts, its parked deliveries and its circuit. A line is one project's part of a receiver
 -- (`<project> <host:port>`); a slot is an open attempt (`<attempt> <project> <run> <unique>`), a lease.
 -- ARGV 1 lease of a slot (ms)  2 open attempts per line  3 open attempts per receiver  4 first time between two probes (ms)
+-- A line that has proved itself may have more than its share open (a dispatcher says how many), but never the receiver's last places: whatever
+-- one project has open there, another finds its share.
 local LEASE, PER_LINE, PER_HOST, PROBE = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local IN_A_ROW, WINDOW, OF_WINDOW, LONGEST_PROBE, FORGET = 20, 100, 50, 60, 7200000
 local woken = {}
@@ -16,6 +18,13 @@ end
 
 -- Whether every outcome counts, for there was a failure of late.
 local function watched(c) return c.open or c.ramp > 0 or c.window ~= '' end
+
+-- Whether a line may have another attempt open. `grown` is how many it may have where there was no failure of late.
+local function has_room(line, host, c, grown)
+  local mine, share = open_in(K.open .. line), PER_LINE
+  if c.ramp > 0 then share = math.min(c.ramp, PER_LINE) elseif not watched(c) then share = math.max(grown, PER_LINE) end
+  return mine < share and open_in(K.openAll .. host) < (mine < PER_LINE and PER_HOST or PER_HOST - PER_LINE)
+end
 
 local function grant(line, host, slot)
   redis.call('ZADD', K.open .. line, now + LEASE, slot)
@@ -40,8 +49,9 @@ local function wake_one(line, project, host, watched)
   return slot
 end
 
--- Free slots of a receiver go round its projects that have deliveries parked, the one served longest ago first.
-local function wake(host)
+-- Free slots of a receiver go round its projects that have deliveries parked, the one served longest ago first. `own` is the line that freed
+-- one, `grown` how many it may have open.
+local function wake(host, own, grown)
   local turns = K.turns .. host
   for _ = 1, 64 do
     if open_in(K.openAll .. host) >= PER_HOST then return end
@@ -49,9 +59,8 @@ local function wake(host)
     if not project then return end
     local line = project .. ' ' .. host
     local c = circuit_of(line)
-    local share = c.ramp > 0 and math.min(c.ramp, PER_LINE) or PER_LINE
     -- A line whose share is taken comes back when a slot of its own is freed, one with an open circuit when that closes.
-    if c.open or open_in(K.open .. line) >= share or not wake_one(line, project, host, watched(c)) then
+    if c.open or not has_room(line, host, c, line == own and grown or 0) or not wake_one(line, project, host, watched(c)) then
       redis.call('ZREM', turns, project)
     else
       redis.call('ZADD', turns, now_us, project)

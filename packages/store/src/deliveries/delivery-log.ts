@@ -6,8 +6,9 @@ import { names, projectPrefix } from '../keys.ts';
 import { runScript } from '../scripts.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreTimings } from '../timings.ts';
-import { type AttemptRecord, deliveryIdOf, parkedOf } from './delivery-store.ts';
+import type { AttemptRecord } from './delivery-store.ts';
 import type { DeliveryQueue } from './queue.ts';
+import { deliveryIdOf, isHeld, parkedOf } from './stored-delivery.ts';
 
 /** `waiting`: its run has not ended. */
 export type DeliveryState = 'waiting' | 'pending' | 'delivered' | 'failed';
@@ -61,7 +62,7 @@ export type Redelivered = 'asked' | 'under-way' | 'unknown';
 /** Records looked at for one page: a filter that fits few of them does not hold Redis. */
 const EXAMINED = 500;
 const PORTION = 100;
-const FIELDS = ['hook', 'delivery', 'tries', 'ended', 'next', 'parked', 'hold', 'held', 'state'] as const;
+const FIELDS = ['hook', 'delivery', 'tries', 'ended', 'next', 'parked', 'hold', 'state'] as const;
 
 export class DeliveryLog {
   constructor(
@@ -170,7 +171,7 @@ function deliveryOf(
   attempts: readonly string[],
   now: number,
 ): Delivery | 'none' | undefined {
-  const [hook, state, tries, ended, next, parked, hold, held, runState] = values;
+  const [hook, state, tries, ended, next, parked, hold, runState] = values;
   if (!runState) return undefined;
   if (!hook) return 'none';
   const wait = parkedOf(parked ?? undefined);
@@ -183,7 +184,7 @@ function deliveryOf(
     ...(ended && { createdAt: Number(ended) }),
     ...(next && { nextAt: Number(next) }),
     ...(wait && { parked: wait }),
-    underWay: Boolean(hold) && Number(held) > now,
+    underWay: isHeld(hold ?? undefined, now),
     log: attempts.map((text) => JSON.parse(text) as LoggedAttempt),
   };
 }

@@ -3,11 +3,12 @@ import { randomBytes } from 'node:crypto';
 import { type DueDelivery, envelope, type Outcome, type RunId } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { readItems } from '../runs/items.ts';
-import { outcomeOf } from '../runs/outcome-codec.ts';
 import { runScript, type ScriptArgument } from '../scripts.ts';
 import { TickBatch } from '../tick-batch.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreTimings } from '../timings.ts';
+import { keptEnvelope } from './kept-envelope.ts';
+import { type BeginReply, begunBy } from './stored-delivery.ts';
 
 /** One attempt under way. */
 export interface DeliveryTask {
@@ -34,7 +35,7 @@ export interface DeliveryTask {
   readonly endedAt: number;
   /** How many earlier attempts of this round were answered with a 4xx that does not pass. */
   readonly refusals: number;
-  /** The envelope where it was made before, else what it is made of. */
+  /** The envelope where it is kept already, else what it is made of. */
   readonly content: { readonly body: Buffer } | { readonly outcome: Outcome };
   /** Names this attempt: a repeat of the job does not record under it. */
   readonly token: string;
@@ -84,8 +85,11 @@ interface Beginning {
 
 interface Recording {
   readonly task: DeliveryTask;
-  readonly text: string;
-  readonly next: NextStep | { readonly state: 'parked'; readonly delayMs: number; readonly reason: ParkReason };
+  readonly text: string | Buffer;
+  readonly next:
+    | NextStep
+    | { readonly state: 'parked'; readonly delayMs: number; readonly reason: ParkReason }
+    | { readonly state: 'kept' };
 }
 
 const ANSWERS = ['superseded', 'recorded', 'again'] as const;
@@ -94,8 +98,9 @@ type RecordAnswer = (typeof ANSWERS)[number];
 export class DeliveryStore {
   private readonly beginnings: TickBatch<Beginning, Begun>;
   private readonly recordings: TickBatch<Recording, RecordAnswer>;
-  /** Envelopes that were made for attempts under way: they are kept with the first one's record, where there is to be another. */
-  private readonly made = new WeakMap<DeliveryTask, Buffer>();
+  /** Tokens only have to differ: this process' part of them is random, the rest counts. */
+  private readonly tokens = randomBytes(8).toString('hex');
+  private begun = 0;
 
   constructor(
     private readonly redis: Redis,
@@ -107,7 +112,7 @@ export class DeliveryStore {
     );
     this.recordings = new TickBatch(
       (project, items) => this.sendRecordings(project, items),
-      ({ task, text }) => text.length + (this.made.get(task)?.length ?? 0),
+      ({ text }) => text.length,
     );
   }
 
@@ -117,18 +122,19 @@ export class DeliveryStore {
   }
 
   /**
-   * The envelope's bytes: made from the run at the first attempt and kept from its record on, so that every attempt sends the same. An attempt
-   * that was never recorded leaves them to be made again, which gives the same bytes: they are a pure function of the run.
+   * The envelope's bytes: made from the run at the first attempt and kept before it is sent, so that every attempt and redelivery sends the
+   * same, whatever dies in between. Nothing where another attempt has begun since.
    */
-  async body(task: DeliveryTask): Promise<Buffer> {
+  async body(task: DeliveryTask): Promise<Buffer | undefined> {
     const { project, runId, content } = task;
     if ('body' in content) return content.body;
     const { outcome } = content;
     const items =
       outcome.streamed && !outcome.error ? await readItems(this.redis, project, runId, this.timings.commandMs) : [];
     const bytes = envelope(runId, outcome, items);
-    this.made.set(task, bytes);
-    return bytes;
+    const text = keptEnvelope(bytes, outcome.result);
+    const answer = await this.recordings.add(project, { task, text, next: { state: 'kept' } });
+    return answer === 'superseded' ? undefined : bytes;
   }
 
   /** Records an attempt before anything follows from it. `superseded`: its lease ran out and another attempt began. */
@@ -150,13 +156,15 @@ export class DeliveryStore {
   }
 
   private async sendBeginnings(project: string, items: Beginning[]): Promise<Begun[]> {
-    const tokens = items.map(() => randomBytes(8).toString('hex'));
     const args: ScriptArgument[] = [Math.max(...items.map(({ leaseMs }) => leaseMs))];
-    items.forEach(({ job }, at) => {
-      args.push(job.runId, job.attempt, tokens[at] as string);
+    const tokens = items.map(({ job }) => {
+      this.begun += 1;
+      const token = `${this.tokens}${this.begun}`;
+      args.push(job.runId, job.attempt, token);
+      return token;
     });
     const replies = (await this.call('delivery-begin', project, args)) as BeginReply[];
-    return replies.map((reply, at) => begun((items[at] as Beginning).job, tokens[at] as string, reply));
+    return replies.map((reply, at) => begunBy((items[at] as Beginning).job, tokens[at] as string, reply));
   }
 
   private async sendRecordings(project: string, items: Recording[]): Promise<RecordAnswer[]> {
@@ -164,7 +172,6 @@ export class DeliveryStore {
     for (const { task, text, next } of items) {
       args.push(task.runId, task.attempt, task.token, text, next.state, 'delayMs' in next ? next.delayMs : '');
       args.push(next.state === 'pending' ? next.refusals : next.state === 'parked' ? next.reason : '');
-      args.push(next.state === 'pending' ? (this.made.get(task) ?? '') : '');
     }
     const replies = (await this.call('delivery-record', project, args)) as number[];
     return replies.map((reply) => ANSWERS[reply] as RecordAnswer);
@@ -173,82 +180,4 @@ export class DeliveryStore {
   private call(name: 'delivery-begin' | 'delivery-record', project: string, args: ScriptArgument[]): Promise<unknown> {
     return withinLimit(runScript(this.redis, name, project, args), this.timings.commandMs);
   }
-}
-
-type BegunReply = [
-  state: Buffer,
-  url: Buffer,
-  secret: Buffer,
-  refusals: number,
-  endedAt: number,
-  earlier: number,
-  ageMs: number,
-  parked: Buffer,
-  traceparent: Buffer,
-  runAttempt: number,
-  envelope: Buffer,
-  ...outcome: Buffer[],
-];
-type BeginReply = BegunReply | [state: Buffer, inMs: number] | [state: Buffer];
-
-/** `webhook-id`: the same on every attempt and redelivery of a run's delivery. */
-export const deliveryIdOf = (runId: RunId): string => `msg_${runId.replaceAll('-', '')}`;
-
-function begun(job: DueDelivery, token: string, reply: BeginReply): Begun {
-  const state = reply[0].toString() as Begun['state'];
-  if (state === 'early') return { state, inMs: reply[1] as number };
-  if (state !== 'begun') return { state };
-  const [, url, secret, refusals, endedAt, earlier, ageMs, parked, trace, runAttempt, body, ...parts] =
-    reply as BegunReply;
-  const wait = parkedOf(parked.toString());
-  return {
-    state: 'begun',
-    task: {
-      project: job.project,
-      runId: job.runId,
-      attempt: job.attempt,
-      deliveryId: deliveryIdOf(job.runId),
-      url: url.toString(),
-      ...(secret.length > 0 && { secret: secret.toString() }),
-      refusals,
-      endedAt,
-      earlier,
-      ageMs,
-      ...(wait && { parked: wait }),
-      ...(trace.length > 0 && { traceparent: trace.toString() }),
-      runAttempt,
-      content: body.length > 0 ? { body } : { outcome: storedOutcome(endedAt, parts) },
-      token,
-    },
-  };
-}
-
-/** `<since> <reason>`, as the record keeps it. */
-export function parkedOf(text: string | undefined): { since: number; reason: string } | undefined {
-  const [since, reason] = text?.split(' ') ?? [];
-  return since && reason ? { since: Number(since), reason } : undefined;
-}
-
-function storedOutcome(endedAt: number, parts: Buffer[]): Outcome {
-  const [state, items, streamed, runTimeMs, status, result, error, head] = parts as [
-    Buffer,
-    Buffer,
-    Buffer,
-    Buffer,
-    Buffer,
-    Buffer,
-    Buffer,
-    Buffer,
-  ];
-  return outcomeOf({
-    state: state.toString(),
-    items: Number(items),
-    streamed: streamed.toString() === '1',
-    runTimeMs: runTimeMs.toString(),
-    endedAt,
-    statusCode: Number(status),
-    result,
-    error,
-    head,
-  });
 }

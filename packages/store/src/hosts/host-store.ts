@@ -43,6 +43,7 @@ export interface HostStoreOptions {
 interface Step {
   readonly kind: 'enter' | 'leave';
   readonly slot: Slot;
+  readonly share: number;
   readonly flag: string;
 }
 
@@ -60,6 +61,9 @@ const LOOKED_AT = 50;
 export class HostStore {
   private readonly steps: TickBatch<Step, string>;
   private woken: (slots: readonly Slot[]) => void = () => {};
+  /** Names of slots only have to differ: this process' part of them is random, the rest counts. */
+  private readonly names = randomBytes(6).toString('hex');
+  private entered = 0;
 
   constructor(
     private readonly redis: Redis,
@@ -76,26 +80,36 @@ export class HostStore {
     this.woken = begin;
   }
 
-  /** A slot for an attempt, or the reason why the delivery was parked: then whoever `onWoken` named has it, here or in another dispatcher. */
-  async enter(due: DueDelivery, host: string, entry: Entry): Promise<Entered> {
+  /**
+   * A slot for an attempt, or the reason why the delivery was parked: then whoever `onWoken` named has it, here or in another dispatcher.
+   *
+   * @param share how many attempts its project may have open there where no failure was heard of of late, over all dispatchers; at least `perProject`
+   */
+  async enter(due: DueDelivery, host: string, entry: Entry, share: number): Promise<Entered> {
     const { project, runId, attempt } = due;
+    this.entered += 1;
     const slot = {
       project,
       runId,
       attempt,
       host,
       passUntil: 0,
-      name: `${attempt} ${project} ${runId} ${randomBytes(6).toString('hex')}`,
+      name: `${attempt} ${project} ${runId} ${this.names}${this.entered}`,
     };
-    const answer = await this.steps.add('', { kind: 'enter', slot, flag: FLAGS[entry] });
+    const answer = await this.steps.add('', { kind: 'enter', slot, share, flag: FLAGS[entry] });
     const [state, reason] = answer.split(' ');
     if (state === 'parked') return { state, reason: reason as ParkReason };
     return { state: 'open', slot: state === 'open' ? { ...slot, passUntil: performance.now() + PASS_MS } : slot };
   }
 
-  /** Gives a slot back, with what its attempt said of the receiver. @returns whether a parked delivery was woken in its place */
-  async leave(slot: Slot, outcome: HostOutcome): Promise<boolean> {
-    return (await this.steps.add('', { kind: 'leave', slot, flag: outcome })) === 'woke';
+  /**
+   * Gives a slot back, with what its attempt said of the receiver.
+   *
+   * @param share as for `enter`
+   * @returns whether a parked delivery was woken in its place
+   */
+  async leave(slot: Slot, outcome: HostOutcome, share: number): Promise<boolean> {
+    return (await this.steps.add('', { kind: 'leave', slot, share, flag: outcome })) === 'woke';
   }
 
   /** Due probes are woken. @returns deliveries whose slots have lapsed: their dispatcher died, or never heard of its slot */
@@ -124,8 +138,8 @@ export class HostStore {
     // Who leaves makes room for who enters.
     const order = [...steps].sort((a, b) => Number(a.kind === 'enter') - Number(b.kind === 'enter'));
     const args = this.head();
-    for (const { kind, slot, flag } of order) {
-      args.push(kind, slot.project, slot.host, slot.runId, slot.attempt, slot.name, flag);
+    for (const { kind, slot, share, flag } of order) {
+      args.push(kind, slot.project, slot.host, slot.runId, slot.attempt, slot.name, share, flag);
     }
     const [answers, woken] = (await this.call('hosts', args)) as [Buffer[], WokenReply];
     this.tell(woken);

@@ -27,6 +27,8 @@ class Receivers {
   private number = 0;
   perProject = 3;
   perHost = 5;
+  /** How many attempts a dispatcher would open at a line that has proved itself. */
+  grown = 0;
 
   constructor(readonly store: SteppedStore) {}
 
@@ -46,6 +48,7 @@ class Receivers {
       run,
       1,
       `1 ${run.charAt(0)} ${run} ${slot}`,
+      this.grown,
       how,
     ]);
     return answers[0] === 'open' || answers[0] === 'watched'
@@ -55,7 +58,7 @@ class Receivers {
 
   async leave(slot: string, outcome: 'good' | 'bad' | 'none'): Promise<Woken[]> {
     const [, project = '', run = ''] = slot.split(' ');
-    return (await this.steps(['leave', project, HOST, run, 1, slot, outcome])).woken;
+    return (await this.steps(['leave', project, HOST, run, 1, slot, this.grown, outcome])).woken;
   }
 
   async look(): Promise<{ woken: Woken[]; lapsed: string[] }> {
@@ -151,6 +154,32 @@ test('slots of a dispatcher that died lapse: others enter, and their deliveries 
   expect(lapsed.sort()).toEqual(['a1', 'a2', 'a3']);
   expect(woken).toMatchObject([{ run: 'a4' }]);
   expect(await receivers.look()).toEqual({ woken: [], lapsed: [] });
+});
+
+test('a project that has proved itself has more open than its share, and never what another finds its share in', async () => {
+  receivers.perHost = 10;
+  receivers.grown = 100;
+  const slots: string[] = [];
+  for (let at = 1; at <= 7; at += 1) slots.push(await receivers.enter(`a${at}`));
+  expect(slots.every((slot) => slot.startsWith('1 a'))).toBe(true);
+  expect(await receivers.enter('a8')).toBe('parked host_busy');
+  for (const run of ['b1', 'b2', 'b3']) expect(await receivers.enter(run)).toMatch(run);
+  expect(await receivers.enter('b4')).toBe('parked host_busy');
+  // The receiver is full: what is freed goes to who has less than a share first, and beyond its share to nobody.
+  expect(await receivers.leave(slots[0] as string, 'good')).toEqual([]);
+  expect(await receivers.enter('c1')).toMatch('c1');
+});
+
+test('a project that has proved itself is woken beyond its share, and after its first failure has its share and no more', async () => {
+  receivers.perHost = 20;
+  receivers.grown = 5;
+  const slots: string[] = [];
+  for (let at = 1; at <= 5; at += 1) slots.push(await receivers.enter(`a${at}`));
+  for (const run of ['a6', 'a7', 'a8']) expect(await receivers.enter(run)).toBe('parked host_busy');
+  expect(await receivers.leave(slots[0] as string, 'good')).toMatchObject([{ run: 'a6' }]);
+  expect(await receivers.leave(slots[1] as string, 'bad')).toEqual([]);
+  expect(await receivers.leave(slots[2] as string, 'good')).toEqual([]);
+  expect(await receivers.leave(slots[3] as string, 'good')).toMatchObject([{ run: expect.stringMatching(/a[78]/) }]);
 });
 
 type Outcome = 'good' | 'bad' | 'none';

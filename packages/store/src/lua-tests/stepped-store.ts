@@ -192,7 +192,7 @@ export class SteppedStore {
 
   /** @returns 1 recorded, 0 superseded */
   async recordAttempt(id: string, attempt: number, token: string, next: string, at: number | '' = ''): Promise<Reply> {
-    const record = [id, attempt, token, `{"attempt":${attempt}`, next, at, 0, ''];
+    const record = [id, attempt, token, `{"attempt":${attempt}`, next, at, 0];
     const [answer] = (await this.run('delivery-record', HANDOVER, ...record)) as Reply[];
     return answer as Reply;
   }

@@ -1,0 +1,87 @@
+// Contract 4: a run's delivery as the scripts keep and tell it (lua/delivery-begin.lua, lua/shared/hold.lua).
+import type { DueDelivery, Outcome, RunId } from '@inference-proxy/contracts';
+import { outcomeOf } from '../runs/outcome-codec.ts';
+import type { Begun } from './delivery-store.ts';
+import { envelopeFrom } from './kept-envelope.ts';
+
+type BegunReply = [
+  state: Buffer,
+  figures: Buffer,
+  parked: Buffer,
+  url: Buffer,
+  secret: Buffer,
+  envelope: Buffer,
+  result: Buffer,
+  outcome: Buffer,
+  error: Buffer,
+  head: Buffer,
+];
+export type BeginReply = BegunReply | [state: Buffer, inMs: number] | [state: Buffer];
+
+/** `webhook-id`: the same on every attempt and redelivery of a run's delivery. */
+export const deliveryIdOf = (runId: RunId): string => `msg_${runId.replaceAll('-', '')}`;
+
+/** What `delivery-begin` answered to a job. @param token of the attempt */
+export function begunBy(job: DueDelivery, token: string, reply: BeginReply): Begun {
+  const state = reply[0].toString() as Begun['state'];
+  if (state === 'early') return { state, inMs: reply[1] as number };
+  if (state !== 'begun') return { state };
+  const [, figures, parked, url, secret, kept, result, ...told] = reply as BegunReply;
+  const [refusals, ended, earlier, ageMs, runAttempt, trace = '-'] = figures.toString().split(' ');
+  const endedAt = Number(ended);
+  const wait = parkedOf(parked.toString());
+  return {
+    state: 'begun',
+    task: {
+      project: job.project,
+      runId: job.runId,
+      attempt: job.attempt,
+      deliveryId: deliveryIdOf(job.runId),
+      url: url.toString(),
+      ...(secret.length > 0 && { secret: secret.toString() }),
+      refusals: Number(refusals),
+      endedAt,
+      earlier: Number(earlier),
+      ageMs: Number(ageMs),
+      ...(wait && { parked: wait }),
+      ...(trace !== '-' && { traceparent: trace }),
+      runAttempt: Number(runAttempt),
+      content:
+        kept.length > 0 ? { body: envelopeFrom(kept, result) } : { outcome: storedOutcome(endedAt, result, ...told) },
+      token,
+    },
+  };
+}
+
+/** `<since> <reason>`, as the record keeps it. */
+export function parkedOf(text: string | undefined): { since: number; reason: string } | undefined {
+  const [since, reason] = text?.split(' ') ?? [];
+  return since && reason ? { since: Number(since), reason } : undefined;
+}
+
+function storedOutcome(endedAt: number, result: Buffer, told: Buffer, error: Buffer, head: Buffer): Outcome {
+  const [state, items, streamed, runTimeMs, status] = told.toString().split(' ') as [
+    string,
+    string,
+    string,
+    string,
+    string,
+  ];
+  return outcomeOf({
+    state,
+    items: Number(items),
+    streamed: streamed === '1',
+    runTimeMs,
+    endedAt,
+    statusCode: Number(status),
+    result,
+    error,
+    head,
+  });
+}
+
+/** `hold`, as the record keeps it (lua/shared/hold.lua): whether an attempt is under way at `now`, Unix ms. */
+export function isHeld(hold: string | undefined, now: number): boolean {
+  const [, upto, lease] = hold?.split(' ') ?? [];
+  return Number(upto) > now && Number(upto) <= now + 2 * Number(lease);
+}
