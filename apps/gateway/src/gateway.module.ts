@@ -23,6 +23,8 @@ import { Models } from './openai/models.ts';
 import { OpenAiController } from './openai/openai.controller.ts';
 import { CallMetrics } from './operations/call-metrics.ts';
 import { gaugeOpenThings } from './operations/gauges.ts';
+import { PassthroughController } from './passthrough/passthrough.controller.ts';
+import { serverSurface } from './passthrough/server-surface.ts';
 import { ProjectController } from './registry/project.controller.ts';
 import { ProjectApps } from './registry/project.ts';
 import { CancelController } from './runs/cancel.controller.ts';
@@ -75,6 +77,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
       RedeliveryController,
       ProjectController,
       HealthController,
+      PassthroughController,
     ],
     providers: [
       { provide: GatewayStore, useValue: store },
@@ -101,6 +104,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
             openCalls,
             keepAlives,
             webhookRules,
+            passthrough: serverSurface(settings.TRUSTED_PROXIES),
             accounts: {
               metrics: new CallMetrics(operations.registry),
               tracing,

@@ -73,6 +73,10 @@ export class GatewaySettings extends settingsOf(
         .pipe(parsedBy(corsOrigins))
         .prefault('')
         .describe('origins whose pages may call the API, as https://app.example.com, or * for all'),
+      TRUSTED_PROXIES: text()
+        .prefault('')
+        .pipe(parsedBy(parseNetworks))
+        .describe('CIDR list of the proxies in front, whose `X-Forwarded-*` custom servers are told'),
       MAX_BODY_BYTES: bytes().prefault('8MiB').describe('largest body of a call'),
       BODIES_IN_FLIGHT_BYTES: bytes()
         .prefault('256MiB')

@@ -1,6 +1,14 @@
 // A worker whose functions are played by the test: it takes real runs from the real store and ends them as the test says.
 import { EventEmitter, once } from 'node:events';
-import type { AppDescription, ErrorFields, ItemKind, Outcome } from '@inference-proxy/contracts';
+import {
+  type AnswerHead,
+  type AppDescription,
+  decodeRequest,
+  type ErrorFields,
+  type ForwardedRequest,
+  type ItemKind,
+  type Outcome,
+} from '@inference-proxy/contracts';
 import type { AppendAnswer, TakenRun, WorkerStore } from '@inference-proxy/store';
 
 const APP: AppDescription = {
@@ -37,6 +45,29 @@ export class PlayedRun {
     return this.taken.params.toString();
   }
 
+  /** What a server of the app's own is asked. */
+  get request(): ForwardedRequest {
+    return decodeRequest(this.taken.params);
+  }
+
+  /** Such a server answers with the head of a stream. */
+  async begins(head: AnswerHead): Promise<void> {
+    const { project, runId, token } = this.taken;
+    await this.store.head(project, { runId, token, head });
+  }
+
+  /** Such a server has answered. */
+  answers(head: AnswerHead, body: string | Buffer = ''): Promise<void> {
+    const result = Buffer.from(body);
+    return this.#end({
+      state: 'succeeded',
+      streamed: false,
+      head,
+      statusCode: head.status,
+      ...(result.length > 0 && { result }),
+    });
+  }
+
   /** Yields; strings with newlines one at a time, as kind `m`. */
   async items(items: readonly string[], kind: ItemKind = 's'): Promise<AppendAnswer> {
     const batch = { first: this.#last + 1, count: items.length, kind, blob: Buffer.from(items.join('\n')) };
@@ -56,8 +87,9 @@ export class PlayedRun {
     return this.#end({ state: 'succeeded', streamed: false, result: Buffer.from(json), ...more });
   }
 
-  stops(): Promise<void> {
-    return this.#end({ state: 'succeeded', streamed: true });
+  /** @param head of a server of the app's own, whose stream this was */
+  stops(head?: AnswerHead): Promise<void> {
+    return this.#end({ state: 'succeeded', streamed: true, ...(head && { head, statusCode: head.status }) });
   }
 
   fails(error: ErrorFields, state: 'failed' | 'cancelled' | 'timed_out' = 'failed'): Promise<void> {
@@ -100,11 +132,11 @@ export class PlayedWorker {
     );
   }
 
-  /** The next run of `chat`, once there is one. */
-  async next(): Promise<PlayedRun> {
+  /** The next run of an app, once there is one. */
+  async next(name = 'chat'): Promise<PlayedRun> {
     while (true) {
       this.#woken = false;
-      const { runs } = await this.store.take(this.project, [{ app: 'chat', slots: 1 }]);
+      const { runs } = await this.store.take(this.project, [{ app: name, slots: 1 }]);
       const [run] = runs;
       if (run) return new PlayedRun(this.store, run);
       if (!this.#woken) await once(this.#events, 'wake');

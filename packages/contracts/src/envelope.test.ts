@@ -55,14 +55,3 @@ test('the events and lines of a custom runtime are the list of its items, pieces
   expect(streamed('sse')).toEqual(['a', 'b', 'c\nd']);
   expect(streamed('chunks')).toBe('abc\nd');
 });
-
-test('an answer that broke off has its status and type beside the error', () => {
-  const head = { status: 200, form: 'sse' as const, headers: [['content-type', 'text/event-stream']] as const };
-  const error = { code: 'upstream_reset' as const, message: 'The server broke off.' };
-  expect(shown({ state: 'failed', streamed: true, head, error })).toMatchObject({
-    status: 'failed',
-    status_code: 200,
-    content_type: 'text/event-stream',
-    error: { code: 'upstream_reset', retryable: true },
-  });
-});

@@ -87,6 +87,14 @@ export function parseNetworks(text: string): Network[] {
   });
 }
 
+/** Whether an address is in one of these networks; a mapped one by what it maps. @param text as `net.Socket` gives it */
+export function inNetworks(networks: readonly Network[], text: string): boolean {
+  if (!ipaddr.isValid(text)) return false;
+  const address = ipaddr.parse(text);
+  const inner = embedded(address);
+  return networks.some((block) => within(address, block) || (inner !== undefined && within(inner, block)));
+}
+
 /** Public addresses, and those of the networks an operator opened. */
 export class AddressPolicy {
   readonly #allowed: readonly Network[];
@@ -104,8 +112,8 @@ export class AddressPolicy {
     if (!ipaddr.isValid(text)) return 'not an address';
     if (COMPATIBLE.test(text)) return 'reserved';
     const address = ipaddr.parse(text);
+    if (inNetworks(this.#allowed, text)) return undefined;
     const inner = embedded(address);
-    if (this.#allowed.some((block) => within(address, block) || (inner && within(inner, block)))) return undefined;
     if (inner) return reason(inner, FORBIDDEN_V4);
     if (address.kind() === 'ipv4') return reason(address, FORBIDDEN_V4);
     return reason(address, FORBIDDEN_V6) ?? (within(address, GLOBAL_UNICAST) ? undefined : 'reserved');

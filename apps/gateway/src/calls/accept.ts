@@ -53,14 +53,19 @@ export class Acceptance {
     private readonly retention: Retention,
   ) {}
 
-  /**
-   * The app that a call is for.
-   *
-   * @throws ServiceError `not_found`, `app_failed_to_start`, `unavailable`
-   */
-  async app({ project, app, fn }: Pick<CallRequest, 'project' | 'app' | 'fn'>): Promise<AppDescription> {
+  /** What is known of an app. @throws ServiceError `unavailable` */
+  async find({ project, app }: Pick<CallRequest, 'project' | 'app'>): Promise<AppDescription | undefined> {
     const apps = isProjectName(project) ? await this.store.apps(project) : undefined;
-    const description = apps?.get(app);
+    return apps?.get(app);
+  }
+
+  /**
+   * The app that a call is for, when it can be called so.
+   *
+   * @param description what `find` knows of it
+   * @throws ServiceError `not_found`, `app_failed_to_start`
+   */
+  callable({ app, fn }: Pick<CallRequest, 'app' | 'fn'>, description: AppDescription | undefined): AppDescription {
     if (description === undefined) throw new ServiceError('not_found', `There is no app \`${app}\` in this project.`);
     if (description.state === 'broken') {
       const { error } = description;
@@ -68,6 +73,7 @@ export class Acceptance {
         ...(error?.type !== undefined && { type: error.type }),
       });
     }
+    if (description.kind === 'server') return description;
     // An app that is still starting has not told its functions yet: its calls queue.
     const known = description.functions.some(({ name }) => name === fn);
     if (!isFunctionName(fn) || (!known && description.state === 'ready')) {
@@ -134,7 +140,7 @@ export class Acceptance {
       fn: call.fn,
       params,
       promised,
-      paced: call.stream && !promised,
+      paced: (call.stream || call.forwarded) && !promised,
       keepMs: promised ? this.retention.promisedMs : this.retention.otherMs,
       ...(absentMs !== undefined && { absentMs }),
       ...(call.webhook && { webhook: this.#sealed(call.runId, call.webhook) }),
@@ -151,5 +157,8 @@ export class Acceptance {
 }
 
 /** What a call follows of its run. */
-const liveOf = ({ waitMs, stream, form }: CallRequest): Live =>
-  waitMs === 0 ? 'none' : stream ? (form === 'full' ? 'full' : 'items') : 'outcome';
+function liveOf({ waitMs, stream, forwarded, form }: CallRequest): Live {
+  if (waitMs === 0) return 'none';
+  if (forwarded) return 'answer';
+  return stream ? (form === 'full' ? 'full' : 'items') : 'outcome';
+}

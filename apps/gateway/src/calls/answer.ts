@@ -10,9 +10,9 @@ import { EventStream, type StreamEnd } from '../streaming/event-stream.ts';
 import type { KeepAlive } from '../streaming/keep-alive.ts';
 import type { Acceptance, AnsweringRun } from './accept.ts';
 import type { Bodies } from './bodies.ts';
-import { type CallPath, type CallRequest, callRequest, type WebhookRules } from './call-request.ts';
+import type { CallPath, CallRequest, WebhookRules } from './call-request.ts';
 import type { OpenCall, OpenCalls } from './departure.ts';
-import { managed, type Surface } from './surface.ts';
+import { type LiveAnswer, managed, type Surface } from './surface.ts';
 
 export interface CallsParts {
   readonly store: GatewayStore;
@@ -21,6 +21,8 @@ export interface CallsParts {
   readonly openCalls: OpenCalls;
   readonly keepAlives: KeepAlive;
   readonly webhookRules: WebhookRules;
+  /** In whose terms servers of apps' own are called. */
+  readonly passthrough: Surface;
   readonly accounts: AccountParts;
   /** `STREAM_COMMIT_MS`. */
   readonly commitMs: number;
@@ -35,11 +37,16 @@ const GONE: Answered = { status: 'gone' };
 export class Calls {
   constructor(private readonly parts: CallsParts) {}
 
+  /** What a call of this app is for, where somebody serves it. @throws ServiceError `unavailable` */
+  async kindOf(path: Pick<CallPath, 'project' | 'app'>): Promise<AppDescription['kind'] | undefined> {
+    return (await this.parts.acceptance.find(path))?.kind;
+  }
+
   /** @throws what the error filter answers: nothing has been written then */
   async answer(
     request: FastifyRequest<{ Params: CallPath }>,
     reply: FastifyReply,
-    surface: Surface = managed,
+    asked: Surface = managed,
   ): Promise<void> {
     reply.hijack();
     const { raw } = reply;
@@ -48,9 +55,11 @@ export class Calls {
     let open: OpenCall | undefined;
     try {
       open = this.parts.openCalls.begin(raw);
-      const call = callRequest(runId, path, raw.req, this.parts.webhookRules);
+      const app = await this.parts.acceptance.find(path);
+      const surface = app?.kind === 'server' ? this.parts.passthrough : asked;
+      const call = surface.ask(runId, path, raw.req, this.parts.webhookRules);
       account.begun(formOf(call));
-      account.end(await this.#answer(call, surface, request, raw, open, account));
+      account.end(await this.#answer(call, app, surface, request, raw, open, account));
     } catch (thrown) {
       const { status, code } = asServiceError(thrown);
       account.end(open?.interruption === 'gone' ? GONE : { status, code });
@@ -62,13 +71,14 @@ export class Calls {
 
   async #answer(
     asked: CallRequest,
+    found: AppDescription | undefined,
     surface: Surface,
     request: FastifyRequest,
     raw: ServerResponse,
     open: OpenCall,
     account: CallAccount,
   ): Promise<Answered> {
-    const { run, call, preformatted } = await this.#accepted(asked, surface, raw, account);
+    const { run, call, preformatted } = await this.#accepted(asked, found, surface, raw, account);
     if (run.replayed) {
       // Whatever answers from here on, the error filter too, answers for that run.
       request.id = run.runId;
@@ -77,21 +87,28 @@ export class Calls {
     const { reader } = run;
     if (reader === undefined) return this.#answerLater(call, raw, run);
     try {
-      if (!call.stream) return await this.#answerOnce(call, surface, raw, run, reader, open);
       const { keepAlives, commitMs } = this.parts;
       const { gzip, form, waitMs } = call;
-      const options = {
-        startedAt: account.startedAt,
-        onItems: account.firstItem,
-        commitMs,
-        gzip,
-        form,
-        surface,
-        preformatted,
-        ...(waitMs !== undefined && { waitMs }),
-      };
-      const stream = new EventStream(raw, reader, keepAlives, options);
-      return await this.#answerStream(call, surface, raw, run, reader, await stream.run(open));
+      const options = { onItems: account.firstItem, ...(waitMs !== undefined && { waitMs }) };
+      let live: LiveAnswer | undefined;
+      if (call.stream) {
+        const { startedAt } = account;
+        live = new EventStream(raw, reader, keepAlives, {
+          ...options,
+          startedAt,
+          commitMs,
+          gzip,
+          form,
+          surface,
+          preformatted,
+        });
+      } else if (call.forwarded) {
+        const onStream = (): void => account.begun('stream');
+        live = surface.forwarded?.(raw, reader, keepAlives, { ...options, onStream });
+      }
+      return live
+        ? await this.#answerLive(call, surface, raw, run, reader, await live.run(open))
+        : await this.#answerOnce(call, surface, raw, run, reader, open);
     } finally {
       // With the last reader goes the run, where it was not to go on without.
       reader.close();
@@ -100,6 +117,7 @@ export class Calls {
 
   async #accepted(
     asked: CallRequest,
+    found: AppDescription | undefined,
     surface: Surface,
     raw: ServerResponse,
     account: CallAccount,
@@ -108,15 +126,16 @@ export class Calls {
     let app: AppDescription | undefined;
     let refused: unknown;
     try {
-      app = await acceptance.app(asked);
-      account.known();
+      app = acceptance.callable(asked, found);
+      account.known(asked.fn);
     } catch (thrown) {
       // Nothing is read for it, unless a run may be there under its key.
       if (asked.idempotencyKey === undefined) throw thrown;
       refused = thrown;
     }
-    return bodies.hold(raw, async (body) => {
-      const read = surface.read(asked, app ?? NO_APP, body);
+    return bodies.hold(raw, async (bytes) => {
+      const body = surface.body(bytes);
+      const read = surface.read(asked, app ?? NO_APP, body, raw.req);
       const { call } = read;
       account.begun(formOf(call));
       const run = app
@@ -159,7 +178,7 @@ export class Calls {
       : this.#sendOutcome(call, surface, raw, run, outcome);
   }
 
-  async #answerStream(
+  async #answerLive(
     call: CallRequest,
     surface: Surface,
     raw: ServerResponse,
@@ -170,11 +189,11 @@ export class Calls {
     const told = { items: reader.cursor, ...replayedOf(run) };
     switch (end.how) {
       case 'complete':
-        return { status: 200, ...told };
+        return { status: raw.statusCode, ...told };
       case 'gone':
         return { ...GONE, ...told };
       case 'failed':
-        return { status: 200, ...told, code: end.error?.code ?? end.outcome?.error?.code ?? 'internal' };
+        return { status: raw.statusCode, ...told, code: end.error?.code ?? end.outcome?.error?.code ?? 'internal' };
       case 'waited':
         return this.#answerLater(call, raw, run);
       case 'early':

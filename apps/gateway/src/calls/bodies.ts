@@ -1,11 +1,10 @@
-// Contract 1: a call's body, read after the guard and kept as the bytes that came. Checked on a parsed copy, forwarded unparsed.
-import { isUtf8 } from 'node:buffer';
+// Contract 1: a call's body, read after the guard and kept as the bytes that came.
 import type { ServerResponse } from 'node:http';
 import { ServiceError } from '@inference-proxy/contracts';
 import { hasBody } from '../http/has-body.ts';
 import { GrowingBytes } from './growing-bytes.ts';
 
-const NO_PARAMETERS = Buffer.from('{}');
+const NO_BODY = Buffer.alloc(0);
 
 export interface BodyLimits {
   /** Of one body, `MAX_BODY_BYTES`. */
@@ -32,8 +31,8 @@ export class Bodies {
    *
    * @throws ServiceError `payload_too_large`, `overloaded`, `invalid_request`
    */
-  async hold<T>(raw: ServerResponse, use: (parameters: Buffer) => Promise<T>): Promise<T> {
-    if (!hasBody(raw.req.headers)) return use(NO_PARAMETERS);
+  async hold<T>(raw: ServerResponse, use: (body: Buffer) => Promise<T>): Promise<T> {
+    if (!hasBody(raw.req.headers)) return use(NO_BODY);
     const body = new GrowingBytes();
     let counted = 0;
     const count = (): void => {
@@ -41,7 +40,7 @@ export class Bodies {
       counted = body.heldBytes;
     };
     try {
-      return await use(parametersOf(await this.#read(raw, body, count)));
+      return await use(await this.#read(raw, body, count));
     } finally {
       this.#held -= counted;
     }
@@ -93,19 +92,3 @@ const endedEarly = (): ServiceError => new ServiceError('invalid_request', 'The 
 
 /** 'close' follows and tells it. */
 const ignore = (): void => {};
-
-/** The bytes, when they are a JSON object. */
-function parametersOf(bytes: Buffer): Buffer {
-  if (bytes.length === 0) return NO_PARAMETERS;
-  let value: unknown;
-  try {
-    if (!isUtf8(bytes)) throw new SyntaxError('not UTF-8');
-    value = JSON.parse(bytes.toString());
-  } catch {
-    throw new ServiceError('invalid_request', 'The body is not JSON.');
-  }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new ServiceError('invalid_request', 'The body must be a JSON object: the function’s parameters.');
-  }
-  return bytes;
-}

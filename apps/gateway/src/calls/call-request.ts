@@ -24,10 +24,12 @@ export interface CallRequest {
   readonly app: string;
   readonly fn: string;
   readonly method: string;
-  /** As it was asked for, without its query. */
+  /** As it was asked for, without its query; of a server, with what the server gets of it. */
   readonly path: string;
   /** The caller wants a stream. */
   readonly stream: boolean;
+  /** To a server of the app's own: whether its answer is a stream is for the server to say. */
+  readonly forwarded: boolean;
   readonly gzip: boolean;
   readonly form: StreamForm;
   /** How long the caller waits, ms: then, or with 0 at once, it is answered 202 and the run goes on. Absent: to the end. */
@@ -62,11 +64,32 @@ export interface WebhookRules {
   readonly requireHttps: boolean;
 }
 
-/** @throws ServiceError `invalid_request`, `unsupported_media_type` */
+/** What is asked of the answer, which is not in the same words for functions and for servers of an app's own. */
+export type AskedAnswer = Pick<CallRequest, 'path' | 'stream' | 'form' | 'forwarded'>;
+
+/** A function's call. @throws ServiceError `invalid_request`, `unsupported_media_type` */
 export function callRequest(runId: RunId, path: CallPath, head: RequestHead, rules: WebhookRules): CallRequest {
-  const { headers, method = '', url = '' } = head;
+  const { headers, url = '' } = head;
   checkContentType(headers);
   const query = queryOf(url);
+  return callOnTerms(runId, path, head, query, rules, {
+    path: url.split('?', 1)[0] as string,
+    stream: accepts(headers.accept, ['text/event-stream']),
+    form: streamFormOf(query),
+    forwarded: false,
+  });
+}
+
+/** A call, given what it asks of its answer: what is read alike of every call. @throws ServiceError `invalid_request` */
+export function callOnTerms(
+  runId: RunId,
+  path: CallPath,
+  head: RequestHead,
+  query: string,
+  rules: WebhookRules,
+  answer: AskedAnswer,
+): CallRequest {
+  const { headers, method = '' } = head;
   const webhook = query === '' ? undefined : webhookOf(query, head, rules);
   const waiting = waitingOf(query, headers.prefer);
   const idempotencyKey = headers['idempotency-key'] === undefined ? undefined : idempotencyKeyOf(head.rawHeaders);
@@ -80,10 +103,11 @@ export function callRequest(runId: RunId, path: CallPath, head: RequestHead, rul
     app: path.app,
     fn: path.function,
     method,
-    path: url.split('?', 1)[0] as string,
-    stream: accepts(headers.accept, ['text/event-stream']),
+    path: answer.path,
+    stream: answer.stream,
     gzip: accepts(headers['accept-encoding'], ['gzip', 'x-gzip', '*']),
-    form: streamFormOf(query),
+    form: answer.form,
+    forwarded: answer.forwarded,
     promised,
     // A caller that is answered at once has not left: there is nobody for `cancel` to wait for.
     ...(absentMs !== 'continue' && !(absentMs === 0 && waiting?.waitMs === 0) && { absentMs }),

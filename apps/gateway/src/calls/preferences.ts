@@ -14,6 +14,17 @@ const ELEMENT = /^\s*([^\s=;]+)\s*(?:=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;]*)))?\s*(
 /** Nine digits are over thirty years. */
 const DELTA_SECONDS = /^\d{1,9}$/;
 
+/** What is ours to follow. */
+const OURS = new Set(['respond-async', 'wait']);
+
+/** What of a `Prefer` header is for somebody else; empty where nothing is. */
+export function preferencesOfOthers(header: string): string {
+  return [...header.matchAll(ELEMENTS)]
+    .map(([element]) => element.trim())
+    .filter((element) => element !== '' && !OURS.has(ELEMENT.exec(element)?.[1]?.toLowerCase() ?? ''))
+    .join(', ');
+}
+
 /**
  * Reads a `Prefer` header. A preference that is unknown, or whose value makes no sense, counts as not given (§2); of several
  * of one name the first counts.

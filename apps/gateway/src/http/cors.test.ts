@@ -134,7 +134,7 @@ describe('for some origins', () => {
       expect(answer.headers['access-control-allow-origin']).toBeUndefined();
       expect(answer.headers.vary).toBe('Origin');
     }
-    expect((await preflight(origin)).status).toBe(405);
+    expect((await preflight(origin)).status).toBe(401);
   });
 
   test('an answer to no page says that it might be another for a page', async () => {
@@ -146,7 +146,7 @@ describe('for none', () => {
   withOrigins({});
 
   test('nothing is said of origins, and a preflight is a method like others', async () => {
-    expect((await preflight(PAGE)).status).toBe(405);
+    expect((await preflight(PAGE)).status).toBe(401);
     for (const [, , headers] of await answers(PAGE)) {
       expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
       expect(headers.vary ?? '').not.toContain('Origin');

@@ -6,6 +6,8 @@ import { allowOrigin, answerPreflight, isPreflight, type Origins } from './cors.
 
 const CONTINUE = /^100-continue$/i;
 const WEBSOCKET = /(^|[\s,])websocket($|[\s,/])/i;
+/** The root of an app, as a base URL that ends in a slash asks for it. */
+const SLASHED_ROOT = /^(\/v4\/[^/?]+\/[^/?]+)\/(?=\?|$)/;
 const ABSOLUTE = /^https?:\/\/[^/?#]*/i;
 
 export interface Edge {
@@ -61,6 +63,8 @@ function wrongFraming({ httpVersion, headers, headersDistinct }: IncomingMessage
 /** RFC 9112 §3.2.2: a target may be a whole URL, as proxies are sent; routes know paths. */
 function wrongTarget(request: IncomingMessage): ServiceError | undefined {
   const { url = '', method } = request;
+  // The router would take what comes after the slash for a function without a name.
+  if (SLASHED_ROOT.test(url)) request.url = url.replace(SLASHED_ROOT, '$1');
   if (url.startsWith('/') || (url === '*' && method === 'OPTIONS')) return undefined;
   const path = url.replace(ABSOLUTE, '');
   if (path === url) return new ServiceError('invalid_request', 'Expected a path.');

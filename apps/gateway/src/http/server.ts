@@ -1,5 +1,12 @@
 // The HTTP server: Fastify under Nest on a server of ours, with the parts that would answer by themselves made to answer in contract 2's shape.
-import { createServer, type RequestListener, type Server, type ServerOptions, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  METHODS,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { RunId } from '@inference-proxy/contracts';
@@ -16,8 +23,8 @@ const PROBE_AFTER_MS = 30_000;
 /** How much longer than a call's body (calls/bodies.ts) a request may take to arrive, so that the call can be told. */
 const SLACK_MS = 5000;
 const LONGEST_CHECK_MS = 15_000;
-/** Longer than any name; what is longer is nothing of ours. */
-const LONGEST_SEGMENT = 512;
+/** Than which no head is longer (Node's own limit): the first segment of a path below an app may be anything. */
+const LONGEST_SEGMENT = 16 * 1024;
 
 export interface ServerParts {
   readonly filter: ErrorFilter;
@@ -64,8 +71,9 @@ export function httpServer({ filter, newRequestId, origins, requestMs }: ServerP
   });
   const fastify = adapter.getInstance();
   // A body is taken as a stream after the guard. Fastify would read it before, reject `__proto__` keys, and answer bad types by itself.
-  for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY']) {
-    if (fastify.supportedMethods.includes(method)) {
+  for (const method of METHODS) {
+    // Those two it has without a body already, and CONNECT is no method of a path.
+    if (!['GET', 'HEAD', 'CONNECT'].includes(method)) {
       fastify.addHttpMethod(method, { hasBody: false, overrideExisting: true });
     }
   }

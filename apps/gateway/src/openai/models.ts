@@ -11,7 +11,7 @@ export class Models {
    * @throws ServiceError `not_found`, `app_failed_to_start`, `unavailable`
    */
   async list({ project, app, function: fn }: CallPath): Promise<Buffer> {
-    await this.acceptance.app({ project, app, fn });
+    this.acceptance.callable({ app, fn }, await this.acceptance.find({ project, app }));
     return Buffer.from(
       JSON.stringify({
         object: 'list',

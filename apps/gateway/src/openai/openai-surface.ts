@@ -1,16 +1,10 @@
 // Contract 1, "works as the base URL of an OpenAI client": how its clients ask, and what they parse.
-import {
-  type AppDescription,
-  envelope,
-  errorKinds,
-  itemsAsJson,
-  type Outcome,
-  type RunId,
-} from '@inference-proxy/contracts';
+import { envelope, errorKinds, itemsAsJson, type Outcome, type RunId } from '@inference-proxy/contracts';
 import type { GatewayStore } from '@inference-proxy/store';
-import type { CallRequest } from '../calls/call-request.ts';
+import { type CallRequest, callRequest } from '../calls/call-request.ts';
 import type { EnvelopeAnswer } from '../calls/outcome.ts';
-import type { ReadCall, Surface } from '../calls/surface.ts';
+import { parametersOf } from '../calls/parameters.ts';
+import type { ReadApp, ReadCall, Surface } from '../calls/surface.ts';
 import { retryAfter } from '../http/answer.ts';
 import { keepMembers } from './members.ts';
 import { openAiError } from './openai-errors.ts';
@@ -23,11 +17,11 @@ const ENDS_DONE = /(?:^|[\r\n])data: ?\[DONE\](?:\r\n|\r|\n){2}$/;
 
 /** Of the paths under a function: all but `/responses` end a stream by `[DONE]`. */
 export function openAiSurface(endsByDone: boolean): Surface {
-  return { read, answer, error: openAiError, ...(endsByDone && { closing }) };
+  return { ask: callRequest, body: parametersOf, read, answer, error: openAiError, ...(endsByDone && { closing }) };
 }
 
 /** `stream` in the body decides, whatever `Accept` says; what the function does not take is dropped. */
-function read(call: CallRequest, app: Pick<AppDescription, 'functions'>, body: Buffer): ReadCall {
+function read(call: CallRequest, app: ReadApp, body: Buffer): ReadCall {
   const { stream } = JSON.parse(body.toString()) as { stream?: unknown };
   const spec = app.functions.find(({ name }) => name === call.fn);
   const names = new Set(spec?.parameters.map(({ name }) => name));

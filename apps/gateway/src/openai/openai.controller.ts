@@ -35,6 +35,7 @@ export class OpenAiController {
 
   @Get('models')
   async list(@Req() request: CallOfFunction, @Res() reply: FastifyReply): Promise<void> {
+    if ((await this.calls.kindOf(request.params)) === 'server') return this.calls.answer(request, reply);
     const body = await this.models.list(request.params);
     reply.hijack();
     send(reply.raw, request.id, 200, body);

@@ -95,7 +95,7 @@ test('a failed run is its envelope, with `type` and `param`', async () => {
 test.each([
   ['a token is missing', { headers: { authorization: '' } }, 'authentication_error'],
   ['the body is no object', { body: '[]' }, 'invalid_request_error'],
-  ['the method is another', { method: 'GET' }, 'invalid_request_error'],
+  ['the method is another', { method: 'GET', body: '' }, 'invalid_request_error'],
 ])('where %s, the error has a type too', async (_, more, type) => {
   const answer = await at('chat/completions', {}, more);
   expect(errorOf(answer)).toMatchObject({ type, param: null });

@@ -39,6 +39,7 @@ export class CallAccount {
   private readonly path: CallPath;
   readonly #span: OpenSpan | undefined;
   #app = UNKNOWN_APP;
+  #fn: string;
   #form: CallForm | undefined;
   #firstItemMs: number | undefined;
 
@@ -49,6 +50,7 @@ export class CallAccount {
     const { id, params, method, routeOptions, headers } = request;
     this.runId = id;
     this.path = params;
+    this.#fn = params.function;
     const { traceparent } = headers;
     // What is none is ignored (W3C Trace Context); two of them are none, and Node has joined them.
     const callers = validTraceparent(typeof traceparent === 'string' ? traceparent : undefined);
@@ -68,9 +70,10 @@ export class CallAccount {
     this.#form = form;
   }
 
-  /** It is for an app that exists. */
-  known(): void {
+  /** It is for an app that exists. @param fn the function, or the path below the app's own server */
+  known(fn: string): void {
     this.#app = this.path;
+    this.#fn = fn;
   }
 
   readonly firstItem = (): void => {
@@ -86,7 +89,7 @@ export class CallAccount {
     // Nothing but an app that exists fails to start.
     const app: KnownApp = code === 'app_failed_to_start' ? this.path : this.#app;
     this.parts.metrics.ended(app, this.#form ?? 'sync', code, ms / 1000, this.#form !== undefined);
-    const { project, app: name, function: fn } = this.path;
+    const { project, app: name } = this.path;
     const traceId = parseTraceparent(this.traceparent)?.traceId;
     this.parts.logger.info(
       {
@@ -94,7 +97,7 @@ export class CallAccount {
         ...(traceId !== undefined && { traceId }),
         project,
         app: name,
-        function: fn,
+        function: this.#fn,
         ...answered,
         ...(this.#firstItemMs !== undefined && { firstItemMs: tenths(this.#firstItemMs) }),
         ms: tenths(ms),
@@ -103,14 +106,16 @@ export class CallAccount {
     );
     this.#span?.end(
       {
-        ...named(this.#app, fn),
+        ...named(this.#app, this.#fn),
         'http.response.status_code': status === 'gone' ? undefined : status,
         'inference_proxy.form': this.#form,
         'inference_proxy.items': items,
         'inference_proxy.replayed_run_id': answered.replayedRun,
       },
       // A caller that left, or asked for what there is not, is no failure of this server (HTTP semantic conventions).
-      (status !== 'gone' && status >= 500) || (status === 200 && answered.code !== undefined) ? code : undefined,
+      (status !== 'gone' && status >= 500) || (status === 200 && answered.code !== undefined)
+        ? (answered.code ?? String(status))
+        : undefined,
     );
   }
 

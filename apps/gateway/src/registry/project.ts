@@ -18,6 +18,13 @@ export class ProjectApps {
   }
 }
 
-function described({ app, state, version, functions, error }: AppDescription): Record<string, unknown> {
-  return { app, state, version, functions, ...(error && { error: errorObject(error) }) };
+function described({ app, kind, state, version, functions, error }: AppDescription): Record<string, unknown> {
+  return {
+    app,
+    ...(kind === 'server' && { kind }),
+    state,
+    version,
+    functions,
+    ...(error && { error: errorObject(error) }),
+  };
 }

@@ -1,5 +1,5 @@
 // Contract 5: `GET /runs/{run_id}`. The result is spliced in as the text that it is, never parsed.
-import { isProjectName, isRunId, itemsAsJson, type Outcome, ServiceError } from '@inference-proxy/contracts';
+import { isProjectName, isRunId, type Outcome, resultAsJson, ServiceError } from '@inference-proxy/contracts';
 import type { GatewayStore } from '@inference-proxy/store';
 import { runView } from './run-view.ts';
 
@@ -25,10 +25,9 @@ export class LookUp {
 
   async #result(project: string, runId: string, outcome: Outcome): Promise<Buffer | undefined> {
     if (outcome.error) return undefined;
-    if (!outcome.streamed) return outcome.result ?? Buffer.from('null');
-    const batches = outcome.items > 0 ? await this.store.items(project, runId) : [];
+    const batches = outcome.streamed && outcome.items > 0 ? await this.store.items(project, runId) : [];
     // They may have gone since.
     const kept = batches.reduce((count, batch) => count + batch.count, 0);
-    return kept === outcome.items ? itemsAsJson(batches) : undefined;
+    return !outcome.streamed || kept === outcome.items ? resultAsJson(outcome, batches) : undefined;
   }
 }

@@ -1,5 +1,5 @@
 // Contract 5: a run as its project sees it, in the look-up and in the list. Its result is no part of this: it is spliced in, never parsed.
-import { errorObject } from '@inference-proxy/contracts';
+import { answerFields, errorObject } from '@inference-proxy/contracts';
 import type { RunRecord } from '@inference-proxy/store';
 
 const time = (ms: number): string => new Date(ms).toISOString();
@@ -17,6 +17,8 @@ export function runView(record: RunRecord): Record<string, unknown> {
     ...(record.firstItemAt !== undefined && { first_item_at: time(record.firstItemAt) }),
     ...(record.endedAt !== undefined && { ended_at: time(record.endedAt) }),
     items: record.items,
+    ...(outcome?.statusCode !== undefined && { status_code: outcome.statusCode }),
+    ...answerFields(outcome ?? record),
     ...(outcome && { run_time_ms: Number(outcome.runTimeMs), timestamp: time(outcome.endedAt) }),
     ...(webhook && {
       webhook: {

@@ -173,7 +173,7 @@ test('a reader that closes its side of the connection is told to the end', async
   await run.items(['two']);
   await run.stops();
   await once(socket, 'close');
-  expect(text).toMatch(/data: one\n\n[\s\S]*data: two\n\n\r\n0\r\n\r\n$/);
+  expect(text).toMatch(/data: one\n\n[\s\S]*data: two\n\n\r\n(?:e\r\n: keep-alive\n\n\r\n)*0\r\n\r\n$/);
 });
 
 test('a slow reader pauses, is not written to, and catches up from the log without a gap', async () => {

@@ -1,12 +1,18 @@
 // Contract 3 and 5: a run's entries as a reply. The one seam where RxJS is used.
 import type { ServerResponse } from 'node:http';
-import { type ErrorFields, type ItemBatch, type Outcome, ServiceError } from '@inference-proxy/contracts';
-import type { RunEvent, RunReader } from '@inference-proxy/store';
-import { Subscription, takeWhile, tap } from 'rxjs';
+import {
+  type ErrorFields,
+  type ItemBatch,
+  type Outcome,
+  resultAsJson,
+  type ServiceError,
+} from '@inference-proxy/contracts';
+import type { RunReader } from '@inference-proxy/store';
 import type { Interruption, OpenCall } from '../calls/departure.ts';
 import type { Surface } from '../calls/surface.ts';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
 import { encodedItems } from './encoded-items.ts';
+import { EntryPull, type EntryTaker, type RunEntry } from './entry-pull.ts';
 import { doneData, logData, startedData } from './full-events.ts';
 import type { KeepAlive } from './keep-alive.ts';
 import { lastEventOf } from './last-event.ts';
@@ -48,20 +54,17 @@ export type StreamEnd =
   | { readonly how: 'early'; readonly outcome: Outcome }
   | { readonly how: 'early'; readonly error: ServiceError };
 
-const NULL = Buffer.from('null');
-
 /** One streamed reply. Written to only while its socket takes it: a slow reader costs its cursor, not a buffer. */
-export class EventStream {
-  #outcome: Outcome | undefined;
+export class EventStream implements EntryTaker {
   /** The events written last. */
   #last: Buffer = Buffer.alloc(0);
-  #subscription = Subscription.EMPTY;
+  readonly #pull: EntryPull;
   #commitTimer: NodeJS.Timeout | undefined;
   readonly #response: StreamResponse;
   readonly #end = Promise.withResolvers<StreamEnd>();
 
   constructor(
-    private readonly raw: ServerResponse,
+    raw: ServerResponse,
     private readonly reader: RunReader,
     keepAlives: KeepAlive,
     private readonly options: StreamOptions,
@@ -69,6 +72,7 @@ export class EventStream {
     const { startedAt, gzip, resumed } = options;
     const requestId = resumed?.requestId ?? reader.runId;
     this.#response = new StreamResponse(raw, keepAlives, { requestId, startedAt, gzip });
+    this.#pull = new EntryPull(raw, reader, this);
   }
 
   /** Writes the run's events until its end, or until the call is interrupted. */
@@ -81,47 +85,27 @@ export class EventStream {
     if (call.interruption !== undefined) return this.#end.promise;
     // That the run is queued is an event already, and its end will be one; who waits only so long is told with the next one.
     if (form === 'full' && waitMs === Number.POSITIVE_INFINITY) this.#commitEmpty();
-    this.#pull();
+    this.#pull.start();
     return this.#end.promise;
   }
 
-  readonly #pull = (): void => {
-    this.#subscription = this.reader
-      .events()
-      .pipe(
-        tap((event) => this.#take(event)),
-        // Strict pull: what does not fit stays in the log, and is read from there when the socket has drained.
-        takeWhile(() => !this.#response.full),
-      )
-      .subscribe({ complete: this.#paused, error: this.#failed });
-  };
-
-  #take(event: RunEvent): void {
+  take(entry: RunEntry): void {
     const { runId, cursor } = this.reader;
-    switch (event.type) {
+    switch (entry.type) {
       case 'items':
         this.options.onItems?.();
-        this.#write(this.#encoded(event.batch));
+        this.#write(this.#encoded(entry.batch));
         return;
       case 'started':
         if (this.options.resumed?.from !== 'event')
-          this.#write(encodeEvent('started', startedData(runId, event.at), cursor));
+          this.#write(encodeEvent('started', startedData(runId, entry.at), cursor));
         return;
       case 'log':
-        this.#write(encodeEvent('log', logData(event.line), cursor));
-        return;
-      case 'outcome':
-        this.#outcome = event.outcome;
+        this.#write(encodeEvent('log', logData(entry.line), cursor));
     }
   }
 
-  /** The run's entries end, or the socket is full. */
-  readonly #paused = (): void => {
-    if (this.#outcome === undefined) this.raw.once('drain', this.#pull);
-    else this.#finish(this.#outcome);
-  };
-
-  #finish(outcome: Outcome): void {
+  finish(outcome: Outcome): void {
     const { form, resumed } = this.options;
     const last = lastEventOf(outcome, form);
     const isLeft = this.reader.cursor < last;
@@ -132,7 +116,7 @@ export class EventStream {
       this.#fail(outcome.error, last, { outcome });
     } else {
       this.#commit();
-      if (isLeft) this.#write(this.#encoded(batchOfResult(outcome.result ?? NULL)));
+      if (isLeft) this.#write(this.#encoded(batchOfResult(resultAsJson(outcome, []))));
       if (form === 'full' && !outcome.error)
         this.#write(encodeEvent('done', doneData(this.reader.runId, outcome), last));
       const closing = this.options.surface.closing?.(this.#last);
@@ -141,17 +125,16 @@ export class EventStream {
     }
   }
 
-  readonly #failed = (thrown: unknown): void => {
+  fail(thrown: unknown): void {
     const error = asServiceError(thrown);
     // The run may go on: this event has the number of the last item, so that it can be resumed from.
     this.#fail(fieldsOf(error), this.reader.cursor, { error });
-  };
+  }
 
   readonly #interrupted = (why: Interruption): void => {
-    this.#subscription.unsubscribe();
-    this.raw.off('drain', this.#pull);
+    this.#pull.stop();
     if (why === 'gone') this.#settle({ how: 'gone' });
-    else this.#failed(why);
+    else this.fail(why);
   };
 
   #fail(
@@ -196,7 +179,7 @@ export class EventStream {
   };
 
   readonly #leaveEmpty = (): void => {
-    this.#subscription.unsubscribe();
+    this.#pull.stop();
     this.#settle({ how: 'waited' });
   };
 

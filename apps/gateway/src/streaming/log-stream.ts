@@ -1,10 +1,10 @@
 // Contract 5: a run's log lines as server-sent events, until the run has ended and all are told.
 import type { ServerResponse } from 'node:http';
-import { errorObject, ServiceError } from '@inference-proxy/contracts';
-import type { LogLine, RunEvent, RunReader } from '@inference-proxy/store';
-import { Subscription, takeWhile, tap } from 'rxjs';
+import { errorObject, type ServiceError } from '@inference-proxy/contracts';
+import type { LogLine, RunReader } from '@inference-proxy/store';
 import type { Interruption, OpenCall } from '../calls/departure.ts';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
+import { EntryPull, type EntryTaker, type RunEntry } from './entry-pull.ts';
 import { logData } from './full-events.ts';
 import { encodeEvent, errorData } from './sse-encoding.ts';
 import type { StreamResponse } from './stream-response.ts';
@@ -13,21 +13,21 @@ import type { StreamResponse } from './stream-response.ts';
 export type LogStreamEnd = 'complete' | 'gone' | ServiceError;
 
 /** Pulled as items are: what a socket does not take stays in the store. */
-export class LogStream {
+export class LogStream implements EntryTaker {
   /** Number of the last line written. */
   #line: number;
-  #over = false;
-  #subscription = Subscription.EMPTY;
+  readonly #pull: EntryPull;
   readonly #end = Promise.withResolvers<LogStreamEnd>();
 
   /** @param after number of the last line that the caller has */
   constructor(
-    private readonly raw: ServerResponse,
+    raw: ServerResponse,
     private readonly response: StreamResponse,
     private readonly reader: RunReader,
     after: number,
   ) {
     this.#line = after;
+    this.#pull = new EntryPull(raw, reader, this);
   }
 
   run(call: OpenCall): Promise<LogStreamEnd> {
@@ -35,24 +35,25 @@ export class LogStream {
     call.onProbe(() => this.response.keepAlive());
     if (call.interruption === undefined) {
       this.response.flushHead();
-      this.#pull();
+      this.#pull.start();
     }
     return this.#end.promise;
   }
 
-  readonly #pull = (): void => {
-    this.#subscription = this.reader
-      .events()
-      .pipe(
-        tap((event) => this.#take(event)),
-        takeWhile(() => !this.response.full),
-      )
-      .subscribe({ complete: this.#paused, error: (thrown: unknown) => this.#fail(asServiceError(thrown)) });
-  };
+  take(entry: RunEntry): void {
+    if (entry.type === 'log') this.#write(entry.line);
+  }
 
-  #take(event: RunEvent): void {
-    if (event.type === 'outcome') this.#over = true;
-    else if (event.type === 'log') this.#write(event.line);
+  finish(): void {
+    this.response.end();
+    this.#end.resolve('complete');
+  }
+
+  fail(thrown: unknown): void {
+    const error = asServiceError(thrown);
+    this.response.write(encodeEvent('error', errorData(this.reader.runId, errorObject(fieldsOf(error)))));
+    this.response.end();
+    this.#end.resolve(error);
   }
 
   #write(line: LogLine): void {
@@ -62,29 +63,12 @@ export class LogStream {
     this.response.write(encodeEvent('log', logData(line), line.seq));
   }
 
-  /** All is told, or the socket is full. */
-  readonly #paused = (): void => {
-    if (!this.#over) {
-      this.raw.once('drain', this.#pull);
-      return;
-    }
-    this.response.end();
-    this.#end.resolve('complete');
-  };
-
   readonly #interrupted = (why: Interruption): void => {
-    this.#subscription.unsubscribe();
-    this.raw.off('drain', this.#pull);
-    if (why !== 'gone') this.#fail(why);
+    this.#pull.stop();
+    if (why !== 'gone') this.fail(why);
     else {
       this.response.leave();
       this.#end.resolve('gone');
     }
   };
-
-  #fail(error: ServiceError): void {
-    this.response.write(encodeEvent('error', errorData(this.reader.runId, errorObject(fieldsOf(error)))));
-    this.response.end();
-    this.#end.resolve(error);
-  }
 }

@@ -3,6 +3,7 @@ import type { ItemBatch, RunId } from '@inference-proxy/contracts';
 
 /** Ends a line for a reader, alone too. */
 export const CR = 0x0d;
+const NEWLINE = 0x0a;
 const QUOTE = 0x22;
 export const LINE_END = /\r\n|\r|\n/;
 export const LINE_ENDS = /\r\n|\r|\n/g;
@@ -37,7 +38,8 @@ export const itemTexts = (batch: ItemBatch, text: string): string[] => (batch.ki
 
 /** A plain value as the one item of its stream: a string as its text, anything else as the JSON text that it is. */
 export function batchOfResult(json: Buffer): ItemBatch {
-  if (json[0] !== QUOTE) return { first: 1, count: 1, kind: 'j', blob: json };
+  // A server's own JSON may have lines.
+  if (json[0] !== QUOTE) return { first: 1, count: 1, kind: json.includes(NEWLINE) ? 'm' : 'j', blob: json };
   const text = JSON.parse(json.toString()) as string;
   return { first: 1, count: 1, kind: 'm', blob: Buffer.from(text) };
 }

@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { SERVER } from '../http/answer.ts';
 import { varyWith } from '../http/cors.ts';
+import { isFull } from './entry-pull.ts';
 import { GzipMember } from './gzip-member.ts';
 import type { KeepAlive, Quiet } from './keep-alive.ts';
 import { keepAliveComment } from './sse-encoding.ts';
@@ -12,12 +13,6 @@ export interface StreamHead {
   readonly startedAt: number;
   readonly gzip: boolean;
 }
-
-/**
- * A socket is written to until that much waits for it in this process. Its own limit (64 KiB) is less than one entry of a fast run can have: a reader
- * that keeps up would be sent back to the log at every entry, which made large items four times slower.
- */
-const FULL_BYTES = 128 * 1024;
 
 /** The status line is written with the first byte; from then on a quiet stream carries comments. */
 export class StreamResponse implements Quiet {
@@ -37,9 +32,9 @@ export class StreamResponse implements Quiet {
     return this.#committed;
   }
 
-  /** Its socket takes nothing more for now; `drain` of the raw response tells when it does. */
+  /** Its socket takes nothing more for now. */
   get full(): boolean {
-    return this.raw.writableLength > FULL_BYTES;
+    return isFull(this.raw);
   }
 
   /** A slow reader has bytes to take; it needs no comment. */

@@ -1,0 +1,133 @@
+// Contract 1, "streaming follows its answer's content type": a run's entries as the answer of the server that made them.
+import type { ServerResponse } from 'node:http';
+import {
+  type AnswerHead,
+  type ErrorFields,
+  errorObject,
+  type Outcome,
+  type ServiceError,
+} from '@inference-proxy/contracts';
+import type { RunReader } from '@inference-proxy/store';
+import type { Interruption, OpenCall } from '../calls/departure.ts';
+import type { ForwardedOptions, LiveAnswer } from '../calls/surface.ts';
+import { asServiceError, fieldsOf } from '../http/answer.ts';
+import { EntryPull, type EntryTaker, isFull, type RunEntry } from '../streaming/entry-pull.ts';
+import type { StreamEnd } from '../streaming/event-stream.ts';
+import type { KeepAlive, Quiet } from '../streaming/keep-alive.ts';
+import { keepAliveComment } from '../streaming/sse-encoding.ts';
+import { putHead } from './answer-head.ts';
+import { breakOff } from './break-off.ts';
+import { isStreamed, itemBytes, lastWords } from './streamed-forms.ts';
+
+const NOTHING = Buffer.alloc(0);
+
+/**
+ * One forwarded answer. Its head is written when the server's has come: of a stream at once, of a whole body together with it, so that a body that
+ * breaks off is an error with its real status.
+ */
+export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
+  quietTicks = 0;
+  /** Of a stream whose head is out. */
+  #streaming: AnswerHead | undefined;
+  #waiting: NodeJS.Timeout | undefined;
+  readonly #pull: EntryPull;
+  readonly #end = Promise.withResolvers<StreamEnd>();
+
+  constructor(
+    private readonly raw: ServerResponse,
+    private readonly reader: RunReader,
+    private readonly keepAlives: KeepAlive,
+    private readonly options: ForwardedOptions,
+  ) {
+    this.#pull = new EntryPull(raw, reader, this);
+  }
+
+  run(call: OpenCall): Promise<StreamEnd> {
+    const { waitMs } = this.options;
+    if (waitMs !== undefined) this.#waiting = setTimeout(this.#leaveEmpty, waitMs);
+    call.onInterrupt(this.#interrupted);
+    call.onProbe(() => this.keepAlive());
+    if (call.interruption === undefined) this.#pull.start();
+    return this.#end.promise;
+  }
+
+  take(entry: RunEntry): void {
+    if (entry.type === 'head' && isStreamed(entry.head)) this.#begin(entry.head);
+    else if (entry.type === 'items' && this.#streaming) {
+      this.options.onItems?.();
+      this.quietTicks = 0;
+      this.raw.write(itemBytes(this.#streaming.form, entry.batch));
+    }
+  }
+
+  finish(outcome: Outcome): void {
+    const { error, head } = outcome;
+    if (error) this.#fail(error, { outcome });
+    else if (this.#streaming) this.#close();
+    else if (head) this.#whole(head, outcome.result ?? NOTHING);
+    else this.#settle({ how: 'early', outcome });
+  }
+
+  fail(thrown: unknown): void {
+    const error = asServiceError(thrown);
+    this.#fail(fieldsOf(error), { error });
+  }
+
+  /** A comment is no part of what an event stream says; other bodies have nothing of the kind. */
+  keepAlive(): void {
+    if (this.#streaming?.form === 'sse' && !isFull(this.raw)) this.raw.write(keepAliveComment);
+  }
+
+  #begin(head: AnswerHead): void {
+    if (this.#streaming) return;
+    this.#streaming = head;
+    clearTimeout(this.#waiting);
+    this.options.onStream();
+    this.keepAlives.add(this);
+    putHead(this.raw, this.reader.runId, head, false);
+    // Proxies in front of us would gather what is meant to come piece by piece.
+    if (!this.raw.hasHeader('x-accel-buffering')) this.raw.setHeader('x-accel-buffering', 'no');
+    this.raw.flushHeaders();
+  }
+
+  #whole(head: AnswerHead, body: Buffer): void {
+    const bodiless = this.raw.req.method === 'HEAD' || head.status === 204 || head.status === 304;
+    putHead(this.raw, this.reader.runId, head, bodiless);
+    if (!bodiless) this.raw.setHeader('content-length', body.length);
+    this.raw.end(bodiless ? undefined : body);
+    this.#settle({ how: 'complete' });
+  }
+
+  #close(): void {
+    this.raw.end();
+    this.#settle({ how: 'complete' });
+  }
+
+  #fail(fields: ErrorFields, cause: { readonly outcome: Outcome } | { readonly error: ServiceError }): void {
+    if (this.#streaming === undefined) {
+      this.#settle({ how: 'early', ...cause });
+      return;
+    }
+    const words = lastWords(this.#streaming.form, this.reader.runId, errorObject(fields));
+    if (words) this.raw.end(words);
+    else breakOff(this.raw);
+    this.#settle({ how: 'failed', error: undefined, ...cause });
+  }
+
+  #settle(end: StreamEnd): void {
+    clearTimeout(this.#waiting);
+    this.keepAlives.delete(this);
+    this.#end.resolve(end);
+  }
+
+  readonly #interrupted = (why: Interruption): void => {
+    this.#pull.stop();
+    if (why === 'gone') this.#settle({ how: 'gone' });
+    else this.fail(why);
+  };
+
+  readonly #leaveEmpty = (): void => {
+    this.#pull.stop();
+    this.#settle({ how: 'waited' });
+  };
+}

@@ -1,0 +1,82 @@
+// Contract 1, "An app with a custom runtime", and RFC 9110 §7.6.1: which headers of a call reach the app's server.
+import type { IncomingMessage } from 'node:http';
+import type { HeaderPair } from '@inference-proxy/contracts';
+import { inNetworks, type Network } from '@inference-proxy/egress';
+import { preferencesOfOthers } from '../calls/preferences.ts';
+
+/** Of this connection, or of the one to the server, which its worker makes. */
+const OF_CONNECTIONS: ReadonlySet<string> = new Set([
+  'accept-encoding',
+  'connection',
+  'content-length',
+  'expect',
+  'host',
+  'keep-alive',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+]);
+/** Spoken between the caller and us, or told anew. */
+const OURS: ReadonlySet<string> = new Set([
+  'forwarded',
+  'traceparent',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-prefix',
+  'x-forwarded-proto',
+  'x-request-id',
+  'x-webhook-secret',
+]);
+const MAPPED_V4 = /^::ffff:(?=\d+\.)/i;
+
+/** What of a caller's request they are read from. */
+export interface CallerRequest extends Pick<IncomingMessage, 'rawHeaders' | 'headers'> {
+  readonly socket: Pick<IncomingMessage['socket'], 'remoteAddress'>;
+}
+
+export interface ForwardingRules {
+  /** Whose word on where a call came from counts (`TRUSTED_PROXIES`). */
+  readonly trustedProxies: readonly Network[];
+  /** The server is given the caller's token (`forward_auth`). */
+  readonly forwardAuth: boolean;
+  /** The path above the server's root. */
+  readonly prefix: string;
+}
+
+/** In the caller's order, `X-Forwarded-*` last. */
+export function forwardedHeaders(request: CallerRequest, rules: ForwardingRules): HeaderPair[] {
+  const { rawHeaders, headers } = request;
+  const named = new Set((headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase()));
+  const kept: HeaderPair[] = [];
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string;
+    const value = rawHeaders[at + 1] as string;
+    const lower = name.toLowerCase();
+    if (OF_CONNECTIONS.has(lower) || OURS.has(lower) || named.has(lower)) continue;
+    if (lower === 'authorization' && !rules.forwardAuth) continue;
+    const rest = lower === 'prefer' ? preferencesOfOthers(value) : value;
+    if (lower !== 'prefer' || rest !== '') kept.push([name, rest]);
+  }
+  return [...kept, ...whereFrom(request, rules)];
+}
+
+/** A proxy that is not trusted could be anybody, who could claim anything. */
+function whereFrom({ headers, socket }: CallerRequest, { trustedProxies, prefix }: ForwardingRules): HeaderPair[] {
+  const peer = (socket.remoteAddress ?? '').replace(MAPPED_V4, '');
+  const trusted = inNetworks(trustedProxies, peer);
+  const told = (name: string): string | undefined => {
+    const value = trusted ? headers[name] : undefined;
+    return typeof value === 'string' && value !== '' ? value : undefined;
+  };
+  const before = told('x-forwarded-for');
+  const host = told('x-forwarded-host') ?? headers.host;
+  return [
+    ['X-Forwarded-For', before === undefined ? peer : `${before}, ${peer}`],
+    ['X-Forwarded-Proto', told('x-forwarded-proto') ?? 'http'],
+    ...(host === undefined ? [] : [['X-Forwarded-Host', host] as const]),
+    ['X-Forwarded-Prefix', `${told('x-forwarded-prefix') ?? ''}${prefix}`],
+  ];
+}

@@ -1,0 +1,24 @@
+// Contract 1, "An app with a custom runtime": any path below the app, with any method. What no other route of ours takes comes here.
+import { All, Controller, NotFoundException, Req, Res, UseGuards } from '@nestjs/common';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { CallGuard } from '../auth/guard.ts';
+import { Calls } from '../calls/answer.ts';
+import type { CallPath } from '../calls/call-request.ts';
+import { serverTarget } from './server-target.ts';
+
+@Controller('v4/:project/:app')
+@UseGuards(CallGuard)
+export class PassthroughController {
+  constructor(private readonly calls: Calls) {}
+
+  /** Takes the raw pair: the body's bytes are forwarded as they come, and so is the answer. */
+  @All(['', '*'])
+  async forward(@Req() request: FastifyRequest<{ Params: CallPath }>, @Res() reply: FastifyReply): Promise<void> {
+    const { params, url } = request;
+    const { project, app } = params;
+    // Of functions, this is a path or a method that they do not have.
+    if ((await this.calls.kindOf(params)) !== 'server') throw new NotFoundException();
+    request.params = { project, app, function: serverTarget(url).name };
+    return this.calls.answer(request, reply);
+  }
+}

@@ -1,0 +1,34 @@
+// Contract 1, "An app with a custom runtime": how its own web server is asked and answers.
+import { encodeRequest, errorObject } from '@inference-proxy/contracts';
+import type { Network } from '@inference-proxy/egress';
+import { callOnTerms } from '../calls/call-request.ts';
+import { envelopeAnswer } from '../calls/outcome.ts';
+import type { Surface } from '../calls/surface.ts';
+import { queryOf } from '../http/query.ts';
+import { ForwardedAnswer } from './forwarded-answer.ts';
+import { forwardedHeaders } from './forwarded-headers.ts';
+import { serverTarget } from './server-target.ts';
+
+/** @param trustedProxies whose word on where a call came from counts */
+export function serverSurface(trustedProxies: readonly Network[]): Surface {
+  return {
+    ask: (runId, path, head, rules) => {
+      const { prefix, target, name } = serverTarget(head.url ?? '');
+      return callOnTerms(runId, { ...path, function: name }, head, queryOf(head.url ?? ''), rules, {
+        path: prefix + target,
+        stream: false,
+        form: 'plain',
+        forwarded: true,
+      });
+    },
+    body: (bytes) => bytes,
+    read: (call, { forwardAuth = false }, body, request) => {
+      const { prefix, target } = serverTarget(request.url ?? '');
+      const headers = forwardedHeaders(request, { trustedProxies, forwardAuth, prefix });
+      return { call, params: encodeRequest({ method: call.method, target, headers, body }) };
+    },
+    forwarded: (...parts) => new ForwardedAnswer(...parts),
+    answer: envelopeAnswer,
+    error: errorObject,
+  };
+}
