@@ -26,11 +26,16 @@ def terminate(pid):
 def end(pid):
     """Ends the replica `pid`, its process group and everything below the keeper; returns when none of it is left."""
     _kill(-pid)
+    killed = set()
     while True:
-        for one in below(os.getpid()):
+        found = set(below(os.getpid()))
+        for one in found - killed:
             _kill(one)
+        killed = found
         try:
             os.waitpid(-1, 0)
+            while os.waitpid(-1, os.WNOHANG)[0] != 0:
+                pass  # a look for each of hundreds would take seconds
         except ChildProcessError:
             return
 

@@ -1,6 +1,6 @@
 // Contract 2, `replica_crashed` and `out_of_memory`: why a function's process died, as far as its end tells.
 import type { ErrorFields } from '@inference-proxy/contracts';
-import type { ProcessEnd } from './replica-process.ts';
+import type { ProcessEnd } from './app-process.ts';
 
 const MIB = 2 ** 20;
 

@@ -1,10 +1,15 @@
 // harness/PROTOCOL.md, "The keeper": what every replica is started by, whatever it is written in, and what it says.
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import type { Command } from './replica-process.ts';
 
 /** From `src/runtimes` and from `dist/runtimes` alike. */
 const KEEPER = fileURLToPath(new URL('../../harness/keeper', import.meta.url));
+
+/** A program, by its absolute path, and its arguments. */
+export interface Command {
+  readonly file: string;
+  readonly args: readonly string[];
+}
 
 /**
  * A command under a keeper.

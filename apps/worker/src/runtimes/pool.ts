@@ -2,8 +2,8 @@
 import type { ErrorFields, FunctionSpec } from '@inference-proxy/contracts';
 import { AppLog, LineRate } from './app-log.ts';
 import { startDelayMs } from './back-off.ts';
+import type { Command } from './keeper.ts';
 import { Replica, type ReplicaOptions } from './replica.ts';
-import type { Command } from './replica-process.ts';
 import type { ReplicaState } from './replica-states.ts';
 import type { RunListener, RunningRun, RunRequest, Runtime, RuntimeState } from './runtime.ts';
 import { WaitingRun } from './waiting-run.ts';

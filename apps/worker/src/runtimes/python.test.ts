@@ -380,11 +380,13 @@ test('a process whose functions have left no file descriptor is replaced when it
   own.start();
   await reached(own, 'ready');
   const before = await new Call(own, 'pid').result();
-  const neighbour = new Call(own, 'every_second', { n: 2 });
+  const folder = await emptyFolder();
+  const neighbour = new Call(own, 'step_by_step', { folder, n: 1 });
   await neighbour.until(() => neighbour.count === 1);
   expect((await new Call(own, 'leaks_files').ended).error).toMatchObject({ code: 'function_error', type: 'OSError' });
   expect(await new Call(own, 'pid').result()).not.toBe(before);
-  expect(await neighbour.ended).toMatchObject({ state: 'succeeded', items: 2 });
+  await writeFile(join(folder, '0'), '');
+  expect(await neighbour.ended).toMatchObject({ state: 'succeeded', items: 1 });
   await own.close();
 });
 

@@ -1,6 +1,8 @@
 // runtimes: one process of an app: its state, its runs, and the steps by which a cancelled one is made to end.
 import type { ErrorFields, FunctionSpec, RunId } from '@inference-proxy/contracts';
+import type { ProcessEnd } from './app-process.ts';
 import { crashError } from './crash.ts';
+import type { Command } from './keeper.ts';
 import { PrintedLines } from './printed-lines.ts';
 import {
   cancelMessage,
@@ -12,7 +14,7 @@ import {
   initMessage,
   runHeader,
 } from './protocol.ts';
-import { type Command, type ProcessEnd, ReplicaProcess } from './replica-process.ts';
+import { ReplicaProcess } from './replica-process.ts';
 import { after, type ReplicaEvent, type ReplicaState, takesRuns } from './replica-states.ts';
 import { RunInFlight } from './run-in-flight.ts';
 import type { CancelReason, RunListener, RunningRun, RunRequest } from './runtime.ts';

@@ -273,7 +273,7 @@ def prints_a_flood(lines, path):
     printed = 0
     while printed < lines or not os.path.exists(path):
         for _ in range(1000):
-            print("line", printed)
+            print("a line long enough to outrun what sends them " * 10, printed)
             printed += 1
     print("last")
     return printed + 1

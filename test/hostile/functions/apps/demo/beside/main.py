@@ -1,0 +1,19 @@
+"""Calls of it go on while another app's functions do their worst."""
+
+import time
+
+
+def value(n):
+    return n
+
+
+def ticks(n):
+    for i in range(n):
+        yield i
+        time.sleep(0.05)
+
+
+def pid():
+    import os
+
+    return os.getpid()

@@ -1,0 +1,7 @@
+"""Another project's, in the same worker."""
+
+KEY = "between us"
+
+
+def value():
+    return len(KEY)

@@ -1,0 +1,135 @@
+// docs/security.md, "What a function can do to others": what it closes, changes, reads and writes that is not its own.
+import { cp, readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { until } from '../../client/until.ts';
+import { projectRoot } from '../../stack/folders.ts';
+import { alive } from '../../stack/processes.ts';
+import { failed, type HostileStack, hostileStack } from './hostile-apps.ts';
+
+let hostile: HostileStack;
+beforeAll(async () => {
+  hostile = await hostileStack();
+});
+afterAll(() => hostile.stack.stop());
+
+const pidOf = async (app: string): Promise<number> => (await hostile.called(`${app}/pid`)).result as number;
+const dataDir = (): string => join(hostile.stack.appsDir, '..', 'data');
+
+test.each(['closes_one', 'scribbles_one'])('fd 3 is nobody’s: who tries (%s) is told so', async (fn) => {
+  await hostile.beside(async () => {
+    expect(await hostile.called(`hostile/${fn}`, { fd: 3 })).toMatchObject(failed(500, 'function_error', 'OSError'));
+  });
+});
+
+test.each([['closes'], ['scribbles']])(
+  'who %s whatever is open ends its own process, and the next call has another',
+  async (fn) => {
+    await hostile.beside(async () => {
+      const before = await pidOf('hostile');
+      const { events } = await hostile.caller.stream(`hostile/${fn}`, { first: 3, last: 300 });
+      expect(await events.next()).toBe('data: before');
+      expect((await events.rest()).at(-1)).toContain('"code":"replica_crashed"');
+      expect(await pidOf('hostile')).not.toBe(before);
+      expect(alive(before)).toBe(false);
+    });
+  },
+);
+
+test('who is deaf to all signals is ended after the grace', async () => {
+  await hostile.beside(async () => {
+    const { events, runId } = await hostile.caller.stream('alone/deaf');
+    const before = Number((await events.next())?.replace('data: ', ''));
+    await hostile.caller.cancel(runId);
+    expect((await events.rest()).at(-1)).toContain('"code":"cancelled"');
+    expect(alive(before)).toBe(false);
+    expect(await pidOf('alone')).not.toBe(before);
+  });
+});
+
+test('an alarm without a handler ends its own process', async () => {
+  await hostile.beside(async () => {
+    const ended = await hostile.called('alone/sets_an_alarm');
+    expect(ended).toMatchObject(failed(502, 'replica_crashed'));
+    expect(ended.error?.message).toContain('SIGALRM');
+  });
+});
+
+test('signal handlers and trace functions that a function leaves are not those of the next run', async () => {
+  await hostile.beside(async () => {
+    expect((await hostile.called('alone/leaves_signals_changed')).httpStatus).toBe(200);
+    await hostile.called('alone/traces');
+    expect(await hostile.called('alone/is_traced')).toMatchObject({ httpStatus: 200, result: false });
+    const before = await pidOf('alone');
+    const { events, runId } = await hostile.caller.stream('alone/sleeps');
+    await events.next();
+    await hostile.caller.cancel(runId);
+    expect((await events.rest()).at(-1)).toContain('"code":"cancelled"');
+    expect(await pidOf('alone')).toBe(before);
+  });
+});
+
+test('a working folder is its process’s: the app’s other runs see the change, nobody else does', async () => {
+  await hostile.beside(async () => {
+    expect((await hostile.called('hostile/goes_to', { folder: '/' })).httpStatus).toBe(200);
+    expect(await hostile.called('hostile/where')).toMatchObject({ httpStatus: 200, result: '/' });
+  });
+});
+
+test('ports of the service are taken', async () => {
+  await hostile.beside(async () => {
+    const { port } = hostile.stack;
+    expect(await hostile.called('hostile/listens', { port })).toMatchObject(failed(500, 'function_error', 'OSError'));
+  });
+});
+
+test('a function’s environment has nothing of the service’s; the worker’s has no key', async () => {
+  const { result } = await hostile.called('hostile/environment');
+  const names = Object.keys(result as object);
+  const worker = await readFile(`/proc/${hostile.stack.pid('worker')}/environ`, 'utf8');
+  for (const key of ['JWT_SECRET', 'SECRETS_KEY']) expect(worker).not.toContain(`${key}=`);
+  for (const name of ['REDIS_URL', 'JWT_SECRET', 'SECRETS_KEY', 'DEPLOYMENTS_DIR']) expect(names).not.toContain(name);
+});
+
+test('where the system keeps looks to their own, no environment of the service’s can be read', async () => {
+  await hostile.beside(async () => {
+    for (const part of ['worker', 'gateway'] as const) {
+      const read = await hostile.called('hostile/reads', { path: `/proc/${hostile.stack.pid(part)}/environ` });
+      if (hostile.contained) expect(read).toMatchObject(failed(500, 'function_error', 'PermissionError'));
+      else expect(read.result).toContain('REDIS_URL=');
+    }
+  });
+});
+
+test('not contained: files that the worker’s user may read, another project’s too', async () => {
+  const path = join(hostile.stack.appsDir, 'other', 'secretive', 'main.py');
+  expect((await hostile.called('hostile/reads', { path })).result).toContain('between us');
+});
+
+test('an app that deletes its folder is gone, the others are not; put back, it serves again', async () => {
+  await hostile.beside(async () => {
+    expect((await hostile.called('hostile/deletes_itself')).httpStatus).toBe(200);
+    await until(async () => (await hostile.called('hostile/pid')).httpStatus === 404);
+    const own = join('demo', 'hostile');
+    await cp(join(projectRoot(), 'test/hostile/functions/apps', own), join(hostile.stack.appsDir, own), {
+      recursive: true,
+    });
+    await hostile.caller.ready('hostile');
+    expect((await hostile.called('hostile/pid')).httpStatus).toBe(200);
+  });
+});
+
+test('not contained: files that the worker’s user may write. Redis goes on; what it kept is gone when it starts again', async () => {
+  const { run_id } = await hostile.called('beside/value', { n: 1 });
+  const redisDir = join(dataDir(), 'redis');
+  const files = (await readdir(redisDir, { recursive: true })).filter((name) => name.endsWith('.incr.aof'));
+  expect(files).not.toEqual([]);
+  await hostile.beside(async () => {
+    for (const name of files)
+      expect((await hostile.called('hostile/writes', { path: join(redisDir, name), text: '' })).httpStatus).toBe(200);
+  });
+  expect((await hostile.caller.lookUp(run_id)).status).toBe('succeeded');
+  await hostile.stack.kill('redis');
+  await until(async () => (await hostile.called('beside/value', { n: 2 })).httpStatus === 200);
+  expect((await hostile.caller.request(`/v4/demo/runs/${run_id}`, { method: 'GET' })).status).toBe(404);
+});

@@ -1,0 +1,94 @@
+// docs/security.md, "What a function can do to others": what these tests share: a stack with hostile apps, and others beside them whose calls go on.
+import { join } from 'node:path';
+import { expect } from '@jest/globals';
+import { Caller } from '../../client/caller.ts';
+import { until } from '../../client/until.ts';
+import { projectRoot } from '../../stack/folders.ts';
+import { startTestStack, type TestStack } from '../../stack/test-stack.ts';
+import { openFiles, processesBelow } from './processes.ts';
+
+const APPS = ['demo/hostile', 'demo/alone', 'demo/brief', 'demo/small', 'demo/beside', 'other/secretive'];
+
+/** An answer's body: the envelope, as much of it as is read here. */
+export interface Envelope {
+  readonly run_id: string;
+  readonly status: string;
+  readonly result?: unknown;
+  readonly error?: { readonly code: string; readonly message: string; readonly type?: string };
+}
+
+/** As an expectation: the answer's status and error. */
+export const failed = (httpStatus: number, code: string, type?: string): object => ({
+  httpStatus,
+  error: { code, ...(type !== undefined && { type }) },
+});
+
+export interface HostileStack {
+  readonly stack: TestStack;
+  readonly caller: Caller;
+  /** Whether the system keeps a function's signals and looks to itself, as the worker's log says. */
+  readonly contained: boolean;
+  /** @param query with its `?` */
+  called(fn: string, params?: object, query?: string): Promise<Envelope & { readonly httpStatus: number }>;
+  /**
+   * Does `work` while calls and streams of the app beside go on: every one of them comes. Then waits until nothing is left of it: below the
+   * worker are the processes of its apps and no more, and it has no more files open than before.
+   */
+  beside<T>(work: () => Promise<T>): Promise<T>;
+}
+
+/** Resolves when all of them are served. */
+export async function appsReady({ port, jwtSecret }: TestStack): Promise<void> {
+  for (const place of APPS) {
+    const [project = '', app = ''] = place.split('/');
+    await new Caller(port, jwtSecret, project).ready(app);
+  }
+}
+
+export async function hostileStack(): Promise<HostileStack> {
+  const stack = await startTestStack({
+    apps: join(projectRoot(), 'test', 'hostile', 'functions', 'apps'),
+    env: { WORKER_APPS: APPS.join(','), LEASE_MS: '3000', LEASE_RENEW_MS: '500', ATTEND_MS: '500' },
+  });
+  const caller = new Caller(stack.port, stack.jwtSecret);
+  try {
+    await appsReady(stack);
+  } catch (error) {
+    await stack.stop();
+    throw error;
+  }
+  const called: HostileStack['called'] = async (fn, params = {}, query = '') => {
+    const { status, text } = await caller.call(fn, params, { query });
+    return { httpStatus: status, ...(JSON.parse(text) as Envelope) };
+  };
+
+  const callsGoOn = async (over: () => boolean): Promise<void> => {
+    for (let n = 0; n === 0 || !over(); n++)
+      expect(await called('beside/value', { n })).toMatchObject({ httpStatus: 200, result: n });
+  };
+  const streamsGoOn = async (over: () => boolean): Promise<void> => {
+    do {
+      const { events } = await caller.stream('beside/ticks', { n: 10 });
+      expect(await events.rest()).toEqual(Array.from({ length: 10 }, (_, at) => `data: ${at}`));
+    } while (!over());
+  };
+  return {
+    stack,
+    caller,
+    contained: stack.logs().includes('"contained":true'),
+    called,
+    async beside(work) {
+      const filesBefore = await openFiles(stack.pid('worker'));
+      let over = false;
+      const others = Promise.all([callsGoOn(() => over), streamsGoOn(() => over)]);
+      const done = await work().finally(() => {
+        over = true;
+      });
+      await others;
+      // A keeper and a process for each app.
+      await until(async () => (await processesBelow(stack.pid('worker'))).length === 2 * APPS.length);
+      await until(async () => (await openFiles(stack.pid('worker'))) <= filesBefore);
+      return done;
+    },
+  };
+}

@@ -1,0 +1,34 @@
+// What there is below a worker, by the kernel's own account.
+import { readdir, readFile } from 'node:fs/promises';
+
+interface Found {
+  readonly pid: number;
+  readonly parent: number;
+}
+
+/** `man 5 proc`, "stat": the name, in parentheses, may hold anything. */
+async function statOf(pid: string): Promise<Found | undefined> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return state === undefined || state === '' || state === 'Z'
+    ? undefined
+    : { pid: Number(pid), parent: Number(parent) };
+}
+
+/** The processes that `root` has started, and that they have started. */
+export async function processesBelow(root: number): Promise<number[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const all = (await Promise.all(pids.map(statOf))).filter((one) => one !== undefined);
+  const children = Map.groupBy(all, ({ parent }) => parent);
+  const below = (pid: number): number[] => (children.get(pid) ?? []).flatMap((one) => [one.pid, ...below(one.pid)]);
+  return below(root);
+}
+
+/** How many files and connections a process has open. */
+export const openFiles = async (pid: number): Promise<number> => (await readdir(`/proc/${pid}/fd`)).length;
+
+/** What a process holds in memory, bytes. */
+export async function memoryOf(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024;
+}
