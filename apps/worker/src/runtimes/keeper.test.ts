@@ -1,7 +1,8 @@
 // harness/PROTOCOL.md, "The keeper", on real processes.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { keeperWord } from './keeper.ts';
@@ -18,14 +19,22 @@ const note = (fields: object, text: string): void => void logged.push({ ...field
 const runtimes: Runtime[] = [];
 afterEach(() => Promise.all(runtimes.splice(0).map((runtime) => runtime.close())));
 
-async function started(concurrency: number, memoryBytes?: number): Promise<Runtime> {
+interface Made {
+  readonly memoryBytes?: number | undefined;
+  readonly folder?: string;
+}
+
+function make(
+  concurrency: number,
+  { memoryBytes, folder = join(import.meta.dirname, 'testing/hostile') }: Made,
+): Runtime {
   const runtime = pythonRuntimes({
     maxItemBytes: 100_000,
     maxLogBytes: 100_000,
     logger: { info: note, warn: note, error: note },
     countsOf: () => ({ moved() {}, started() {}, crashed() {} }),
     environment: { ...process.env, REDIS_URL: 'redis://secret' },
-  })({ project: 'demo', app: 'hostile', folder: join(import.meta.dirname, 'testing/hostile') }, 'v1', {
+  })({ project: 'demo', app: 'hostile', folder }, 'v1', {
     entrypoint: 'main.py',
     interpreter: process.env.PYTHON_UNDER_TEST,
     replicas: 1,
@@ -39,6 +48,11 @@ async function started(concurrency: number, memoryBytes?: number): Promise<Runti
     env: {},
   });
   runtimes.push(runtime);
+  return runtime;
+}
+
+async function started(concurrency: number, memoryBytes?: number): Promise<Runtime> {
+  const runtime = make(concurrency, { memoryBytes });
   runtime.start();
   await reached(runtime, 'ready');
   return runtime;
@@ -93,6 +107,41 @@ test('a replica that holds more memory than the app may is ended as out_of_memor
     expect(error?.message).toContain('[hardware] memory');
   }
   expect(await resultOf(runtime, 'pid')).not.toBe(before);
+});
+
+test('an app that takes more memory than it may while it starts has failed to start, and says why', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'app-'));
+  await writeFile(join(folder, 'main.py'), 'import time\nheld = b"x" * (256 * 2**20)\ntime.sleep(60)\n');
+  const runtime = make(1, { memoryBytes: 128 * MIB, folder });
+  runtime.start();
+  const run = new Call(runtime, 'anything');
+  const told = () => logged.map((line) => JSON.stringify(line)).find((line) => line.includes('while starting'));
+  while (told() === undefined) await new Promise((resolve) => setTimeout(resolve, 10));
+  expect(told()).toContain('[hardware] memory');
+  await runtime.close();
+  expect((await run.ended).state).toBe('failed');
+  await rm(folder, { recursive: true });
+});
+
+test('a replica whose keeper is killed ends with it, and is replaced', async () => {
+  const runtime = await started(100);
+  const before = (await resultOf(runtime, 'pid')) as number;
+  const run = new Call(runtime, 'holds', { mebibytes: 1, seconds: 60 });
+  await run.until(() => run.count === 1);
+  const [keeper] = (await resultOf(runtime, 'ancestors')) as [number];
+  process.kill(keeper, 'SIGKILL');
+  expect((await run.ended).error?.code).toBe('out_of_memory');
+  expect(await resultOf(runtime, 'pid')).not.toBe(before);
+  while (await isRunning(before)) await new Promise((resolve) => setTimeout(resolve, 10));
+});
+
+test('a keeper that stands still is ended after its grace, and its replica with it', async () => {
+  const runtime = await started(1);
+  const pid = (await resultOf(runtime, 'pid')) as number;
+  const [keeper] = (await resultOf(runtime, 'ancestors')) as [number];
+  process.kill(keeper, 'SIGSTOP');
+  await runtime.close();
+  for (const one of [pid, keeper]) while (await isRunning(one)) await new Promise((resolve) => setTimeout(resolve, 10));
 });
 
 test('what a child of the function holds counts', async () => {

@@ -370,6 +370,8 @@ test.each([1, 100])('what a function traces is not traced after it, with %s runs
     await new Call(own, 'traces').ended;
     expect(await new Call(own, 'traced').result()).toBe('[false,false]');
   }
+  await new Call(own, 'traces_quietly').ended;
+  expect(await new Call(own, 'traced_async').result()).toBe('[false,false]');
   await new Call(own, 'traces_async').ended;
   expect(await new Call(own, 'async_value', { x: 1 }).result()).toBe('1');
   await own.close();

@@ -1,6 +1,7 @@
 # PROTOCOL.md, "Threads": async functions and generators, as tasks of one event loop in a thread of its own. With one run at a time as well:
 # a task is cancelled through the loop, and the main thread stays free for signals.
 import asyncio
+import sys
 import threading
 import traceback
 from time import monotonic
@@ -18,6 +19,7 @@ class Tasks:
         # Runs a callable in a function's thread: for an iterator that an awaited function gave back.
         self._submit = submit
         self._loop = None
+        self._tracing = self._profiling = None
         self._starting = threading.Lock()
         self._flush_due = False
 
@@ -30,6 +32,7 @@ class Tasks:
 
     def _serve(self):
         asyncio.set_event_loop(self._loop)
+        self._tracing, self._profiling = sys.gettrace(), sys.getprofile()
         while True:
             try:
                 self._loop.run_forever()
@@ -74,6 +77,11 @@ class Tasks:
         return value
 
     def _ended(self, run, task):
+        # What the function has set sees, and slows, all other tasks of the loop.
+        if sys.gettrace() is not self._tracing:
+            sys.settrace(self._tracing)
+        if sys.getprofile() is not self._profiling:
+            sys.setprofile(self._profiling)
         failure = result = None
         if task.cancelled():
             failure = asyncio.CancelledError("the function cancelled itself")

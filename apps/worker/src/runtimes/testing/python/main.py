@@ -424,6 +424,14 @@ async def traces_async():
     await asyncio.sleep(0)
 
 
+async def traces_quietly():
+    sys.settrace(lambda frame, event, argument: None)
+
+
+async def traced_async():
+    return traced()
+
+
 _kept = []
 
 
