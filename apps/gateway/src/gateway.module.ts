@@ -1,7 +1,7 @@
 // The gateway's one module: its table of contents.
 import { SealedBox } from '@inference-proxy/crypto';
 import { AddressPolicy } from '@inference-proxy/egress';
-import type { Boot } from '@inference-proxy/platform';
+import { accountLog, type Boot } from '@inference-proxy/platform';
 import { GatewayStore } from '@inference-proxy/store';
 import { type DynamicModule, Module } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
@@ -108,7 +108,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
             accounts: {
               metrics: new CallMetrics(operations.registry),
               tracing,
-              logger: logger.child({}, { redact: [] }),
+              log: accountLog(logger),
             },
             commitMs: settings.STREAM_COMMIT_MS,
           }),

@@ -1,6 +1,6 @@
 // The worker's one module: what it is made of, by folder.
 import { randomBytes } from 'node:crypto';
-import { type Boot } from '@inference-proxy/platform';
+import { accountLog, type Boot } from '@inference-proxy/platform';
 import { DeliveryQueue, WorkerStore } from '@inference-proxy/store';
 import { Module, type Type } from '@nestjs/common';
 import { Announcer } from './deployments/announce.ts';
@@ -54,7 +54,7 @@ export function workerModule({ settings, logger, operations, tracing }: Boot<Wor
             {
               metrics: new RunMetrics(operations.registry),
               tracing,
-              logger: runLogger,
+              log: accountLog(logger),
             },
             new RunLogs({ store, maxBytes: settings.RUN_LOG_MAX_BYTES, logger: runLogger }),
           ),

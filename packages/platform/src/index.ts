@@ -1,3 +1,4 @@
+export * from './account-log.ts';
 export * from './boot.ts';
 export * from './logging.ts';
 export * from './metrics.ts';

@@ -1,7 +1,7 @@
 // Contract 6: what is told of a call when it has ended: one log line, its metrics, its span.
 import type { RunId } from '@inference-proxy/contracts';
 import {
-  type Logger,
+  type AccountLog,
   type OpenSpan,
   parseTraceparent,
   type SpanAttributes,
@@ -25,8 +25,7 @@ export interface Answered {
 export interface AccountParts {
   readonly metrics: CallMetrics;
   readonly tracing: Tracing | undefined;
-  /** Its lines hold no headers, so there is nothing to hide in them: looking for it was 7 % of a call. */
-  readonly logger: Logger;
+  readonly log: AccountLog;
 }
 
 /** One call's account, from its request on. */
@@ -91,7 +90,7 @@ export class CallAccount {
     this.parts.metrics.ended(app, this.#form ?? 'sync', code, ms / 1000, this.#form !== undefined);
     const { project, app: name } = this.path;
     const traceId = parseTraceparent(this.traceparent)?.traceId;
-    this.parts.logger.info(
+    this.parts.log.info(
       {
         runId: this.runId,
         ...(traceId !== undefined && { traceId }),

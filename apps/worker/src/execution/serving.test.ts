@@ -43,7 +43,7 @@ function servingOn() {
   );
   const apps = { projects: () => ['demo'], appsOf: () => [app], find: () => app };
   const logs = new RunLogs({ store: { log: async () => 'ok' as const }, maxBytes: 1_000, logger });
-  const accounts = { metrics: new RunMetrics(new OperationsPort().registry), tracing: undefined, logger };
+  const accounts = { metrics: new RunMetrics(new OperationsPort().registry), tracing: undefined, log: logger };
   return { serving: new Serving(store, apps, logger, accounts, logs), renewals };
 }
 

@@ -41,16 +41,16 @@ function accounts() {
     },
     stop: async () => {},
   };
-  const log = (level: string) => (fields: object, text: string) => void lines.push({ level, fields, text });
+  const line = (level: string) => (fields: object, text: string) => void lines.push({ level, fields, text });
   const metrics = new RunMetrics(registry);
-  const logger = { info: log('info'), error: log('error') };
+  const log = { info: line('info'), error: line('error') };
   const value = async (sample: string): Promise<number | undefined> => {
     const line = (await registry.metrics()).split('\n').find((one) => one.startsWith(`${sample} `));
     return line === undefined ? undefined : Number(line.slice(sample.length + 1));
   };
   return {
-    plain: { metrics, tracing: undefined, logger },
-    traced: { metrics, tracing, logger },
+    plain: { metrics, tracing: undefined, log },
+    traced: { metrics, tracing, log },
     lines,
     begun,
     failed,

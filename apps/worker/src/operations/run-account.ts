@@ -1,19 +1,14 @@
 // Contract 6: what is told of an attempt of a run when it has ended: one log line, its metrics, its span.
 import type { EndState, ErrorFields } from '@inference-proxy/contracts';
-import { type OpenSpan, parseTraceparent, runSpanId, type Tracing } from '@inference-proxy/platform';
+import { type AccountLog, type OpenSpan, parseTraceparent, runSpanId, type Tracing } from '@inference-proxy/platform';
 import type { TakenRun } from '@inference-proxy/store';
 import type { Ended } from '../execution/end-run.ts';
 import type { RunMetrics } from './run-metrics.ts';
 
-interface RunLogger {
-  info(fields: object, text: string): void;
-  error(fields: object, text: string): void;
-}
-
 export interface RunAccountParts {
   readonly metrics: RunMetrics;
   readonly tracing: Tracing | undefined;
-  readonly logger: RunLogger;
+  readonly log: AccountLog;
 }
 
 /** How an attempt ended. */
@@ -81,8 +76,8 @@ export class RunAccount {
       runTimeMs: Math.round(runTimeMs * 100) / 100,
       ...(error && { error }),
     };
-    if (error?.code === 'internal') parts.logger.error(line, 'run');
-    else parts.logger.info(line, 'run');
+    if (error?.code === 'internal') parts.log.error(line, 'run');
+    else parts.log.info(line, 'run');
     this.#span?.end(
       {
         'inference_proxy.version': version,
