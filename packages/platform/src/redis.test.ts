@@ -52,6 +52,30 @@ test('while Redis is away commands are refused at once, or wait where that was a
   await Promise.all([closeRedis(refusing), closeRedis(waiting)]);
 });
 
+test('a connection that says nothing though it was asked is made anew, also while it is being made', async () => {
+  const client = connectRedis(server.url, 'silent', logger);
+  await redisReady(client);
+  server.pause();
+  const answer = client.set('key', 'heard');
+  // The second one is a connection that Redis has never spoken on.
+  for (let dropped = 0; dropped < 2; dropped++) await once(client, 'close');
+  server.resume();
+  expect(await answer).toBe('OK');
+  await closeRedis(client);
+});
+
+test('so is the connection that a second one blocks on, but only while it is being made', async () => {
+  const first = connectRedis(server.url, 'blocks', logger);
+  await redisReady(first);
+  server.pause();
+  const second = first.duplicate();
+  await once(second, 'close');
+  server.resume();
+  await redisReady(second);
+  expect(await second.blpop('nothing', 6)).toBe(null);
+  await Promise.all([closeRedis(first), closeRedis(second)]);
+});
+
 test('closing does not wait for a Redis that hangs', async () => {
   const client = connectRedis(server.url, 'closing', logger);
   await redisReady(client);

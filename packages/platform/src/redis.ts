@@ -1,6 +1,7 @@
 // One way to connect to Redis: named, never giving up, never the end of the process, and without a queue that grows while Redis is away.
 import { Redis, type RedisOptions } from 'ioredis';
 import type { Logger } from './logging.ts';
+import { dropWhenSilent } from './redis-silence.ts';
 
 const LONGEST_DELAY_MS = 2000;
 const JITTER_MS = 100;
@@ -53,6 +54,14 @@ export function connectRedis(url: string, name: string, logger: Logger, options:
     keepAlive: 10_000,
     ...(options.commandMs !== undefined && { commandTimeout: options.commandMs }),
   });
+  dropWhenSilent(client);
+  // BullMQ makes the connection that it blocks on in this way, and looks after it itself, once it is made.
+  const { duplicate } = client;
+  client.duplicate = (override) => {
+    const second = duplicate.call(client, override);
+    dropWhenSilent(second, { blocks: true });
+    return second;
+  };
   // One line per outage, not one per attempt.
   let away = false;
   const lost = (reason: string): void => {
