@@ -92,7 +92,9 @@ export class Sweeper {
     this.running = true;
     try {
       await this.measure();
-      if (this.round++ % SLOW_ROUNDS === 0 || !Number.isFinite(this.limit)) this.limit = await this.bound();
+      // While calls are refused, or nearly, at once: what made it tight may have ended.
+      const tight = this.total > this.limit * TIGHT;
+      if (this.round++ % SLOW_ROUNDS === 0 || !Number.isFinite(this.limit) || tight) this.limit = await this.bound();
       for (const [project, kept] of this.projects) {
         const due = kept.next <= Date.now() || kept.bytes !== kept.swept || this.round % SLOW_ROUNDS === 1;
         if (kept.bytes > 0 && due) await this.safely(project);
