@@ -31,6 +31,11 @@ export interface ReaderSource {
   left(reader: RunReader): void;
 }
 
+/** How soon the log is read again when the store was away. */
+const AGAIN_MS = 500;
+
+const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, AGAIN_MS).unref());
+
 /**
  * Live entries are let through by number; a gap, or anything missed while nobody was subscribed, sends the reader back to the log.
  * Nothing is buffered for a reader that does not take: it costs its cursor.
@@ -89,8 +94,8 @@ export class RunReader {
    * Entries after the cursor, in order, each once; then the outcome; then it completes. Unsubscribing pauses, subscribing again goes
    * on from the cursor. Emission is synchronous: who unsubscribes inside `next` gets nothing further.
    *
-   * @throws ServiceError `not_found` where there is no such run, `unavailable` when it was lost or the store is away, `items_gone` when
-   * the next item is no longer kept
+   * @throws ServiceError `not_found` where there is no such run, `unavailable` when it was lost or the store is away before it told of the
+   * run, `items_gone` when the next item is no longer kept
    */
   events(): Observable<RunEvent> {
     return new Observable((subscriber) => {
@@ -255,8 +260,13 @@ export class RunReader {
     try {
       while (this.behind && !this.ended && !this.closed && this.wanted) {
         this.behind = false;
-        const page = await this.source.page(this);
+        const page = await this.page();
         if (this.closed) return;
+        if (page === 'away') {
+          this.behind = true;
+          await pause();
+          continue;
+        }
         if (!page) {
           const { runId } = this;
           const error = this.known
@@ -275,6 +285,16 @@ export class RunReader {
       this.end({ error });
     } finally {
       this.reading = false;
+    }
+  }
+
+  /** `away`: the store does not answer; who reads a run that is there waits until it does. */
+  private async page(): Promise<LogPage | 'away' | undefined> {
+    try {
+      return await this.source.page(this);
+    } catch (error) {
+      if (this.known && error instanceof ServiceError && error.code === 'unavailable') return 'away';
+      throw error;
     }
   }
 

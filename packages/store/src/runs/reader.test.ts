@@ -1,0 +1,39 @@
+// A reader and a store that is away for a moment: what was accepted waits, what is not known yet is refused.
+import { ServiceError } from '@inference-proxy/contracts';
+import { expect, test } from '@jest/globals';
+import type { LogPage } from './log-page.ts';
+import { RunReader } from './reader.ts';
+
+const ended: LogPage = {
+  token: 't',
+  last: 0,
+  batches: [],
+  outcome: { state: 'succeeded', items: 0, streamed: false, runTimeMs: '1' } as NonNullable<LogPage['outcome']>,
+  registered: true,
+  lastLine: 0,
+  lines: [],
+};
+
+/** Away for the first `failures` pages. */
+function readerOf(known: boolean, failures: number): RunReader {
+  let left = failures;
+  return new RunReader('demo', 'r', 'o', 0, known, {
+    async page() {
+      if (left-- > 0) throw new ServiceError('unavailable', 'The run store did not answer in time.');
+      return ended;
+    },
+    moved() {},
+    left() {},
+  });
+}
+
+test('whoever reads a run that is there waits until the store is back', async () => {
+  const reader = readerOf(true, 2);
+  const outcome = reader.outcome();
+  reader.check();
+  expect((await outcome).state).toBe('succeeded');
+});
+
+test('whoever begins to read while the store is away is told so', async () => {
+  await expect(readerOf(false, 1).outcome()).rejects.toMatchObject({ code: 'unavailable' });
+});
