@@ -15,7 +15,7 @@ export interface DeliveryWorkerOptions {
   /** Connections that wait while Redis is away, one per queue; BullMQ makes a second one of each to block on. */
   readonly connections: { readonly fresh: ConnectionOptions; readonly backlog: ConnectionOptions };
   readonly intake: Intake;
-  readonly queue: Pick<DeliveryQueue, 'yield'>;
+  readonly queue: Pick<DeliveryQueue, 'yield' | 'now'>;
   readonly log: DeliveryLog;
 }
 
@@ -53,8 +53,9 @@ export class DeliveryWorker {
 
   async #fresh(job: Job, data: DeliveryJob): Promise<void> {
     const dueAt = job.timestamp + (job.opts.delay ?? 0);
-    if (Date.now() - dueAt > STALE_MS) await this.#options.queue.yield(data, dueAt);
-    else await this.#options.intake.take(data.deliveries, 'fresh');
+    const { queue, intake } = this.#options;
+    if ((await queue.now()) - dueAt > STALE_MS) await queue.yield(data, dueAt);
+    else await intake.take(data.deliveries, 'fresh');
   }
 
   #worker(name: string, connection: ConnectionOptions, handle: (job: Job, data: DeliveryJob) => Promise<void>): Worker {

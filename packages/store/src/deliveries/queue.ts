@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import type { DeliveryJob, DueDelivery, RunId } from '@inference-proxy/contracts';
 import { Queue, type QueueOptions } from 'bullmq';
 import type { Redis } from 'ioredis';
+import { StoreClock } from '../runs/store-clock.ts';
 import type { StoreLogger } from '../timings.ts';
 
 export const deliveryQueueName = 'deliveries';
@@ -28,16 +29,21 @@ export const deliveryQueueOptions = {
 /** Deliveries of one job at most: a job costs about 250 µs of Redis however many it carries, and is taken by one dispatcher. */
 const MOST_OF_A_JOB = 32;
 
+/** For so long the store's time is known by this machine's monotonic clock. */
+const CLOCK_KEPT_MS = 10_000;
+
 /** Adds deliveries; those of one tick that are due at the same time share jobs. */
 export class DeliveryQueue {
   private readonly queue: Queue<DeliveryJob>;
   private readonly backlog: Queue<DeliveryJob>;
   private waiting = new Map<number, DueDelivery[]>();
   private flushing: Promise<void> | undefined;
+  private readonly clock = new StoreClock();
+  private toldAt = Number.NEGATIVE_INFINITY;
 
   /** @param redis a connection of its own or shared; closed by whoever made it */
   constructor(
-    redis: Redis,
+    private readonly redis: Redis,
     private readonly logger: StoreLogger,
   ) {
     const options = { ...deliveryQueueOptions, connection: redis, skipVersionCheck: true, skipMetasUpdate: true };
@@ -65,6 +71,19 @@ export class DeliveryQueue {
     }
   }
 
+  /**
+   * The store's time now, Unix ms. What one machine writes into a job another reads: with clocks of their own that are an hour apart, a
+   * fresh job would be a backlog to the other, or one that has come from the future.
+   */
+  async now(): Promise<number> {
+    if (performance.now() - this.toldAt > CLOCK_KEPT_MS) {
+      const [seconds, micros] = await this.redis.time();
+      this.clock.set(Number(seconds) * 1000 + Number(micros) / 1000);
+      this.toldAt = performance.now();
+    }
+    return this.clock.now();
+  }
+
   /** Puts a job aside that has waited since `since` (Unix ms) already. */
   async yield(job: DeliveryJob, since: number): Promise<void> {
     await this.backlog.add('deliver', job, { jobId: jobId(job), timestamp: since });
@@ -73,7 +92,8 @@ export class DeliveryQueue {
   /** How long the oldest job has waited for a dispatcher, milliseconds; 0 when none waits. */
   async backlogMs(): Promise<number> {
     const oldest = await Promise.all([this.queue, this.backlog].map((queue) => queue.getJobs(['waiting'], 0, 0, true)));
-    return Math.max(0, ...oldest.flat().map(({ timestamp }) => Date.now() - timestamp));
+    const now = await this.now();
+    return Math.max(0, ...oldest.flat().map(({ timestamp }) => now - timestamp));
   }
 
   /** For metrics: how many jobs there are by state, in both queues together. */
@@ -93,11 +113,12 @@ export class DeliveryQueue {
     const batches = this.waiting;
     this.waiting = new Map();
     this.flushing = undefined;
-    const jobs: { name: string; data: DeliveryJob; opts: { jobId: string; delay: number } }[] = [];
+    const timestamp = await this.now();
+    const jobs: { name: string; data: DeliveryJob; opts: { jobId: string; delay: number; timestamp: number } }[] = [];
     for (const [delay, all] of batches) {
       for (let from = 0; from < all.length; from += MOST_OF_A_JOB) {
         const data = { deliveries: all.slice(from, from + MOST_OF_A_JOB) };
-        jobs.push({ name: 'deliver', data, opts: { jobId: jobId(data), delay } });
+        jobs.push({ name: 'deliver', data, opts: { jobId: jobId(data), delay, timestamp } });
       }
     }
     await this.queue.addBulk(jobs);
