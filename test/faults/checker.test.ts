@@ -37,8 +37,10 @@ test('a right history has no faults', () => {
 });
 
 test.each<[string, Partial<History>]>([
+  ['a run that nobody knows any more', { told: [[{ runId: 'p', status: 'unknown' }]], seen: [] }],
   ['a lost item', { seen: [seen({ kind: 'resumed', items: [1, 2, 4] })] }],
   ['a doubled item', { seen: [seen({ kind: 'resumed', items: [1, 2, 2, 3] })] }],
+  ['items of two executions', { seen: [seen({ kind: 'resumed', items: all, executions: ['a', 'b'] })] }],
   ['items out of order', { seen: [seen({ kind: 'resumed', items: [2, 1] })] }],
   ['a stream that ends early and says nothing', { seen: [seen({ kind: 'stream', items: [1, 2] })] }],
   ['a failure when nothing was wrong', { seen: [seen({ is: 'unavailable', beganAt: 0, endedAt: 9 })] }],
@@ -70,4 +72,24 @@ test.each<[string, Partial<History>]>([
 test('a failure while something was wrong is excused', () => {
   const failed = seen({ is: 'worker_lost', beganAt: 5, endedAt: 11 });
   expect(faultsOf(history({ seen: [failed], delivered: [] }))).toEqual([]);
+});
+
+test('what the lost tail of the store held may be gone or have run again; items are whole all the same', () => {
+  const forgotten: Partial<History> = {
+    seen: [
+      seen({ kind: 'promised', runId: 'p' }),
+      seen({ kind: 'retried', tag: 'k', answeredBy: ['r', 's'] }),
+      seen({ kind: 'resumed', is: 'not_found', items: [1, 2] }),
+    ],
+    delivered: [],
+    told: [[{ runId: 'p', status: 'unknown' }]],
+    entered: new Map([['k', 2]]),
+  };
+  expect(faultsOf(history({ ...forgotten, troubles: [{ from: 1, to: 5, tailLost: true }] }))).toEqual([]);
+  const elsewhere = history({ ...forgotten, troubles: [{ from: 2, to: 5, tailLost: true }] });
+  expect(faultsOf(elsewhere).map(({ is }) => is)).toEqual(['wrong', 'lost', 'doubled', 'doubled', 'lost']);
+  const mixed = seen({ kind: 'resumed', items: [1, 2, 2] });
+  expect(faultsOf(history({ seen: [mixed], troubles: [{ from: 0, to: 5, tailLost: true }] }))).toMatchObject([
+    { is: 'doubled' },
+  ]);
 });

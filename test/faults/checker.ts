@@ -1,8 +1,17 @@
 // What must hold of every history, whatever went wrong meanwhile: one outcome a run, every item once and in order, every due webhook.
-import type { Delivered, History, Seen, Told } from './history.ts';
+import { type Delivered, type History, overlaps, type Seen, type Told } from './history.ts';
 
 /** How many items each stream has. */
 export const ITEMS = 8;
+
+/** Something that must not be. */
+export interface Wrong {
+  /** `lost`: accepted and never ended, seen or delivered; `doubled`: more than once; `wrong`: otherwise not as the contract says. */
+  readonly is: 'lost' | 'doubled' | 'wrong';
+  readonly text: string;
+  /** Of a call: when it was under way. */
+  readonly seen?: Seen;
+}
 
 /** What a call may fail with while something is wrong: each names the trouble, and none takes a half answer for a whole one. */
 const EXCUSED = new Set([
@@ -17,75 +26,102 @@ const EXCUSED = new Set([
   'items_gone',
 ]);
 
-/** Everything that is wrong with a history, in words; nothing where all is right. */
-export function faultsOf(history: History): string[] {
+/** Everything that is wrong with a history; nothing where all is right. */
+export function faultsOf(history: History): Wrong[] {
+  const byRun = new Map(
+    history.seen.flatMap((seen) => (seen.runId === undefined ? [] : [[seen.runId, seen] as const])),
+  );
   return [
     ...history.seen.flatMap((seen) => [...answerFaults(seen, history), ...itemFaults(seen)]),
-    ...outcomeFaults(history.told),
+    ...history.told.flatMap((told) => outcomeFaults(told, byRun.get(told[0]?.runId ?? ''), history)),
     ...keyFaults(history),
     ...deliveryFaults(history),
-    ...history.left.map((left) => `left in the store: ${left}`),
+    ...history.left.map((left): Wrong => ({ is: 'wrong', text: `left: ${left}` })),
   ];
 }
 
 const about = ({ kind, tag, runId }: Seen): string => `${kind} ${tag}${runId === undefined ? '' : ` (${runId})`}`;
 
-function answerFaults(seen: Seen, { troubles }: History): string[] {
+/** Whether the store may have forgotten what it knew of this call. */
+const mayBeForgotten = (seen: Seen | undefined, { troubles }: History): boolean =>
+  seen !== undefined && troubles.some((trouble) => trouble.tailLost && overlaps(seen, trouble));
+
+function answerFaults(seen: Seen, history: History): Wrong[] {
   if (seen.is === 'ok') return [];
-  if (!EXCUSED.has(seen.is)) return [`${about(seen)} was answered by ${seen.is}`];
-  const excused = troubles.some(({ from, to }) => seen.endedAt >= from && seen.beganAt <= to);
-  return excused ? [] : [`${about(seen)} failed with ${seen.is} when nothing was wrong`];
+  const forgotten = seen.is === 'not_found' && mayBeForgotten(seen, history);
+  if (!EXCUSED.has(seen.is) && !forgotten) {
+    return [{ is: 'wrong', text: `${about(seen)} was answered by ${seen.is}`, seen }];
+  }
+  if (history.troubles.some((trouble) => overlaps(seen, trouble))) return [];
+  return [{ is: 'wrong', text: `${about(seen)} failed with ${seen.is} when nothing was wrong`, seen }];
 }
 
-function itemFaults(seen: Seen): string[] {
-  if (seen.items === undefined) return [];
-  const wrong = seen.items.findIndex((item, at) => item !== at + 1);
-  if (wrong !== -1) return [`${about(seen)} read ${seen.items.join(' ')}`];
-  if (seen.is === 'ok' && seen.items.length !== ITEMS) return [`${about(seen)} is complete with ${seen.items.length}`];
-  return [];
+function itemFaults(seen: Seen): Wrong[] {
+  const { items, executions = [] } = seen;
+  if (items === undefined) return [];
+  if (executions.length > 1) return [doubled(seen, `read items of ${executions.length} executions`)];
+  const wrong = items.findIndex((item, at) => item !== at + 1);
+  if (wrong !== -1) {
+    const doubled = items.indexOf(items[wrong] as number) < wrong;
+    return [{ is: doubled ? 'doubled' : 'lost', text: `${about(seen)} read ${items.join(' ')}`, seen }];
+  }
+  if (seen.is !== 'ok' || items.length === ITEMS) return [];
+  return [{ is: 'lost', text: `${about(seen)} is complete with ${items.length}`, seen }];
 }
 
-function outcomeFaults(told: History['told']): string[] {
-  return told.flatMap((each) => {
-    const [first] = each;
-    if (first === undefined) return [];
-    if (first.status === 'queued' || first.status === 'running') return [`${first.runId} never ended`];
-    const differs = each.some((other) => !sameRun(first, other));
-    return differs ? [`${first.runId} is told differently: ${JSON.stringify(each)}`] : [];
-  });
+function outcomeFaults(each: readonly Told[], seen: Seen | undefined, history: History): Wrong[] {
+  const [first] = each;
+  if (first === undefined) return [];
+  const of = seen && { seen };
+  if (first.status === 'unknown' && !mayBeForgotten(seen, history)) {
+    return [{ is: 'lost', text: `${first.runId} is unknown`, ...of }];
+  }
+  if (first.status === 'queued' || first.status === 'running') {
+    return [{ is: 'lost', text: `${first.runId} never ended`, ...of }];
+  }
+  const differs = each.some((other) => JSON.stringify(first) !== JSON.stringify(other));
+  return differs ? [{ is: 'wrong', text: `${first.runId} is told differently: ${JSON.stringify(each)}`, ...of }] : [];
 }
-
-const sameRun = (a: Told, b: Told): boolean => JSON.stringify(a) === JSON.stringify(b);
 
 /** One key, one run: whoever asks under it is answered by that run, and what succeeded was entered once. */
-function keyFaults({ seen, entered }: History): string[] {
-  return seen.flatMap((one) => {
-    const ids = new Set(one.answeredBy ?? []);
-    const times = entered.get(one.tag) ?? 0;
+function keyFaults(history: History): Wrong[] {
+  return history.seen.flatMap((seen): Wrong[] => {
+    if (mayBeForgotten(seen, history)) return [];
+    const ids = new Set(seen.answeredBy ?? []);
+    const times = history.entered.get(seen.tag) ?? 0;
+    const once = seen.kind !== 'retried' || seen.is !== 'ok' || times === 1;
     return [
-      ...(ids.size > 1 ? [`${about(one)} was answered by ${[...ids].join(' and ')}`] : []),
-      ...(one.kind === 'retried' && one.is === 'ok' && times !== 1 ? [`${about(one)} was entered ${times} times`] : []),
+      ...(ids.size > 1 ? [doubled(seen, `was answered by ${[...ids].join(' and ')}`)] : []),
+      ...(once ? [] : [doubled(seen, `was entered ${times} times`)]),
     ];
   });
 }
 
-function deliveryFaults({ seen, delivered, told }: History): string[] {
+const doubled = (seen: Seen, text: string): Wrong => ({ is: 'doubled', text: `${about(seen)} ${text}`, seen });
+
+function deliveryFaults(history: History): Wrong[] {
+  const { seen, delivered, told } = history;
   const byRun = Map.groupBy(delivered, ({ runId }) => runId);
   const states = new Map(told.flatMap(([run]) => (run ? [[run.runId, run.status] as const] : [])));
   const promised = seen.filter(({ kind, is, runId }) => kind === 'promised' && is === 'ok' && runId !== undefined);
   return [
-    ...delivered.filter(({ verified }) => !verified).map(({ runId }) => `${runId} came with a wrong signature`),
-    ...promised.flatMap((one) => runDeliveryFaults(one, byRun.get(String(one.runId)) ?? [], states)),
+    ...delivered
+      .filter(({ verified }) => !verified)
+      .map(({ runId }): Wrong => ({ is: 'wrong', text: `${runId} came with a wrong signature` })),
+    ...promised
+      .filter((one) => !mayBeForgotten(one, history))
+      .flatMap((one) => runDeliveryFaults(one, byRun.get(String(one.runId)) ?? [], states)),
   ];
 }
 
-function runDeliveryFaults(one: Seen, deliveries: readonly Delivered[], states: ReadonlyMap<string, string>): string[] {
+function runDeliveryFaults(one: Seen, deliveries: readonly Delivered[], states: ReadonlyMap<string, string>): Wrong[] {
   const [first] = deliveries;
-  if (first === undefined) return [`${about(one)} was never delivered`];
+  if (first === undefined) return [{ is: 'lost', text: `${about(one)} was never delivered`, seen: one }];
   const status = (JSON.parse(first.body) as { status?: string }).status;
+  const wrong = (text: string): Wrong => ({ is: 'wrong', text: `${about(one)} ${text}`, seen: one });
   return [
-    ...(deliveries.some(({ body }) => body !== first.body) ? [`${about(one)} was delivered with two bodies`] : []),
-    ...(deliveries.some(({ webhookId }) => webhookId !== first.webhookId) ? [`${about(one)} has two webhook ids`] : []),
-    ...(status !== states.get(String(one.runId)) ? [`${about(one)} was delivered as ${status}`] : []),
+    ...(deliveries.some(({ body }) => body !== first.body) ? [doubled(one, 'was delivered with two bodies')] : []),
+    ...(deliveries.some(({ webhookId }) => webhookId !== first.webhookId) ? [doubled(one, 'has two webhook ids')] : []),
+    ...(status !== states.get(String(one.runId)) ? [wrong(`was delivered as ${status}`)] : []),
   ];
 }

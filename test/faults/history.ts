@@ -26,6 +26,10 @@ export interface Seen {
   readonly runId?: string;
   /** Numbers of the items, as they came. */
   readonly items?: readonly number[];
+  /** Executions that the items are of. */
+  readonly executions?: readonly string[];
+  /** The longest that nothing came, ms. */
+  readonly stalledMs?: number;
   /** Ids of the runs that answered under one key. */
   readonly answeredBy?: readonly string[];
 }
@@ -37,7 +41,7 @@ export interface Delivered {
   readonly verified: boolean;
 }
 
-/** A run as a gateway tells of it. */
+/** A run as a gateway tells of it; `unknown` where it knows none. */
 export interface Told {
   readonly runId: string;
   readonly status: string;
@@ -48,6 +52,8 @@ export interface Told {
 export interface Trouble {
   readonly from: number;
   readonly to: number;
+  /** The last writes of Redis were lost: what was under way then may be gone, or have run again (docs/operations.md, "What is safe when"). */
+  readonly tailLost?: boolean;
 }
 
 export interface History {
@@ -58,6 +64,13 @@ export interface History {
   /** How often the function was entered, by tag. */
   readonly entered: ReadonlyMap<string, number>;
   readonly troubles: readonly Trouble[];
-  /** Keys of the store that should be gone when nothing is under way, with what they hold. */
+  /** What should be gone when nothing is under way, in the store and on the machine. */
   readonly left: readonly string[];
 }
+
+/** What a call ends with where nothing was accepted, or nobody was told that it was. */
+export const REFUSED: ReadonlySet<string> = new Set(['unavailable', 'overloaded', 'broken']);
+
+/** Whether a call was under way in a stretch of time. */
+export const overlaps = (seen: Pick<Seen, 'beganAt' | 'endedAt'>, { from, to }: Trouble): boolean =>
+  seen.endedAt >= from && seen.beganAt <= to;

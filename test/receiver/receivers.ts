@@ -62,9 +62,14 @@ export interface Request {
   readonly body: Buffer;
 }
 
-/** A well-behaved receiver that keeps what it was sent; `answer` says its status and headers, request by request. */
+/**
+ * A well-behaved receiver that keeps what it was sent; `answer` says its status and headers, request by request.
+ *
+ * @param before what it waits for before it answers
+ */
 export async function receiver(
   answer: (request: Request, count: number) => { status: number; headers?: Record<string, string> } | undefined,
+  before: () => Promise<unknown> = async () => {},
 ): Promise<Receiver & { readonly requests: Request[] }> {
   const requests: Request[] = [];
   const server = createHttpServer(async (incoming, response) => {
@@ -72,8 +77,10 @@ export async function receiver(
     for await (const chunk of incoming) chunks.push(chunk as Buffer);
     const request = { path: incoming.url ?? '', headers: incoming.headers, body: Buffer.concat(chunks) };
     requests.push(request);
-    const said = answer(request, requests.length);
-    if (said) response.writeHead(said.status, said.headers).end(`answer ${requests.length}`);
+    const count = requests.length;
+    const said = answer(request, count);
+    await before();
+    if (said) response.writeHead(said.status, said.headers).end(`answer ${count}`);
   });
   return { ...(await listening(server)), requests };
 }

@@ -50,16 +50,25 @@ export interface TestStack {
 export interface TestStackOptions {
   /** A folder of apps, `<project>/<app>/`; those of `test/apps` unless said otherwise. */
   readonly apps?: string;
-  /** Settings for all services, such as shortened times. */
-  readonly env?: Record<string, string>;
+  /** Settings for all services, such as shortened times; or of each part by its name. */
+  readonly env?: Record<string, string> | ((part: string) => Record<string, string>);
   /** One of each, unless said otherwise. */
   readonly scale?: Scale;
+  /** Where the gateway, or what is in front of several, listens; a free port unless said otherwise. */
+  readonly port?: number;
+  /** Where Redis listens, what it is run by and with; its own unless said otherwise. */
+  readonly redis?: Pick<RedisOptions, 'port' | 'binary' | 'args'>;
+  /** Redis' folder; one that is removed with the stack unless said otherwise. */
+  readonly redisDir?: string;
 }
 
 export async function startTestStack({
   apps,
   env = {},
   scale = ONE_OF_EACH,
+  port: wanted,
+  redis: wantedRedis,
+  redisDir,
 }: TestStackOptions = {}): Promise<TestStack> {
   const root = projectRoot();
   const folder = await mkdtemp(join(tmpdir(), 'stack-'));
@@ -73,14 +82,15 @@ export async function startTestStack({
     filter: (path) => !path.endsWith('__pycache__'),
   });
   for (const made of [marksDir, dataDir]) await mkdir(made);
-  const port = await freePort();
+  const port = wanted ?? (await freePort());
   const settings = new StackSettings(
     readSettings(StackSettings.schema, { PORT: String(port), DATA_DIR: dataDir, DEPLOYMENTS_DIR: appsDir }),
   );
   const redis: RedisOptions & { port: number } = {
-    dir: join(dataDir, 'redis'),
-    binary: await obtainRedis(() => {}),
-    port: await freePort(),
+    dir: redisDir ?? join(dataDir, 'redis'),
+    args: wantedRedis?.args ?? [],
+    binary: wantedRedis?.binary ?? (await obtainRedis(() => {})),
+    port: wantedRedis?.port ?? (await freePort()),
     graceS: 0,
     removeWithUs: folder,
   };
@@ -109,7 +119,8 @@ export async function startTestStack({
   });
   const balancer = scale.gateway > 1 ? new Balancer() : undefined;
   const part = (spec: ServiceSpec): PartSpec => {
-    const tested = { ...spec, env: { ...spec.env, NODE_ENV: 'test', ...env } };
+    const own = typeof env === 'function' ? env(spec.name) : env;
+    const tested = { ...spec, env: { ...spec.env, NODE_ENV: 'test', ...own } };
     const balanced = balancer && spec.service === 'gateway';
     return told(balanced ? balancedPart(tested, output, balancer) : servicePart(tested, output));
   };

@@ -1,6 +1,8 @@
 """What is called all the time while something goes wrong."""
 
+import os
 import time
+import uuid
 
 
 def value(value):
@@ -8,10 +10,21 @@ def value(value):
     return value
 
 
-def sleeping(n, seconds):
+def numbered(n, seconds):
+    """Items that tell their number and which execution made them."""
+    execution = uuid.uuid4().hex
     for k in range(n):
         time.sleep(seconds)
-        yield k
+        yield f"{k} {execution}"
+
+
+def burst(gate, n, size):
+    """One item, and when the gate is there, many large ones at once."""
+    yield "begun"
+    while not os.path.exists(gate):
+        time.sleep(0.01)
+    for k in range(n):
+        yield f"{k} ".ljust(size, "x")
 
 
 def entered(mark):

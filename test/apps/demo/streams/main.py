@@ -21,6 +21,14 @@ def gated(folder, n):
         yield f"item {k}"
 
 
+def stepped(gate):
+    """One item at once, and one when the gate is there."""
+    yield "begun"
+    while not os.path.exists(gate):
+        time.sleep(0.01)
+    yield "done"
+
+
 async def gated_async(folder, n):
     for k in range(n):
         while not os.path.exists(f"{folder}/{k}"):

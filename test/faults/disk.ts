@@ -1,0 +1,83 @@
+// A disk that is full, or takes no more of one file. As root Redis' folder is a small tmpfs, which is really filled; elsewhere its server may
+// write no file beyond the size it has (RLIMIT_FSIZE, which needs no rights): to Redis both are a write that fails.
+import { execFile } from 'node:child_process';
+import { chmod, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { RedisBinary } from '../stack/redis-binary.ts';
+
+const run = promisify(execFile);
+/** More than the load of half an hour writes, twice. */
+const TMPFS_SIZE = '512m';
+/** What Linux says when a file system is full. */
+const FULL = 'ENOSPC';
+
+export interface Disk {
+  /** For Redis' data. */
+  readonly dir: string;
+  /** Runs Redis so that a file's size limit is an error and not the end of the process. */
+  wrap(binary: RedisBinary): Promise<RedisBinary>;
+  /** From now on the process writes no file beyond the size that its append-only file has. */
+  limit(pid: number): Promise<void>;
+  unlimit(pid: number): Promise<void>;
+  /** Fills the disk to the last byte. @returns what makes room again */
+  fill(pid: number): Promise<() => Promise<void>>;
+  /** The append-only file that is being written. */
+  appendOnlyFile(): Promise<string>;
+  close(): Promise<void>;
+}
+
+export async function openDisk(): Promise<Disk> {
+  const dir = await mkdtemp(join(tmpdir(), 'disk-'));
+  const isOwn = await run('mount', ['-t', 'tmpfs', '-o', `size=${TMPFS_SIZE}`, 'tmpfs', dir]).then(
+    () => true,
+    () => false,
+  );
+  const appendOnlyFile = async (): Promise<string> => {
+    const folder = join(dir, 'appendonlydir');
+    const files = (await readdir(folder)).filter((name) => name.endsWith('.incr.aof')).sort();
+    return join(folder, files.at(-1) ?? '');
+  };
+  const setLimit = async (pid: number, bytes: number | 'unlimited'): Promise<void> => {
+    await run('prlimit', ['--pid', String(pid), `--fsize=${bytes}:`]);
+  };
+  const limit = async (pid: number): Promise<void> => setLimit(pid, (await stat(await appendOnlyFile())).size);
+  const unlimit = (pid: number): Promise<void> => setLimit(pid, 'unlimited');
+  const wrapper = join(dir, 'redis-server.sh');
+  return {
+    dir,
+    async wrap(binary) {
+      // The shell ignores the signal, and what it becomes goes on ignoring it.
+      await writeFile(wrapper, `#!/bin/sh\ntrap '' XFSZ\nexec '${binary.path}' "$@"\n`);
+      await chmod(wrapper, 0o755);
+      return { ...binary, path: wrapper };
+    },
+    limit,
+    unlimit,
+    async fill(pid) {
+      if (!isOwn) {
+        await limit(pid);
+        return () => unlimit(pid);
+      }
+      const filler = join(dir, 'filler');
+      for (const size of [1024 * 1024, 4096]) {
+        const block = Buffer.alloc(size, 1);
+        let is = '';
+        while (is !== FULL) {
+          is = await writeFile(filler, block, { flag: 'a' }).then(
+            () => '',
+            (error: NodeJS.ErrnoException) => error.code ?? error.message,
+          );
+          if (is !== '' && is !== FULL) throw new Error(`the disk was not filled: ${is}`);
+        }
+      }
+      return () => rm(filler);
+    },
+    appendOnlyFile,
+    async close() {
+      if (isOwn) await run('umount', ['-l', dir]);
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,215 @@
+// Where everything goes wrong: two gateways, three workers, two dispatchers and a Redis that writes, each of them with a network and a clock of its
+// own, under steady load; and what became of it all.
+import { createHmac } from 'node:crypto';
+import { mkdir, readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { Redis } from 'ioredis';
+import { Caller } from '../client/caller.ts';
+import { until } from '../client/until.ts';
+import { type Receiver, receiver } from '../receiver/receivers.ts';
+import { projectRoot } from '../stack/folders.ts';
+import { freePort } from '../stack/ports.ts';
+import { obtainRedis } from '../stack/redis.ts';
+import { instancesOf, type Scale } from '../stack/scale.ts';
+import { type KillablePart, startTestStack, type TestStack } from '../stack/test-stack.ts';
+import { BadNetwork, type Trouble as NetworkTrouble } from './bad-network.ts';
+import { type Disk, openDisk } from './disk.ts';
+import { type Delivered, type History, REFUSED, type Told, type Trouble } from './history.ts';
+import { leftInStore, leftProcesses } from './leftovers.ts';
+import { Load } from './load.ts';
+
+export const SCALE: Scale = { gateway: 2, worker: 3, dispatcher: 2 };
+export const PARTS = Object.entries(SCALE).flatMap(([name, count]) => instancesOf(name, count)) as KillablePart[];
+
+const SECRET = 'the receiver’s own';
+const HOUR_MS = 3_600_000;
+
+/** Leases of a fifth of what they are: the short form has no time to wait. */
+export const SHORT_TIMES = { LEASE_MS: '3000', LEASE_RENEW_MS: '1000', ATTEND_MS: '1000' };
+
+export interface PlaceOptions {
+  /** Settings of all services. */
+  readonly env?: Record<string, string>;
+  /** Puts something of its own in front of the gateways, given their ports. @returns its port and how it is stopped */
+  readonly front?: (gateways: readonly number[]) => Promise<{ port: number; stop(): Promise<void> }>;
+}
+
+export class Place {
+  readonly troubles: Trouble[] = [];
+  readonly #delivered: Delivered[] = [];
+  readonly #closers: (() => unknown)[] = [];
+  readonly #networks = new Map<string, BadNetwork>();
+  readonly #gatewayPorts = new Map<string, number>();
+  stack!: TestStack;
+  redis!: Redis;
+  disk!: Disk;
+  load!: Load;
+  caller!: Caller;
+
+  private constructor() {}
+
+  /** Resolves when calls of every kind succeed. */
+  static async open(options: PlaceOptions = {}): Promise<Place> {
+    const place = new Place();
+    try {
+      await place.#open(options);
+    } catch (error) {
+      await place.close();
+      throw error;
+    }
+    return place;
+  }
+
+  async #open({ env = {}, front }: PlaceOptions): Promise<void> {
+    const hook = await this.#receiver();
+    this.disk = await openDisk();
+    this.#closers.push(() => this.disk.close());
+    const redisPort = await freePort();
+    const urls = new Map<string, string>();
+    for (const part of PARTS) {
+      const network = new BadNetwork(redisPort);
+      this.#networks.set(part, network);
+      urls.set(part, `redis://127.0.0.1:${await network.listen()}`);
+      this.#closers.push(() => network.close());
+    }
+    for (const name of instancesOf('gateway', SCALE.gateway)) this.#gatewayPorts.set(name, await freePort());
+    const clock = pathToFileURL(join(projectRoot(), 'test', 'faults', 'shifted-clock.mjs')).href;
+    this.stack = await startTestStack({
+      scale: SCALE,
+      redis: { port: redisPort, binary: await this.disk.wrap(await obtainRedis(() => {})) },
+      redisDir: this.disk.dir,
+      env: (part) => ({
+        WORKER_APPS: 'demo/steady',
+        WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
+        ...env,
+        REDIS_URL: String(urls.get(part)),
+        // Half of them an hour ahead, half of them an hour behind, once their clocks are told to jump.
+        NODE_OPTIONS: `--import ${clock}`,
+        CLOCK_SHIFT_MS: String(part.endsWith('1') ? HOUR_MS : -HOUR_MS),
+        ...(this.#gatewayPorts.has(part) && { PORT: String(this.#gatewayPorts.get(part)) }),
+      }),
+    });
+    this.#closers.push(() => this.stack.stop());
+    this.redis = new Redis(redisPort, '127.0.0.1', { maxRetriesPerRequest: null });
+    this.redis.on('error', () => {});
+    this.#closers.push(() => this.redis.disconnect());
+    const before = await front?.([...this.#gatewayPorts.values()]);
+    if (before) this.#closers.push(() => before.stop());
+    // Valid for longer than any clock goes wrong.
+    const exp = Math.floor(Date.now() / 1000) + 12 * 3600;
+    this.caller = new Caller(before?.port ?? this.stack.port, this.stack.jwtSecret, 'demo', { exp });
+    await this.caller.ready('steady');
+    await mkdir(this.#marks);
+    const webhook = { url: hook.url, secret: Buffer.from(SECRET, 'utf8').toString('latin1') };
+    this.load = new Load({ caller: this.caller, webhook, marks: this.#marks });
+    this.#closers.push(() => this.load.stop());
+    await this.load.succeeds(2);
+  }
+
+  /** Resolves when calls of every kind succeed, and at each gateway. @returns when the last of them first did, `performance.now()` */
+  async recovered(): Promise<number> {
+    const [load, ...gateways] = await Promise.all([
+      this.load.succeeds(1),
+      ...instancesOf('gateway', SCALE.gateway).map((name) => this.#serves(this.gateway(name))),
+    ]);
+    return Math.max(load, ...gateways);
+  }
+
+  async #serves(caller: Caller): Promise<number> {
+    return until(async () => {
+      const answer = await caller.call('steady/value', { value: 1 }).catch(() => undefined);
+      return answer?.status === 200 && performance.now();
+    });
+  }
+
+  /** Something that a service connects to Redis by, or all of that; until `network` is told `none`. */
+  network(trouble: NetworkTrouble, parts: readonly string[] = PARTS): void {
+    for (const part of parts) this.#networks.get(part)?.set(trouble);
+  }
+
+  gateway(name: string): Caller {
+    const exp = Math.floor(Date.now() / 1000) + 12 * 3600;
+    return new Caller(Number(this.#gatewayPorts.get(name)), this.stack.jwtSecret, 'demo', { exp });
+  }
+
+  /** Processes of the parts, by name. */
+  pids(parts: readonly KillablePart[] = PARTS): number[] {
+    return parts.map((part) => this.stack.pid(part));
+  }
+
+  /** Ends the load, waits for what is due, and gives all that was seen. */
+  async settle(): Promise<History> {
+    await this.load.stop();
+    const { seen } = this.load;
+    const promised = seen.flatMap(({ kind, is, runId }) => (kind === 'promised' && is === 'ok' ? [String(runId)] : []));
+    // What does not come shows in the history.
+    await until(() => {
+      const came = new Set(this.#delivered.map(({ runId }) => runId));
+      return promised.every((runId) => came.has(runId));
+    }).catch(() => {});
+    await until(async () => (await this.#left()).length === 0).catch(() => {});
+    const kept = seen.flatMap(({ kind, is, runId }) =>
+      runId !== undefined && !REFUSED.has(is) && ['promised', 'resumed', 'retried'].includes(kind) ? [runId] : [],
+    );
+    const callers = instancesOf('gateway', SCALE.gateway).map((name) => this.gateway(name));
+    const told: Told[][] = [];
+    for (const runId of new Set(kept)) told.push(await Promise.all(callers.map((caller) => tellOf(caller, runId))));
+    const entered = new Map<string, number>();
+    for (const tag of await readdir(this.#marks)) entered.set(tag, (await readFile(join(this.#marks, tag))).length);
+    return {
+      seen,
+      delivered: this.#delivered,
+      told,
+      entered,
+      troubles: this.troubles,
+      left: await this.#left(),
+    };
+  }
+
+  async close(): Promise<void> {
+    for (const close of this.#closers.reverse()) await close();
+  }
+
+  get #marks(): string {
+    return join(this.stack.marksDir, 'entered');
+  }
+
+  async #left(): Promise<string[]> {
+    const workers = this.pids(PARTS.filter((part) => part.startsWith('worker')));
+    return [
+      ...(await leftInStore(this.redis, { gateways: SCALE.gateway, workers: SCALE.worker })),
+      ...(await leftProcesses(this.stack.appsDir, workers)),
+    ];
+  }
+
+  async #receiver(): Promise<Receiver> {
+    const hook = await receiver(({ headers, body }) => {
+      this.#delivered.push({
+        runId: String(headers['x-request-id']),
+        webhookId: String(headers['webhook-id']),
+        body: body.toString(),
+        verified: isSigned(headers, body),
+      });
+      return { status: 200 };
+    });
+    this.#closers.push(() => hook.close());
+    return hook;
+  }
+}
+
+function isSigned(headers: Record<string, unknown>, body: Buffer): boolean {
+  const signed = createHmac('sha256', Buffer.from(SECRET, 'utf8'))
+    .update(`${headers['x-request-id']}.${headers['x-service-webhook-timestamp']}.`)
+    .update(body)
+    .digest('hex');
+  return headers['x-service-webhook-signature'] === `v1,${signed}`;
+}
+
+async function tellOf(caller: Caller, runId: string): Promise<Told> {
+  const { status, text } = await caller.request(`/v4/demo/runs/${runId}`, { method: 'GET' });
+  if (status === 404) return { runId, status: 'unknown' };
+  if (status !== 200) throw new Error(`the look-up answered ${status}: ${text}`);
+  const told = JSON.parse(text) as Told;
+  return { runId, status: told.status, result: told.result };
+}
