@@ -153,11 +153,21 @@ export class Load {
         const taken = await caller.takeUp(runId, after);
         if (taken.answer.statusCode === 200) return taken.events;
         const text = await textOf(taken.answer);
-        if (taken.answer.statusCode === 204) return 'ok';
+        if (taken.answer.statusCode === 204) return await this.#endOf(runId);
         if (codeOf(text) !== 'unavailable') return codeOf(text);
       } catch (error) {
         if (!isBroken(error as Error)) throw error;
       }
+    }
+  }
+
+  /** A 204 says that nothing comes after the last item, for an error event has that one's number; how the run has ended says its look-up. */
+  async #endOf(runId: string): Promise<string> {
+    while (true) {
+      const { status, text } = await this.options.caller.request(`/v4/demo/runs/${runId}`, { method: 'GET' });
+      if (status !== 200 && codeOf(text) !== 'unavailable') return codeOf(text);
+      if (status === 200) return (JSON.parse(text) as { status: string }).status === 'succeeded' ? 'ok' : codeOf(text);
+      await sleep(AGAIN_MS);
     }
   }
 
