@@ -161,7 +161,7 @@ export class Load {
     }
   }
 
-  /** A 204 says that nothing comes after the last item, for an error event has that one's number; how the run has ended says its look-up. */
+  /** A 204 says that nothing comes; where Redis has lost its last writes, the failure may have the number of an item that was seen. So the look-up says how it ended. */
   async #endOf(runId: string): Promise<string> {
     while (true) {
       const { status, text } = await this.options.caller.request(`/v4/demo/runs/${runId}`, { method: 'GET' });
