@@ -11,6 +11,7 @@ from memory import Memory
 
 CHANNEL_FD = 3
 LIFELINE_FD = 4
+PREFIX = "KEPT_"
 
 
 class Keeper:
@@ -59,6 +60,11 @@ def tell(message):
         pass  # the worker has gone
 
 
+def environment():
+    """The program's, which is ours under other names: nothing of it is meant for the keeper."""
+    return {name[len(PREFIX) :]: value for name, value in os.environ.items() if name.startswith(PREFIX)}
+
+
 def start(command):
     """The replica, as the leader of a process group of its own; returns its process id."""
     pid = os.fork()
@@ -67,7 +73,7 @@ def start(command):
     try:
         os.setpgid(0, 0)
         bounds.enter()
-        os.execv(command[0], command)
+        os.execve(command[0], command, environment())
     except OSError as error:
         sys.stderr.write(f"{command[0]} cannot be started: {error.strerror}\n")
         sys.stderr.flush()

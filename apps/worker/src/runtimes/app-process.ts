@@ -2,7 +2,7 @@
 // a short drain, never by `close`, which waits for everybody who holds a pipe.
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Duplex, Readable } from 'node:stream';
-import { type Command, type KeeperWord, keeperWord } from './keeper.ts';
+import { type Command, type KeeperWord, keeperWord, keptEnv } from './keeper.ts';
 import { LogLines } from './log-lines.ts';
 
 /** How long after `exit` the pipes are read for what the process said last. */
@@ -63,7 +63,7 @@ export class AppProcess {
     this.#listener = listener;
     this.#child = spawn(command.file, command.args, {
       cwd: folder,
-      env,
+      env: keptEnv(env),
       // When our end of the lifeline closes, the keeper ends everything.
       stdio: ['ignore', 'pipe', 'pipe', channel ? 'pipe' : 'ignore', 'pipe'],
       detached: true,

@@ -21,6 +21,18 @@ export async function pythonInterpreter(folder: string, configured: string | und
       : isAbsolute(configured)
         ? configured
         : join(folder, configured);
+  return resolved(candidate, path);
+}
+
+/**
+ * What a keeper runs in: the worker's own `python3`, so that nothing in an app's folder or settings has a say in it; only where there is none, the app's.
+ *
+ * @param path the worker's
+ */
+export const keeperInterpreter = (path: string, ofApp: string): Promise<string> =>
+  resolved('python3', path).catch(() => ofApp);
+
+async function resolved(candidate: string, path: string): Promise<string> {
   const key = `${path}\n${candidate}`;
   const known = found.get(key) ?? probe(candidate, path);
   found.set(key, known);

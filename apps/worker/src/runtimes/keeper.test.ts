@@ -1,9 +1,10 @@
 // harness/PROTOCOL.md, "The keeper", on real processes.
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { keeperWord } from './keeper.ts';
 import { pythonRuntimes } from './python.ts';
@@ -20,13 +21,14 @@ const runtimes: Runtime[] = [];
 afterEach(() => Promise.all(runtimes.splice(0).map((runtime) => runtime.close())));
 
 interface Made {
+  readonly env?: Readonly<Record<string, string>>;
   readonly memoryBytes?: number | undefined;
   readonly folder?: string;
 }
 
 function make(
   concurrency: number,
-  { memoryBytes, folder = join(import.meta.dirname, 'testing/hostile') }: Made,
+  { memoryBytes, env = {}, folder = join(import.meta.dirname, 'testing/hostile') }: Made,
 ): Runtime {
   const runtime = pythonRuntimes({
     maxItemBytes: 100_000,
@@ -45,7 +47,7 @@ function make(
     memoryBytes,
     maxOutputBytes: 200_000,
     debug: false,
-    env: {},
+    env,
   });
   runtimes.push(runtime);
   return runtime;
@@ -142,6 +144,26 @@ test('a keeper that stands still is ended after its grace, and its replica with 
   process.kill(keeper, 'SIGSTOP');
   await runtime.close();
   for (const one of [pid, keeper]) while (await isRunning(one)) await new Promise((resolve) => setTimeout(resolve, 10));
+});
+
+test('neither an app’s interpreter nor its environment is its keeper’s', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'app-'));
+  await cp(join(import.meta.dirname, 'testing/hostile'), folder, { recursive: true });
+  await promisify(execFile)('python3', ['-m', 'venv', '--without-pip', join(folder, '.venv')]);
+  const runtime = make(1, { folder, env: { LD_PRELOAD: '/nowhere.so', PATH: folder } });
+  runtime.start();
+  await reached(runtime, 'ready');
+  const [keeper] = (await resultOf(runtime, 'ancestors')) as [number];
+  const told = async (file: string): Promise<string[]> =>
+    (await readFile(`/proc/${keeper}/${file}`, 'utf8')).split('\0');
+  expect((await told('cmdline'))[0]?.startsWith(folder)).toBe(false);
+  expect((await told('cmdline')).some((word) => word.startsWith(folder))).toBe(true);
+  const names = (await told('environ')).map((line) => line.split('=')[0]);
+  expect(names).toContain('KEPT_LD_PRELOAD');
+  expect(names).not.toContain('LD_PRELOAD');
+  expect(await resultOf(runtime, 'environment')).toMatchObject({ LD_PRELOAD: '/nowhere.so', PATH: folder });
+  await runtime.close();
+  await rm(folder, { recursive: true });
 });
 
 test('what a child of the function holds counts', async () => {

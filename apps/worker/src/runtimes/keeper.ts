@@ -22,6 +22,10 @@ export const keptBy = (python: string, memoryBytes: number | undefined, { file, 
   args: ['-I', '-S', KEEPER, String(memoryBytes ?? 0), file, ...args],
 });
 
+/** An app's environment as a keeper takes it: set as it is, some of it (`LD_PRELOAD`) would do to the keeper what it is to do to the program. */
+export const keptEnv = (env: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(env).map(([name, value]) => [`KEPT_${name}`, value]));
+
 const wordSchema = z.discriminatedUnion('t', [
   z.object({ t: z.literal('kept'), contained: z.boolean() }),
   z.object({ t: z.literal('out_of_memory'), bytes: z.number().int().nonnegative() }),

@@ -1,7 +1,7 @@
 // runtimes: apps in Python, run by harness/python.
 import { fileURLToPath } from 'node:url';
-import { cleanEnv } from './clean-env.ts';
-import { pythonInterpreter } from './interpreter.ts';
+import { cleanEnv, DEFAULT_PATH } from './clean-env.ts';
+import { keeperInterpreter, pythonInterpreter } from './interpreter.ts';
 import { keptBy } from './keeper.ts';
 import { Pool, type PoolOptions, type ProcessCounts } from './pool.ts';
 import type { Runtime } from './runtime.ts';
@@ -69,7 +69,8 @@ export function pythonRuntimes({ maxItemBytes, maxLogBytes, logger, countsOf, en
       names: { project, app, version },
       command: async () => {
         const python = await pythonInterpreter(folder, deployment.interpreter, env.PATH ?? '');
-        return keptBy(python, deployment.memoryBytes, {
+        const keeper = await keeperInterpreter(environment.PATH ?? DEFAULT_PATH, python);
+        return keptBy(keeper, deployment.memoryBytes, {
           file: python,
           args: ['-X', 'faulthandler', '-u', HARNESS],
         });

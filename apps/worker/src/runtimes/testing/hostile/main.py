@@ -99,6 +99,10 @@ def limits():
     return {"files": resource.getrlimit(resource.RLIMIT_NOFILE)[0], "core": resource.getrlimit(resource.RLIMIT_CORE)[0]}
 
 
+def environment():
+    return dict(os.environ)
+
+
 def oom_score_adj():
     with open("/proc/self/oom_score_adj") as file:
         return int(file.read())
