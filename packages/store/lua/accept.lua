@@ -25,9 +25,16 @@ local used = room and tonumber(redis.call('GET', K.bytes) or 0)
 -- Room is made by hand only where the gateways' sweeping was too slow: a few runs for each that comes.
 local EVICTED = 64
 
+-- Whether any of them is there already: one question for all, and none for each where the answer is no.
+local keys, asked = {}, 0
+for i = 5, #ARGV, 12 do asked = asked + 1; keys[asked] = K.run .. ARGV[i] end
+local known = redis.call('EXISTS', unpack(keys)) > 0
+-- A record's first fields; the even places from 4 on, and what follows, are each run's own.
+local fields = {'state', 'queued', 'app', '', 'terms', '', 'fn', '', 'accepted', now_text, 'params', ''}
+
 local function accept(id, app, fn, params, terms, hook, secret, claim, fingerprint, limit, timeout, live)
   local key = K.run .. id
-  if redis.call('EXISTS', key) == 1 then return 'accepted' end
+  if known and redis.call('EXISTS', key) == 1 then return 'accepted' end
   if tombstones and redis.call('ZSCORE', K.tombstones, id) then return 'cancelled' end
   if claim ~= '' then
     local holder = redis.call('GET', K.idempotency .. claim)
@@ -40,10 +47,12 @@ local function accept(id, app, fn, params, terms, hook, secret, claim, fingerpri
   end
   local queue = queued[app]
   if queue == nil then
-    queue = {timeout = timeout, length = redis.call('ZCARD', K.queue .. app), members = {}}
+    queue = {timeout = timeout, length = redis.call('ZCARD', K.queue .. app), limit = limit, most = tonumber(limit), members = {}}
     queued[app] = queue
+  elseif limit ~= queue.limit then
+    queue.limit, queue.most = limit, tonumber(limit)
   end
-  if queue.length >= tonumber(limit) then return 'overloaded' end
+  if queue.length >= queue.most then return 'overloaded' end
   local size = beyond(#params) + as_table(#params)
   if hook ~= '' then size = size + 300 + #hook + #secret end
   if claim ~= '' then size = size + 200 end
@@ -52,7 +61,8 @@ local function accept(id, app, fn, params, terms, hook, secret, claim, fingerpri
     if missing > 0 and evict(missing, EVICTED) < missing then return 'full' end
   end
   grown = grown + FLAT + size
-  local fields, n = {'state', 'queued', 'app', app, 'terms', terms, 'fn', fn, 'accepted', now_text, 'params', params}, 12
+  fields[4], fields[6], fields[8], fields[12] = app, terms, fn, params
+  local n = 12
   if size > 0 then fields[n + 1], fields[n + 2] = 'size', size; n = n + 2 end
   if hook ~= '' then fields[n + 1], fields[n + 2] = 'hook', hook; n = n + 2 end
   if secret ~= '' then fields[n + 1], fields[n + 2] = 'secret', secret; n = n + 2 end
@@ -63,20 +73,20 @@ local function accept(id, app, fn, params, terms, hook, secret, claim, fingerpri
   end
   if live ~= '-' then
     fields[n + 1], fields[n + 2] = 'followers', gateway .. ':' .. live
+    n = n + 2
     followed[#followed + 1] = id
   else
     -- Nobody reads it yet: its time without a reader runs.
     local absent = string.match(terms, '^%d+ ([1-9]%d*) ')
     if absent then redis.call('ZADD', K.absent, now + absent, id) end
   end
-  redis.call('HSET', key, unpack(fields))
+  redis.call('HSET', key, unpack(fields, 1, n))
   queue.length = queue.length + 1
   -- Runs of one call are in the order of the call.
-  local place = string.format('%d', now_us + #listed / 2)
-  queue.members[#queue.members + 1] = place
-  queue.members[#queue.members + 1] = id
-  listed[#listed + 1] = place
-  listed[#listed + 1] = id
+  local members, count, all = queue.members, #queue.members, #listed
+  local place = string.format('%d', now_us + all / 2)
+  members[count + 1], members[count + 2] = place, id
+  listed[all + 1], listed[all + 2] = place, id
   return 'accepted'
 end
 

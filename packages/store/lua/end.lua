@@ -5,7 +5,7 @@
 -- ARGV  1 time in which a due webhook must be handed over (ms)
 --       then per run: id, token, state, how many items, streamed (1/0), run time (ms text), HTTP status or empty, result, error (JSON),
 --       head of the answer (JSON) or empty, retry (1: back to the queue, once, if no item and no head has left and nobody cancelled)
--- Returns per run {code, last number, webhook due (1/0)}:
+-- Returns per run code, last number, webhook due (1/0):
 --       ended (also when this attempt ended it before) | requeued (likewise) | behind (items are missing) | lost (fence)
 --@include clock
 --@include record
@@ -44,7 +44,8 @@ for i = 2, #ARGV, 11 do
       result = ARGV[i + 7], error = ARGV[i + 8], head = ARGV[i + 9]}, tonumber(ARGV[1]))
     code = 'ended'
   end
-  answers[#answers + 1] = {code, run and run.items or 0, code == 'ended' and run.hook and 1 or 0}
+  local n = #answers
+  answers[n + 1], answers[n + 2], answers[n + 3] = code, run and run.items or 0, code == 'ended' and run.hook and 1 or 0
 end
 settle()
 return reply(answers)

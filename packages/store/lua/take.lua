@@ -5,39 +5,37 @@
 -- KEYS  1 the project's prefix
 -- ARGV  1 worker  2 number of this take (rising; with the worker it names the attempt: `<worker>:<number>` is the fence)
 --       3 lease (ms)  4 bytes of parameters at most (one run may be over)  then per app: name, free slots
--- Returns {now_us, more (1: a queue may hold more for these slots), runs as {id, app, function, attempt, paced, promised, parameters,
---       the call's traceparent where it has one}}
+-- Returns {now_us, more (1: a queue may hold more for these slots), per run: id, app, function, attempt, terms (see record), parameters}
 -- Asked again with the same number: the same runs, as far as they are still leased to it. A lower number: nothing.
 -- Gateways that follow all of a run (f: see outbox) are told that it starts.
 --@include clock
---@include record
 --@include outbox
 --@include wake
 local worker, number, lease, room = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local token = worker .. ':' .. ARGV[2]
 local took = redis.call('HMGET', K.took .. worker, 'number', 'runs')
 local last = tonumber(took[1] or 0)
-if number < last then return reply({now_us, 0, {}}) end
+if number < last then return reply({now_us, 0}) end
 redis.call('ZADD', K.workers, now + lease, worker)
 
 local function fields_of(id, last)
   return redis.call('HMGET', K.run .. id, 'state', 'app', 'terms', 'fn', 'attempt', 'params', last)
 end
-local function described(id, f)
-  local terms = read_terms({}, f[3])
-  return {id, f[2], f[4], tonumber(f[5] or 0), terms.paced and 1 or 0, terms.promised and 1 or 0, f[6] or '', terms.trace}
-end
-
 -- What one call hands out is bounded, however many slots are free: Redis serves others meanwhile.
 local MOST = 256
-local runs, ids, more = {}, {}, 0
+local answer, ids, more = {now_us, 0}, {}, 0
+local function tell_worker(id, f, attempt)
+  local n = #answer
+  answer[n + 1], answer[n + 2], answer[n + 3], answer[n + 4], answer[n + 5], answer[n + 6] = id, f[2], f[4], attempt, f[3], f[6] or ''
+end
 local remember = {'number', number, 'runs', ''}
 if number == last then
   for id in string.gmatch(took[2], '%S+') do
     local f = fields_of(id, 'token')
-    if f[1] == 'running' and f[7] == token then runs[#runs + 1] = described(id, f) end
+    if f[1] == 'running' and f[7] == token then tell_worker(id, f, f[5]) end
   end
-  return reply({now_us, 1, runs})
+  answer[2] = 1
+  return reply(answer)
 end
 
 for i = 5, #ARGV, 2 do
@@ -50,14 +48,14 @@ for i = 5, #ARGV, 2 do
         gone[#gone + 1] = id
       else
         local size = #f[6]
-        if #runs == MOST or #runs > 0 and size > room then full = true; break end
+        if #ids == MOST or #ids > 0 and size > room then full = true; break end
         room = room - size
-        f[5] = tonumber(f[5] or 0) + 1
-        redis.call('HSET', K.run .. id, 'state', 'running', 'attempt', f[5], 'token', token, 'started', now_text)
+        local attempt = f[5] and string.format('%d', f[5] + 1) or '1'
+        redis.call('HSET', K.run .. id, 'state', 'running', 'attempt', attempt, 'token', token, 'started', now_text)
         if f[7] and string.find(f[7], ':f', 1, true) then tell(f[7], 'start', string.format('s %s %s %s\n', id, token, now_text)) end
         gone[#gone + 1] = id
         ids[#ids + 1] = id
-        runs[#runs + 1] = described(id, f)
+        tell_worker(id, f, attempt)
         got = got + 1
       end
     end
@@ -77,10 +75,11 @@ for i = 5, #ARGV, 2 do
 end
 if #ids > 0 then
   local leases, term = {}, string.format('%d', now + lease)
-  for _, id in ipairs(ids) do leases[#leases + 1] = term; leases[#leases + 1] = id end
+  for n, id in ipairs(ids) do leases[2 * n - 1], leases[2 * n] = term, id end
   redis.call('ZADD', K.leases, unpack(leases))
 end
 remember[4] = table.concat(ids, ' ')
 redis.call('HSET', K.took .. worker, unpack(remember))
 send_outbox()
-return reply({now_us, more, runs})
+answer[2] = more
+return reply(answer)

@@ -36,6 +36,7 @@ export type { RunRecord } from './runs/record.ts';
 export type { LogLine, NewLogLine, RunLog } from './runs/run-log.ts';
 export { defaultTimings, type StoreLogger, type StoreTimings } from './timings.ts';
 export type { LogPart } from './workers/log-writer.ts';
+export type { TakenRun } from './workers/taken-runs.ts';
 export {
   type Append,
   type AppendAnswer,
@@ -43,7 +44,6 @@ export {
   type EndAnswer,
   type Head,
   type RenewAnswer,
-  type TakenRun,
   WorkerStore,
   type WorkerStoreOptions,
 } from './workers/worker-store.ts';

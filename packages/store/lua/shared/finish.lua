@@ -20,6 +20,14 @@ local function never_started(run, outcome)
   return is_one_of(REFUSED, outcome.error) or outcome.ms == '0' and is_one_of(NEVER_STARTED, outcome.error)
 end
 
+-- A record's last fields; the even places, and what follows, are each run's own.
+local fields = {'state', '', 'ended', now_text, 'ms', ''}
+-- Lengths as text: a number takes longer to be written out than the rest of a message, and those of one call are often alike.
+local lengths = setmetatable({}, {__index = function(known, length)
+  known[length] = string.format('%d', length)
+  return known[length]
+end})
+
 local function finish(id, run, outcome, handover_ms)
   local key = K.run .. id
   if run.state == 'queued' then redis.call('ZREM', K.queue .. run.app, id) else released[#released + 1] = id end
@@ -31,7 +39,7 @@ local function finish(id, run, outcome, handover_ms)
   -- Who has its items or its log to read stays in its record until it has left.
   local read = run.followers and (run.items > 0 or string.find(run.followers, ':[lf]'))
   if read then redis.call('HDEL', key, 'params', 'taken') else redis.call('HDEL', key, 'params', 'followers', 'taken') end
-  local fields = {'state', outcome.state, 'ended', now_text, 'ms', outcome.ms}
+  fields[2], fields[6] = outcome.state, outcome.ms
   local n = 6
   if outcome.streamed == '1' then fields[n + 1], fields[n + 2] = 'streamed', '1'; n = n + 2 end
   if outcome.status ~= '' then fields[n + 1], fields[n + 2] = 'status', outcome.status; n = n + 2 end
@@ -42,8 +50,8 @@ local function finish(id, run, outcome, handover_ms)
     if redis.call('HEXISTS', key, 'head') == 0 then size = size + beyond(#head) end
   end
   if size ~= run.size then fields[n + 1], fields[n + 2] = 'size', size; n = n + 2; grown = grown + size - run.size end
-  if run.hook then fields[n + 1], fields[n + 2] = 'delivery', 'pending' end
-  redis.call('HSET', key, unpack(fields))
+  if run.hook then fields[n + 1], fields[n + 2] = 'delivery', 'pending'; n = n + 2 end
+  redis.call('HSET', key, unpack(fields, 1, n))
   if run.claim and never_started(run, outcome) then
     free_claim(id, redis.call('HGET', key, 'claim'))
     redis.call('HDEL', key, 'claim')
@@ -58,18 +66,22 @@ local function finish(id, run, outcome, handover_ms)
     keep(id, run.promised, run.keep)
   end
   if run.followers then
+    local message
+    if #result + #err + #head > LIVE_BYTES then
+      message = 'x ' .. id .. '\n'
+    else
+      message = 'e ' .. id .. ' ' .. (run.token or '-') .. ' ' .. outcome.state .. ' ' .. lengths[outcome.items] .. ' ' .. outcome.streamed
+        .. ' ' .. outcome.ms .. ' ' .. now_text .. ' ' .. (outcome.status == '' and '0' or outcome.status)
+        .. ' ' .. lengths[#result] .. ' ' .. lengths[#err] .. ' ' .. lengths[#head] .. '\n' .. result .. err .. head
+    end
+    -- Whatever they follow of it.
     for gateway in string.gmatch(run.followers, '(%S+):%a') do
-      if left[gateway] == nil then left[gateway] = {} end
-      left[gateway][#left[gateway] + 1] = id
+      post(gateway, message)
+      local gone = left[gateway]
+      if gone == nil then gone = {}; left[gateway] = gone end
+      gone[#gone + 1] = id
     end
     if read then reading[#reading + 1] = string.format('%d', now + READING_MS); reading[#reading + 1] = id end
-    if #result + #err + #head > LIVE_BYTES then
-      tell(run.followers, 'outcome', 'x ' .. id .. '\n')
-    else
-      tell(run.followers, 'outcome', string.format('e %s %s %s %d %s %s %s %s %d %d %d\n', id, run.token or '-', outcome.state, outcome.items,
-        outcome.streamed, outcome.ms, now_text, outcome.status == '' and '0' or outcome.status, #result, #err, #head)
-        .. result .. err .. head)
-    end
   end
 end
 

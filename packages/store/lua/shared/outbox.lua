@@ -1,15 +1,16 @@
 -- Messages to gateways, gathered and sent once per gateway and script call. Their text is read by src/runs/live.ts.
 -- What a gateway follows of a run: o its outcome, i also its items, l also its log, f all of it and its start.
-local HEAR = {items = 'if', log = 'lf', start = 'f', outcome = 'oilf'}
+local HEAR = {items = 'if', log = 'lf', start = 'f'}
 local outbox = {}
+local function post(gateway, message)
+  local box = outbox[gateway]
+  if box == nil then box = {}; outbox[gateway] = box end
+  box[#box + 1] = message
+end
 local function tell(followers, what, message)
   local hear = HEAR[what]
   for gateway, mode in string.gmatch(followers, '(%S+):(%a)') do
-    if string.find(hear, mode, 1, true) then
-      local box = outbox[gateway]
-      if box == nil then box = {}; outbox[gateway] = box end
-      box[#box + 1] = message
-    end
+    if string.find(hear, mode, 1, true) then post(gateway, message) end
   end
 end
 local function send_outbox()

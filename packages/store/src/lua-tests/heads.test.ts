@@ -59,7 +59,7 @@ test('an end brings the head of a whole answer, and the outcome has it', async (
 test('a run whose head has left is not tried again', async () => {
   const token = await store.running('a');
   await head('a', token);
-  expect(await end('a', token, 0, '', CRASH, 1)).toEqual([['ended', 0, 0]]);
+  expect(await end('a', token, 0, '', CRASH, 1)).toEqual(['ended', 0, 0]);
 });
 
 test('the bytes of a large head are counted once and go with its run', async () => {

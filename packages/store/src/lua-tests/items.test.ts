@@ -102,7 +102,9 @@ test('a cancelled run’s webhook tells of it: due at once where it was queued, 
   expect(await due('b')).toBeNull();
   const error = '{"code":"cancelled","message":"m"}';
   expect(await store.run('end', 10_000, 'b', token, 'cancelled', 0, 0, '5', '', '', error, '', 0)).toEqual([
-    ['ended', 0, 1],
+    'ended',
+    0,
+    1,
   ]);
   expect(await due('b')).not.toBeNull();
 });

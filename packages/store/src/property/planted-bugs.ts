@@ -120,7 +120,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'an accept that is asked again queues the run again',
-    piece: "if redis.call('EXISTS', key) == 1 then return 'accepted' end",
+    piece: "if known and redis.call('EXISTS', key) == 1 then return 'accepted' end",
     becomes: '',
     bait: [fault('accept', 'repeated', 40), call('promised', quick), wait(60)],
   },

@@ -4,7 +4,8 @@ import { type AnswerHead, type AppDescription, type RunId, ServiceError } from '
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import type { StoreTimings } from '../timings.ts';
-import { type End, type TakenRun, WorkerStore } from '../workers/worker-store.ts';
+import type { TakenRun } from '../workers/taken-runs.ts';
+import { type End, WorkerStore } from '../workers/worker-store.ts';
 import { type History, patiently } from './history.ts';
 import type { Plan } from './schedule.ts';
 

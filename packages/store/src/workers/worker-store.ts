@@ -17,23 +17,7 @@ import { TickBatch } from '../tick-batch.ts';
 import { withinLimit } from '../time-limit.ts';
 import { defaultTimings, type StoreLogger, type StoreTimings } from '../timings.ts';
 import { type LogPart, LogWriter } from './log-writer.ts';
-
-/** One attempt of a run, leased to this worker. */
-export interface TakenRun {
-  readonly project: string;
-  readonly app: string;
-  readonly runId: RunId;
-  readonly fn: string;
-  /** The fence: every write names it. */
-  readonly token: string;
-  /** From 1. */
-  readonly attempt: number;
-  readonly paced: boolean;
-  readonly promised: boolean;
-  readonly params: Buffer;
-  /** W3C trace context of the call, where there is one. */
-  readonly traceparent?: string;
-}
+import { type TakenRun, takenRuns } from './taken-runs.ts';
 
 /** `taken`: a reader has had the items up to this number (0 while nobody said). */
 export type AppendAnswer =
@@ -170,12 +154,13 @@ export class WorkerStore {
     for (const want of wants) args.push(want.app, want.slots);
     while (!this.closed) {
       try {
-        const reply = (await runScript(this.options.commands, 'take', project, args)) as [number, number, TakeReply[]];
-        state.answeredAt = reply[0];
+        const reply = (await runScript(this.options.commands, 'take', project, args)) as [number, number, ...Buffer[]];
+        const [answeredAt, more, ...values] = reply;
+        state.answeredAt = answeredAt;
         const token = `${workerId}:${state.number}`;
-        const runs = reply[2].map((run) => takenRun(project, token, run));
+        const runs = takenRuns(project, token, values);
         for (const { runId, paced } of runs) if (paced) this.taken.set(attemptOf(runId, token), 0);
-        return { runs, more: reply[1] === 1 };
+        return { runs, more: more === 1 };
       } catch (error) {
         logger.warn({ err: error, project }, 'a take was not answered; asked again');
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
@@ -318,14 +303,14 @@ export class WorkerStore {
     const answers = (await withinLimit(
       runScript(this.options.commands, 'end', project, args),
       this.timings.commandMs,
-    )) as [Buffer, number, number][];
+    )) as unknown[];
     const due: RunId[] = [];
-    const ends = answers.map(([code, last, webhook], at): EndAnswer => {
-      const { runId, token } = items[at] as End;
-      if (webhook) due.push(runId);
-      const state = code.toString() as EndAnswer['state'];
-      if (state !== 'behind') this.taken.delete(attemptOf(runId, token));
-      return state === 'behind' ? { state, last } : { state };
+    const ends = items.map(({ runId, token }, at): EndAnswer => {
+      const state = String(answers[at * 3]) as EndAnswer['state'];
+      if (answers[at * 3 + 2] === 1) due.push(runId);
+      if (state === 'behind') return { state, last: answers[at * 3 + 1] as number };
+      this.taken.delete(attemptOf(runId, token));
+      return { state };
     });
     this.options.deliveries.handOver(project, due);
     return ends;
@@ -333,32 +318,3 @@ export class WorkerStore {
 }
 
 const attemptOf = (runId: RunId, token: string): string => `${runId} ${token}`;
-
-type TakeReply = [
-  id: Buffer,
-  app: Buffer,
-  fn: Buffer,
-  attempt: number,
-  paced: number,
-  promised: number,
-  params: Buffer,
-  traceparent?: Buffer,
-];
-
-const takenRun = (
-  project: string,
-  token: string,
-  [id, app, fn, attempt, paced, promised, params, traceparent]: TakeReply,
-): TakenRun => ({
-  project,
-  app: app.toString(),
-  runId: id.toString(),
-  fn: fn.toString(),
-  token,
-  attempt,
-  paced: paced === 1,
-  promised: promised === 1,
-  // Of its own: the reply may hold a megabyte of others, and a run may be long.
-  params: Buffer.from(params),
-  ...(traceparent && { traceparent: traceparent.toString() }),
-});
