@@ -30,7 +30,7 @@ local keys, asked = {}, 0
 for i = 5, #ARGV, 12 do asked = asked + 1; keys[asked] = K.run .. ARGV[i] end
 local known = redis.call('EXISTS', unpack(keys)) > 0
 -- A record's first fields; the even places from 4 on, and what follows, are each run's own.
-local fields = {'state', 'queued', 'app', '', 'terms', '', 'fn', '', 'accepted', now_text, 'params', ''}
+local fields = {'state', 'queued', 'call', '', 'params', ''}
 
 local function accept(id, app, fn, params, terms, hook, secret, claim, fingerprint, limit, timeout, live)
   local key = K.run .. id
@@ -61,8 +61,8 @@ local function accept(id, app, fn, params, terms, hook, secret, claim, fingerpri
     if missing > 0 and evict(missing, EVICTED) < missing then return 'full' end
   end
   grown = grown + FLAT + size
-  fields[4], fields[6], fields[8], fields[12] = app, terms, fn, params
-  local n = 12
+  fields[4], fields[6] = app .. ' ' .. fn .. ' ' .. now_text .. ' ' .. terms, params
+  local n = 6
   if size > 0 then fields[n + 1], fields[n + 2] = 'size', size; n = n + 2 end
   if hook ~= '' then fields[n + 1], fields[n + 2] = 'hook', hook; n = n + 2 end
   if secret ~= '' then fields[n + 1], fields[n + 2] = 'secret', secret; n = n + 2 end

@@ -11,6 +11,7 @@
 -- Not allowed when memory is short.
 --@include clock
 --@include bytes
+--@include fence
 --@include outbox
 local LIVE_BYTES = 262144
 local window, answers = tonumber(ARGV[1]), {}
@@ -42,12 +43,12 @@ for i = 2, #ARGV, 7 do
   local key = K.run .. id
   local f
   if told == '-' then
-    f = redis.call('HMGET', key, 'state', 'token', 'items', 'followers', 'taken', 'cancel', 'size')
+    f = redis.call('HMGET', key, 'state', 'attempt', 'items', 'followers', 'taken', 'cancel', 'size')
   else
-    f = redis.call('HMGET', key, 'state', 'token', 'items', 'followers', 'taken', 'cancel', 'size', 'stored', 'gone', 'front')
+    f = redis.call('HMGET', key, 'state', 'attempt', 'items', 'followers', 'taken', 'cancel', 'size', 'stored', 'gone', 'front')
   end
   local code, last, taken = 'ok', tonumber(f[3] or 0), tonumber(f[5] or 0)
-  if f[1] ~= 'running' or f[2] ~= token then
+  if f[1] ~= 'running' or not is_of(f[2], token) then
     code = 'lost'
   elseif first == last + 1 then
     last = last + count

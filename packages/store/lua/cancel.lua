@@ -27,7 +27,7 @@ for i = 3, #ARGV, 2 do
   elseif not ENDED[run.state] then
     found = cancel_run(id, run, request, handover)
   elseif run.cancel == request then
-    found = redis.call('HEXISTS', K.run .. id, 'started') == 1 and 'running' or 'queued'
+    found = run.started and run.started ~= '-' and 'running' or 'queued'
   else
     found = 'ended'
   end

@@ -16,7 +16,7 @@ for i = 2, #ARGV, 3 do
   local id, attempt, token = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]
   local key = K.run .. id
   local f = redis.call('HMGET', key, 'delivery', 'tries', 'hold', 'hook', 'secret', 'ended', 'envelope', 'refusals', 'next',
-    'round', 'asked', 'parked', 'terms', 'attempt', 'result', 'state', 'items', 'streamed', 'ms', 'status', 'error', 'head')
+    'round', 'asked', 'parked', 'call', 'attempt', 'result', 'state', 'items', 'streamed', 'ms', 'status', 'error', 'head')
   local holding, held = holder(f[3])
   local answer
   if not f[1] then
@@ -34,8 +34,8 @@ for i = 2, #ARGV, 3 do
     local upto = string.format('%d', now + lease)
     redis.call('HSET', key, 'hold', token .. ' ' .. upto .. ' ' .. ARGV[1])
     redis.call('ZADD', K.due, upto, id)
-    local figures = string.format('%s %s %s %d %s %s', f[8] or '0', f[6], f[10] or '0', now - tonumber(f[11] or f[6]), f[14] or '0',
-      string.match(f[13], '^%S+ %S+ %S+ (%S+)') or '-')
+    local figures = string.format('%s %s %s %d %s %s', f[8] or '0', f[6], f[10] or '0', now - tonumber(f[11] or f[6]), string.match(f[14] or '0', '^%d+'),
+      string.match(f[13], '^%S+ %S+ %d+ %S+ %S+ %S+ (%S+)') or '-')
     local kept = f[7] or ''
     -- A result that is not sent from here is not read from here.
     local result = string.sub(kept, 1, 1) == '-' and '' or f[15] or ''

@@ -17,7 +17,7 @@ local KEPT_ATTEMPTS = 100
 local answers = {}
 local function record(id, attempt, token, text, next_state, delay, note)
   local key = K.run .. id
-  local f = redis.call('HMGET', key, 'hold', 'recorded', 'missed', 'parked', 'terms', 'size', 'wanted')
+  local f = redis.call('HMGET', key, 'hold', 'recorded', 'missed', 'parked', 'call', 'size', 'wanted')
   if f[2] == token then return 1 end
   if holder(f[1]) ~= token then return 0 end
   if next_state == 'kept' then
@@ -55,7 +55,7 @@ local function record(id, attempt, token, text, next_state, delay, note)
     -- The sealed secret stays as long as the run, to sign a redelivery.
     if tonumber(attempt) > 1 then over[#over + 1] = 'next'; over[#over + 1] = 'refusals' end
     redis.call('ZREM', K.due, id)
-    keep(id, true, tonumber(string.match(f[5], '^%d+')))
+    keep(id, true, tonumber(string.match(f[5], '^%S+ %S+ %d+ (%d+)')))
   end
   redis.call('HDEL', key, unpack(over))
   if tonumber(attempt) <= KEPT_ATTEMPTS then

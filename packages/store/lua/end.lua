@@ -31,8 +31,7 @@ for i = 2, #ARGV, 11 do
     code = 'requeued'
   elseif retry == '1' and run.items == 0 and run.attempt < 2 and not run.cancel
     and redis.call('HEXISTS', K.run .. id, 'head') == 0 then
-    redis.call('HSET', K.run .. id, 'state', 'queued', 'queued', now)
-    redis.call('HDEL', K.run .. id, 'started')
+    redis.call('HSET', K.run .. id, 'state', 'queued', 'queued', now_text, 'attempt', string.format('%d %s -', run.attempt, token))
     redis.call('ZREM', K.leases, id)
     redis.call('ZADD', K.queue .. run.app, now_us, id)
     wake(run.app)

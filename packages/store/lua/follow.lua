@@ -59,8 +59,8 @@ for i = 5, #ARGV, 4 do
     if wants_items and run.items > cursor then entries, complete = entries_after(id, cursor) end
     local lines, parts, started = 0, {}, ''
     if wants_log then
-      local f = redis.call('HMGET', K.run .. id, 'lines', 'started')
-      lines, started = tonumber(f[1] or 0), f[2] or ''
+      lines = tonumber(redis.call('HGET', K.run .. id, 'lines') or 0)
+      if run.started ~= '-' then started = run.started or '' end
       if line ~= '-' and lines > tonumber(line) then parts = log_after(id, tonumber(line)) end
     end
     local head = wants_items and cursor == 0 and redis.call('HGET', K.run .. id, 'head') or ''

@@ -6,10 +6,10 @@
 -- Returns how many go on now that would not have
 local changed = 0
 for _, id in ipairs(ARGV) do
-  local terms = redis.call('HGET', K.run .. id, 'terms')
-  local keep, others = string.match(terms or '', '^(%d+) 0 (.+)$')
-  if keep then
-    redis.call('HSET', K.run .. id, 'terms', keep .. ' - ' .. others)
+  local call = redis.call('HGET', K.run .. id, 'call')
+  local before, after = string.match(call or '', '^(%S+ %S+ %d+ %d+) 0 (.+)$')
+  if before then
+    redis.call('HSET', K.run .. id, 'call', before .. ' - ' .. after)
     changed = changed + 1
   end
 end

@@ -7,13 +7,14 @@
 -- Returns per run ok (also when it was there already) | lost (fence)
 -- Not allowed when memory is short.
 --@include bytes
+--@include fence
 --@include outbox
 local answers = {}
 for i = 1, #ARGV, 3 do
   local id, token, head = ARGV[i], ARGV[i + 1], ARGV[i + 2]
   local key, code = K.run .. id, 'ok'
-  local f = redis.call('HMGET', key, 'state', 'token', 'followers', 'size')
-  if f[1] ~= 'running' or f[2] ~= token then
+  local f = redis.call('HMGET', key, 'state', 'attempt', 'followers', 'size')
+  if f[1] ~= 'running' or not is_of(f[2], token) then
     code = 'lost'
   elseif redis.call('HSETNX', key, 'head', head) == 1 then
     if beyond(#head) > 0 then

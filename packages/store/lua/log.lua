@@ -9,14 +9,15 @@
 -- A part is kept as `<number of its first line> <how many>`, a newline and the lines.
 -- Not allowed when memory is short.
 --@include bytes
+--@include fence
 --@include outbox
 local most, answers = tonumber(ARGV[1]), {}
 for i = 2, #ARGV, 6 do
   local id, token, number, count, dropped, text = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), ARGV[i + 5]
   local key, log = K.run .. id, K.log .. id
-  local f = redis.call('HMGET', key, 'token', 'logged', 'lines', 'followers', 'size')
+  local f = redis.call('HMGET', key, 'attempt', 'logged', 'lines', 'followers', 'size')
   local code = 'ok'
-  if f[1] ~= token then
+  if not is_of(f[1], token) then
     code = 'lost'
   else
     local by, last_number, kept = string.match(f[2] or '- 0 0', '^(%S+) (%d+) (%d+)$')

@@ -6,6 +6,7 @@
 -- Returns {new (1: the store did not know this worker, or not any more), per run {held (1/0), number that readers took, cancel (1/0)}}:
 --       the second way of acknowledgements and cancels.
 --@include clock
+--@include fence
 local worker, lease, napps = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 -- New here, or back after its lease ran out, when reap forgot that it waits: it is woken again by what is queued or comes.
 local new = redis.call('ZADD', K.workers, now + lease, worker) == 1
@@ -20,8 +21,8 @@ for i = 4, 3 + napps do
 end
 local answers = {}
 for i = 4 + napps, #ARGV, 2 do
-  local f = redis.call('HMGET', K.run .. ARGV[i], 'state', 'token', 'taken', 'cancel')
-  local held = f[1] == 'running' and f[2] == ARGV[i + 1]
+  local f = redis.call('HMGET', K.run .. ARGV[i], 'state', 'attempt', 'taken', 'cancel')
+  local held = f[1] == 'running' and is_of(f[2], ARGV[i + 1])
   if held then redis.call('ZADD', K.leases, now + lease, ARGV[i]) end
   answers[#answers + 1] = {held and 1 or 0, tonumber(f[3] or 0), f[4] and 1 or 0}
 end

@@ -5,10 +5,11 @@
 -- KEYS  1 the project's prefix
 -- ARGV  1 worker  2 number of this take (rising; with the worker it names the attempt: `<worker>:<number>` is the fence)
 --       3 lease (ms)  4 bytes of parameters at most (one run may be over)  then per app: name, free slots
--- Returns {now_us, more (1: a queue may hold more for these slots), per run: id, app, function, attempt, terms (see record), parameters}
+-- Returns {now_us, more (1: a queue may hold more for these slots), per run: id, call (see record), number of the attempt, parameters}
 -- Asked again with the same number: the same runs, as far as they are still leased to it. A lower number: nothing.
 -- Gateways that follow all of a run (f: see outbox) are told that it starts.
 --@include clock
+--@include fence
 --@include outbox
 --@include wake
 local worker, number, lease, room = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -18,21 +19,19 @@ local last = tonumber(took[1] or 0)
 if number < last then return reply({now_us, 0}) end
 redis.call('ZADD', K.workers, now + lease, worker)
 
-local function fields_of(id, last)
-  return redis.call('HMGET', K.run .. id, 'state', 'app', 'terms', 'fn', 'attempt', 'params', last)
-end
+local function fields_of(id) return redis.call('HMGET', K.run .. id, 'state', 'call', 'attempt', 'params', 'followers') end
 -- What one call hands out is bounded, however many slots are free: Redis serves others meanwhile.
 local MOST = 256
 local answer, ids, more = {now_us, 0}, {}, 0
-local function tell_worker(id, f, attempt)
+local function tell_worker(id, f, number)
   local n = #answer
-  answer[n + 1], answer[n + 2], answer[n + 3], answer[n + 4], answer[n + 5], answer[n + 6] = id, f[2], f[4], attempt, f[3], f[6] or ''
+  answer[n + 1], answer[n + 2], answer[n + 3], answer[n + 4] = id, f[2], number, f[4] or ''
 end
 local remember = {'number', number, 'runs', ''}
 if number == last then
   for id in string.gmatch(took[2], '%S+') do
-    local f = fields_of(id, 'token')
-    if f[1] == 'running' and f[7] == token then tell_worker(id, f, f[5]) end
+    local f = fields_of(id)
+    if f[1] == 'running' and is_of(f[3], token) then tell_worker(id, f, string.match(f[3], '^%d+')) end
   end
   answer[2] = 1
   return reply(answer)
@@ -43,16 +42,16 @@ for i = 5, #ARGV, 2 do
   local queue, gone, got, full = K.queue .. app, {}, 0, false
   if slots > 0 then
     for _, id in ipairs(redis.call('ZRANGE', queue, 0, math.min(slots, MOST) - 1)) do
-      local f = fields_of(id, 'followers')
-      if f[1] ~= 'queued' or not f[3] then
+      local f = fields_of(id)
+      if f[1] ~= 'queued' or not f[2] then
         gone[#gone + 1] = id
       else
-        local size = #f[6]
+        local size = #f[4]
         if #ids == MOST or #ids > 0 and size > room then full = true; break end
         room = room - size
-        local attempt = f[5] and string.format('%d', f[5] + 1) or '1'
-        redis.call('HSET', K.run .. id, 'state', 'running', 'attempt', attempt, 'token', token, 'started', now_text)
-        if f[7] and string.find(f[7], ':f', 1, true) then tell(f[7], 'start', string.format('s %s %s %s\n', id, token, now_text)) end
+        local attempt = f[3] and string.format('%d', string.match(f[3], '^%d+') + 1) or '1'
+        redis.call('HSET', K.run .. id, 'state', 'running', 'attempt', attempt .. ' ' .. token .. ' ' .. now_text)
+        if f[5] and string.find(f[5], ':f', 1, true) then tell(f[5], 'start', string.format('s %s %s %s\n', id, token, now_text)) end
         gone[#gone + 1] = id
         ids[#ids + 1] = id
         tell_worker(id, f, attempt)

@@ -1,7 +1,7 @@
 -- A run is forgotten: every key of it goes, its places in the indexes, and its idempotency key where that still names it.
 local forgotten = {}
 local function forget(id)
-  local f = redis.call('HMGET', K.run .. id, 'terms', 'claim', 'size')
+  local f = redis.call('HMGET', K.run .. id, 'call', 'claim', 'size')
   if f[2] then free_claim(id, f[2]) end
   redis.call('UNLINK', K.run .. id, K.items .. id, K.log .. id, K.attempts .. id)
   forgotten[#forgotten + 1] = id

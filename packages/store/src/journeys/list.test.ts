@@ -86,7 +86,7 @@ test('a page reads at most 500 records of 100,000 that are kept, and a filter do
   const [from, portion] = [1_700_000_000_000_000, 5_000];
   const lines = `for i = 1, ${portion} do
     local id = string.format('%s-%06d', ARGV[2], ARGV[1] + i)
-    redis.call('HSET', ARGV[3] .. 'run:' .. id, 'state', 'succeeded', 'app', 'hello', 'fn', 'run', 'accepted', 1, 'terms', '1 - -', 'ended', 1)
+    redis.call('HSET', ARGV[3] .. 'run:' .. id, 'state', 'succeeded', 'call', 'hello run 1 1 - -', 'ended', 1)
     redis.call('ZADD', ARGV[3] .. 'runs', string.format('%d', ${from} + ARGV[1] + i), id)
   end`;
   for (let n = 0; n < 100_000; n += portion) await store.admin.eval(lines, 0, n, 'r', prefix);

@@ -47,7 +47,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'append has no fence',
-    piece: "if f[1] ~= 'running' or f[2] ~= token then",
+    piece: "if f[1] ~= 'running' or not is_of(f[2], token) then",
     becomes: 'if not f[1] then',
     bait: [
       call('items', { items: [1, 1, 1, 1, 1, 1, 1, 1, 1] }),
@@ -91,8 +91,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a take that is asked again hands out nothing',
-    piece: "if f[1] == 'running' and f[7] == token then runs",
-    becomes: 'if false then runs',
+    piece: "if f[1] == 'running' and is_of(f[3], token) then tell_worker",
+    becomes: 'if false then tell_worker',
     bait: [wait(20), fault('take', 'lost'), call('promised', quick), wait(10)],
   },
   {

@@ -211,13 +211,13 @@ class Round {
       if (!(await this.admin.exists(`ip:{${this.project}}:run:${runId}`))) continue;
       const record = await patiently(() => gateway.store.look(this.project, runId));
       const batches = await patiently(() => gateway.store.items(this.project, runId));
-      const token = await this.admin.hget(`ip:{${this.project}}:run:${runId}`, 'token');
+      const attempt = await this.admin.hget(`ip:{${this.project}}:run:${runId}`, 'attempt');
       const jobs = record?.webhook ? handedOver.filter((id) => id === runId).length : -1;
       finals.set(runId, {
         outcome: record?.outcome,
         gone: record?.gone ?? 0,
         texts: batches.flatMap((batch) => batch.blob.toString().split('\n')),
-        token: token ?? undefined,
+        token: attempt?.split(' ')[1],
         delivery: { jobs, due: (await this.admin.zscore(`ip:{${this.project}}:due`, runId)) !== null },
       });
     }

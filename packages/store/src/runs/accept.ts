@@ -5,9 +5,9 @@ import { runScript, type ScriptArgument } from '../scripts.ts';
 import { TickBatch } from '../tick-batch.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreTimings } from '../timings.ts';
+import { termsOf } from './call.ts';
 import type { LiveMode } from './reader.ts';
 import { StoreClock } from './store-clock.ts';
-import { termsOf } from './terms.ts';
 
 export interface NewRun {
   readonly project: string;

@@ -2,6 +2,7 @@
 import type { RunId, RunState } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
+import { readCall } from './call.ts';
 
 export interface RunExtent {
   readonly app: string;
@@ -17,10 +18,10 @@ export interface RunExtent {
 /** `undefined` where the run is unknown or past its retention. */
 export async function readExtent(redis: Redis, project: string, runId: RunId): Promise<RunExtent | undefined> {
   const key = projectPrefix(project) + names.run + runId;
-  const [app, state, items, gone, streamed] = await redis.hmget(key, 'app', 'state', 'items', 'gone', 'streamed');
-  if (app == null || state == null) return undefined;
+  const [call, state, items, gone, streamed] = await redis.hmget(key, 'call', 'state', 'items', 'gone', 'streamed');
+  if (call == null || state == null) return undefined;
   return {
-    app,
+    app: readCall(call).app,
     state: state as RunState,
     items: Number(items ?? 0),
     gone: Number(gone ?? 0),

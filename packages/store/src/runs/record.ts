@@ -2,6 +2,7 @@
 import { type AnswerHead, decodeHead, type Outcome, type RunId, type RunState } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
+import { readCall } from './call.ts';
 import { outcomeOf } from './outcome-codec.ts';
 
 /** Times are Unix milliseconds of the store's clock. */
@@ -35,11 +36,8 @@ export interface RunRecord {
 /** Fields of a record that a list shows. */
 export const LISTED = [
   'state',
-  'app',
-  'fn',
-  'accepted',
+  'call',
   'queued',
-  'started',
   'first',
   'ended',
   'attempt',
@@ -73,24 +71,25 @@ export function recordOf(runId: RunId, values: readonly (Buffer | null)[]): RunR
   };
   const state = text('state') as RunState | undefined;
   if (state === undefined) return undefined;
-  const startedAt = time('started');
+  const { app, fn, acceptedAt } = readCall(text('call') ?? '');
+  // Its number, its token, and when it started: not yet, where it waits again.
+  const [attempt = '0', , started = '-'] = text('attempt')?.split(' ') ?? [];
   const firstItemAt = time('first');
   const endedAt = time('ended');
   const nextAt = time('next');
-  const acceptedAt = time('accepted') as number;
   const items = time('items') ?? 0;
   const head = values[FIELDS.indexOf('head')] ?? NOTHING;
   return {
     runId,
-    app: text('app') as string,
-    fn: text('fn') as string,
+    app,
+    fn,
     state,
     acceptedAt,
     // Written only where the run went back to the queue.
     queuedAt: time('queued') ?? acceptedAt,
-    ...(startedAt !== undefined && { startedAt }),
+    ...(started !== '-' && { startedAt: Number(started) }),
     ...(firstItemAt !== undefined && { firstItemAt }),
-    attempt: time('attempt') ?? 0,
+    attempt: Number(attempt),
     items,
     gone: time('gone') ?? 0,
     ...(head.length > 0 && { head: decodeHead(head.toString()) }),

@@ -1,6 +1,6 @@
 // What lua/take answers: runs that are this worker's from now on.
 import type { RunId } from '@inference-proxy/contracts';
-import { readTerms } from '../runs/terms.ts';
+import { readCall } from '../runs/call.ts';
 
 /** One attempt of a run, leased to this worker. */
 export interface TakenRun {
@@ -19,24 +19,27 @@ export interface TakenRun {
   readonly traceparent?: string;
 }
 
-/** What is told of one run: id, app, function, attempt, terms, parameters. */
-const VALUES = 6;
+/** What is told of one run: id, call, number of the attempt, parameters. */
+const VALUES = 4;
 
 /** @param values of all runs, one after the other */
 export function takenRuns(project: string, token: string, values: readonly Buffer[]): TakenRun[] {
   const runs: TakenRun[] = [];
   for (let at = 0; at + VALUES <= values.length; at += VALUES) {
-    const text = (n: number): string => (values[at + n] as Buffer).toString();
+    const [id, call, attempt, params] = values.slice(at, at + VALUES) as [Buffer, Buffer, Buffer, Buffer];
+    const { app, fn, paced, promised, traceparent } = readCall(call.toString());
     runs.push({
       project,
-      runId: text(0),
-      app: text(1),
-      fn: text(2),
+      runId: id.toString(),
+      app,
+      fn,
       token,
-      attempt: Number(text(3)),
-      ...readTerms(text(4)),
+      attempt: Number(attempt.toString()),
+      paced,
+      promised,
       // Of its own: the answer may hold a megabyte of others, and a run may be long.
-      params: Buffer.from(values[at + 5] as Buffer),
+      params: Buffer.from(params),
+      ...(traceparent !== undefined && { traceparent }),
     });
   }
   return runs;

@@ -1,0 +1,31 @@
+// What was called and agreed at a run's accept, as one field of its record; the scripts' words for it are in lua/shared/record.
+import type { NewRun } from './accept.ts';
+
+/** `<retention ms> <absent ms or -> <flags> <traceparent>`, the last where there is one: what follows app, function and the time of the accept. */
+export function termsOf(run: NewRun): string {
+  const flags = `${run.promised ? 'p' : ''}${run.paced ? 's' : ''}${run.webhook ? 'h' : ''}${run.idempotency ? 'c' : ''}`;
+  const trace = run.traceparent === undefined ? '' : ` ${run.traceparent}`;
+  return `${run.keepMs} ${run.absentMs ?? '-'} ${flags || '-'}${trace}`;
+}
+
+export interface RecordedCall {
+  readonly app: string;
+  readonly fn: string;
+  /** Unix ms of the store's clock. */
+  readonly acceptedAt: number;
+  readonly promised: boolean;
+  readonly paced: boolean;
+  readonly traceparent?: string;
+}
+
+export function readCall(field: string): RecordedCall {
+  const [app = '', fn = '', accepted, , , flags = '', traceparent] = field.split(' ');
+  return {
+    app,
+    fn,
+    acceptedAt: Number(accepted),
+    promised: flags.includes('p'),
+    paced: flags.includes('s'),
+    ...(traceparent !== undefined && { traceparent }),
+  };
+}
