@@ -4,9 +4,10 @@
 -- KEYS  1 the project's prefix
 -- ARGV  1 the store's time (ms) by which this must execute; a call that Redis held back longer is refused, for its caller has gone
 --       2 gateway  3 the gateway's lease (ms; empty: renewed a moment ago)  4 bytes that the project's runs may take (empty: there is room)
---       then per run: id, app, function, parameters, terms (see record), webhook URL, sealed secret,
---       claim (hash of the idempotency key, or empty), fingerprint, queue limit, queue timeout (ms),
---       what the gateway follows (o, i, l, f: see outbox; - nothing)
+--       5 how many kinds of calls follow, then per kind: app, function, terms (see record) without the traceparent, queue limit,
+--       queue timeout (ms), what the gateway follows (o, i, l, f: see outbox; - nothing)
+--       then per run: its kind (from 1), id, parameters, how many values more, these as names and values: hook (webhook URL), secret (sealed),
+--       claim (hash of the idempotency key), fingerprint, trace (traceparent)
 -- Returns {now, one answer per run}, or {now} when late:
 --       accepted (also when asked again) | joined <run id> | conflict | overloaded (the queue is full) | full (the store is, of what must
 --       be kept) | cancelled (before it came)
@@ -25,60 +26,69 @@ local used = room and tonumber(redis.call('GET', K.bytes) or 0)
 -- Room is made by hand only where the gateways' sweeping was too slow: a few runs for each that comes.
 local EVICTED = 64
 
+local kinds, runs_at = {}, 6 + 6 * ARGV[5]
+for i = 6, runs_at - 1, 6 do
+  local app, terms, live = ARGV[i], ARGV[i + 2], ARGV[i + 5]
+  kinds[#kinds + 1] = {app = app, call = app .. ' ' .. ARGV[i + 1] .. ' ' .. now_text .. ' ' .. terms, limit = tonumber(ARGV[i + 3]),
+    timeout = ARGV[i + 4], followers = live ~= '-' and gateway .. ':' .. live or nil,
+    -- Without a reader from the start, a run's time without one runs at once.
+    absent = live == '-' and string.match(terms, '^%d+ ([1-9]%d*) ') or nil}
+end
 -- Whether any of them is there already: one question for all, and none for each where the answer is no.
-local keys, asked = {}, 0
-for i = 5, #ARGV, 12 do asked = asked + 1; keys[asked] = K.run .. ARGV[i] end
+local keys, runs, at = {}, {}, runs_at
+while at <= #ARGV do
+  runs[#runs + 1] = at
+  keys[#keys + 1] = K.run .. ARGV[at + 1]
+  at = at + 4 + ARGV[at + 3]
+end
 local known = redis.call('EXISTS', unpack(keys)) > 0
 -- A record's first fields; the even places from 4 on, and what follows, are each run's own.
 local fields = {'state', 'queued', 'call', '', 'params', ''}
+local NOTHING = {}
 
-local function accept(id, app, fn, params, terms, hook, secret, claim, fingerprint, limit, timeout, live)
-  local key = K.run .. id
+local function accept(kind, key, id, params, more)
   if known and redis.call('EXISTS', key) == 1 then return 'accepted' end
   if tombstones and redis.call('ZSCORE', K.tombstones, id) then return 'cancelled' end
-  if claim ~= '' then
+  local app, claim = kind.app, more.claim
+  if claim then
     local holder = redis.call('GET', K.idempotency .. claim)
     if holder then
       local held, request = string.match(holder, '^(%S+) (.*)$')
       if redis.call('EXISTS', K.run .. held) == 1 then
-        return request == fingerprint and 'joined ' .. held or 'conflict'
+        return request == more.fingerprint and 'joined ' .. held or 'conflict'
       end
     end
   end
   local queue = queued[app]
   if queue == nil then
-    queue = {timeout = timeout, length = redis.call('ZCARD', K.queue .. app), limit = limit, most = tonumber(limit), members = {}}
+    queue = {timeout = kind.timeout, length = redis.call('ZCARD', K.queue .. app), members = {}}
     queued[app] = queue
-  elseif limit ~= queue.limit then
-    queue.limit, queue.most = limit, tonumber(limit)
   end
-  if queue.length >= queue.most then return 'overloaded' end
+  if queue.length >= kind.limit then return 'overloaded' end
   local size = beyond(#params) + as_table(#params)
-  if hook ~= '' then size = size + 300 + #hook + #secret end
-  if claim ~= '' then size = size + 200 end
+  if more.hook then size = size + 300 + #more.hook + #(more.secret or '') end
+  if claim then size = size + 200 end
   if room then
     local missing = used + grown + FLAT + size - room
     if missing > 0 and evict(missing, EVICTED) < missing then return 'full' end
   end
   grown = grown + FLAT + size
-  fields[4], fields[6] = app .. ' ' .. fn .. ' ' .. now_text .. ' ' .. terms, params
+  fields[4], fields[6] = more.trace and kind.call .. ' ' .. more.trace or kind.call, params
   local n = 6
   if size > 0 then fields[n + 1], fields[n + 2] = 'size', size; n = n + 2 end
-  if hook ~= '' then fields[n + 1], fields[n + 2] = 'hook', hook; n = n + 2 end
-  if secret ~= '' then fields[n + 1], fields[n + 2] = 'secret', secret; n = n + 2 end
-  if claim ~= '' then
+  if more.hook then fields[n + 1], fields[n + 2] = 'hook', more.hook; n = n + 2 end
+  if more.secret then fields[n + 1], fields[n + 2] = 'secret', more.secret; n = n + 2 end
+  if claim then
     fields[n + 1], fields[n + 2] = 'claim', claim
     n = n + 2
-    redis.call('SET', K.idempotency .. claim, id .. ' ' .. fingerprint)
+    redis.call('SET', K.idempotency .. claim, id .. ' ' .. more.fingerprint)
   end
-  if live ~= '-' then
-    fields[n + 1], fields[n + 2] = 'followers', gateway .. ':' .. live
+  if kind.followers then
+    fields[n + 1], fields[n + 2] = 'followers', kind.followers
     n = n + 2
     followed[#followed + 1] = id
-  else
-    -- Nobody reads it yet: its time without a reader runs.
-    local absent = string.match(terms, '^%d+ ([1-9]%d*) ')
-    if absent then redis.call('ZADD', K.absent, now + absent, id) end
+  elseif kind.absent then
+    redis.call('ZADD', K.absent, now + kind.absent, id)
   end
   redis.call('HSET', key, unpack(fields, 1, n))
   queue.length = queue.length + 1
@@ -90,7 +100,14 @@ local function accept(id, app, fn, params, terms, hook, secret, claim, fingerpri
   return 'accepted'
 end
 
-for i = 5, #ARGV, 12 do answers[#answers + 1] = accept(unpack(ARGV, i, i + 11)) end
+for n, i in ipairs(runs) do
+  local more = NOTHING
+  if ARGV[i + 3] ~= '0' then
+    more = {}
+    for place = i + 4, i + 3 + ARGV[i + 3], 2 do more[ARGV[place]] = ARGV[place + 1] end
+  end
+  answers[n] = accept(kinds[tonumber(ARGV[i])], keys[n], ARGV[i + 1], ARGV[i + 2], more)
+end
 count_bytes()
 if #listed > 0 then many('ZADD', K.runs, listed) end
 if #followed > 0 then many('SADD', K.following .. gateway, followed) end

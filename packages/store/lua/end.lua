@@ -3,8 +3,9 @@
 --
 -- KEYS  1 the project's prefix
 -- ARGV  1 time in which a due webhook must be handed over (ms)
---       then per run: id, token, state, how many items, streamed (1/0), run time (ms text), HTTP status or empty, result, error (JSON),
+--       2 how many kinds of outcomes follow, then per kind: state, how many items, streamed (1/0), HTTP status or empty, error (JSON),
 --       head of the answer (JSON) or empty, retry (1: back to the queue, once, if no item and no head has left and nobody cancelled)
+--       then per run: its kind (from 1), id, token, run time (ms text), result
 -- Returns per run code, last number, webhook due (1/0):
 --       ended (also when this attempt ended it before) | requeued (likewise) | behind (items are missing) | lost (fence)
 --@include clock
@@ -16,9 +17,13 @@
 --@include claim
 --@include wake
 --@include finish
-local answers = {}
-for i = 2, #ARGV, 11 do
-  local id, token, retry = ARGV[i], ARGV[i + 1], ARGV[i + 10]
+local handover, kinds, answers, runs_at = tonumber(ARGV[1]), {}, {}, 3 + 7 * ARGV[2]
+for i = 3, runs_at - 1, 7 do
+  kinds[#kinds + 1] = {state = ARGV[i], least = tonumber(ARGV[i + 1]), streamed = ARGV[i + 2], status = ARGV[i + 3], error = ARGV[i + 4],
+    head = ARGV[i + 5], retry = ARGV[i + 6] == '1'}
+end
+for i = runs_at, #ARGV, 5 do
+  local outcome, id, token = kinds[tonumber(ARGV[i])], ARGV[i + 1], ARGV[i + 2]
   local run = load_run(id)
   local code = 'lost'
   if run == nil then
@@ -29,18 +34,18 @@ for i = 2, #ARGV, 11 do
     code = 'ended'
   elseif run.state == 'queued' then
     code = 'requeued'
-  elseif retry == '1' and run.items == 0 and run.attempt < 2 and not run.cancel
+  elseif outcome.retry and run.items == 0 and run.attempt < 2 and not run.cancel
     and redis.call('HEXISTS', K.run .. id, 'head') == 0 then
     redis.call('HSET', K.run .. id, 'state', 'queued', 'queued', now_text, 'attempt', string.format('%d %s -', run.attempt, token))
     redis.call('ZREM', K.leases, id)
     redis.call('ZADD', K.queue .. run.app, now_us, id)
     wake(run.app)
     code = 'requeued'
-  elseif tonumber(ARGV[i + 3]) > run.items then
+  elseif outcome.least > run.items then
     code = 'behind'
   else
-    finish(id, run, {state = ARGV[i + 2], items = run.items, streamed = ARGV[i + 4], ms = ARGV[i + 5], status = ARGV[i + 6],
-      result = ARGV[i + 7], error = ARGV[i + 8], head = ARGV[i + 9]}, tonumber(ARGV[1]))
+    outcome.items, outcome.ms, outcome.result = run.items, ARGV[i + 3], ARGV[i + 4]
+    finish(id, run, outcome, handover)
     code = 'ended'
   end
   local n = #answers

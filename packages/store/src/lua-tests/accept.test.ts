@@ -49,8 +49,9 @@ test('a cancelled run leaves its queue’s count at once', async () => {
 
 test('runs of one call count against the limit together', async () => {
   const head = [(await store.now()) + 2000, 'g1', 15_000, 1e9];
-  const call = (id: string) => [id, 'app', 'fn', '{}', '60000 - -', '', '', '', '', 2, 600_000, '-'];
-  const [, answers] = (await store.run('accept', ...head, ...call('a'), ...call('b'), ...call('c'))) as [
+  const kind = [1, 'app', 'fn', '60000 - -', 2, 600_000, '-'];
+  const call = (id: string) => [1, id, '{}', 0];
+  const [, answers] = (await store.run('accept', ...head, ...kind, ...call('a'), ...call('b'), ...call('c'))) as [
     number,
     string[],
   ];
@@ -140,7 +141,7 @@ test.each([
   async (code, ms, answer) => {
     const token = await store.running('a', { claim: 'k', fingerprint: 'f' });
     const error = JSON.stringify({ code, message: '"code":"app_failed_to_start"' });
-    await store.run('end', 10_000, 'a', token, 'failed', 0, 0, ms, '', '', error, '', 0);
+    await store.endAs('a', token, { state: 'failed', ms, error });
     expect(await store.accept('b', { claim: 'k', fingerprint: 'f' })).toBe(answer);
   },
 );
@@ -165,8 +166,9 @@ test.each([
 
 test('two first calls that race are one run', async () => {
   const head = [(await store.now()) + 2000, 'g1', 15_000, 1e9];
-  const call = (id: string) => [id, 'app', 'fn', '{}', '60000 - c', '', '', 'k', 'f', 100, 600_000, '-'];
-  const [, answers] = (await store.run('accept', ...head, ...call('a'), ...call('b'))) as [number, string[]];
+  const kind = [1, 'app', 'fn', '60000 - c', 100, 600_000, '-'];
+  const call = (id: string) => [1, id, '{}', 4, 'claim', 'k', 'fingerprint', 'f'];
+  const [, answers] = (await store.run('accept', ...head, ...kind, ...call('a'), ...call('b'))) as [number, string[]];
   expect(answers).toEqual(['accepted', 'joined a']);
   expect(await store.take('w', 1, 5)).toEqual(['a']);
 });

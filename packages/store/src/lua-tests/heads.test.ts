@@ -17,7 +17,16 @@ afterAll(() => server.close());
 const head = async (id: string, token: string, text = HEAD): Promise<Reply> =>
   ((await store.run('head', id, token, text)) as Reply[])[0] as Reply;
 const end = (id: string, token: string, items: number, text: string, error = '', retry = 0): Promise<Reply> =>
-  store.run('end', 10_000, id, token, error ? 'failed' : 'succeeded', items, 1, '5', 201, '', error, text, retry);
+  store.endAs(id, token, {
+    state: error ? 'failed' : 'succeeded',
+    items,
+    streamed: 1,
+    status: 201,
+    error,
+    head: text,
+    retry,
+    ms: '5',
+  });
 const bytes = async (): Promise<number> => Number(await store.client.get(`${store.prefix}bytes`));
 
 test('a head is written once; what comes again changes nothing', async () => {

@@ -101,11 +101,7 @@ test('a cancelled run’s webhook tells of it: due at once where it was queued, 
   expect(await store.run('cancel', 10_000, 60_000, 'b', 'r1')).toEqual([['running', 0]]);
   expect(await due('b')).toBeNull();
   const error = '{"code":"cancelled","message":"m"}';
-  expect(await store.run('end', 10_000, 'b', token, 'cancelled', 0, 0, '5', '', '', error, '', 0)).toEqual([
-    'ended',
-    0,
-    1,
-  ]);
+  expect(await store.endAs('b', token, { state: 'cancelled', error })).toEqual(['ended', 0, 1]);
   expect(await due('b')).not.toBeNull();
 });
 

@@ -14,7 +14,7 @@ const QUEUE_MS = 8_000;
 const ERROR = '{"code":"function_error","message":"m"}';
 
 const end = (store: SteppedStore, state: string, retry = 0) =>
-  store.run('end', 10_000, 'a', 'w:1', state, 0, 0, '1', '', '', state === 'succeeded' ? '' : ERROR, '', retry);
+  store.endAs('a', 'w:1', { state, retry, ...(state !== 'succeeded' && { error: ERROR }) });
 
 type Bring = (store: SteppedStore, options: AcceptOptions) => Promise<unknown>;
 

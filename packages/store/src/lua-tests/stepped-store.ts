@@ -37,6 +37,18 @@ export interface AcceptOptions {
   readonly executeIn?: number;
 }
 
+export interface EndOptions {
+  readonly state?: string;
+  readonly items?: number;
+  readonly streamed?: 0 | 1;
+  readonly status?: number;
+  readonly error?: string;
+  readonly head?: string;
+  readonly retry?: number;
+  readonly ms?: string;
+  readonly result?: string;
+}
+
 /** One project on a real Redis. */
 export class SteppedStore {
   readonly prefix = projectPrefix(randomUUID());
@@ -86,8 +98,15 @@ export class SteppedStore {
     const flags = `${promised ? 'p' : ''}${paced ? 's' : ''}${hook ? 'h' : ''}${claim ? 'c' : ''}` || '-';
     const head = [(await this.now()) + executeIn, by, LEASE, room];
     const terms = `${keep} ${absent === '' ? '-' : absent} ${flags}`;
-    const run = [id, app, 'fn', params, terms, hook, hook && 'sealed', claim, fingerprint, limit, timeout, live];
-    const [, answers] = (await this.run('accept', ...head, ...run)) as [number, Reply[] | undefined];
+    const more = [
+      ...(hook && ['hook', hook, 'secret', 'sealed']),
+      ...(claim && ['claim', claim, 'fingerprint', fingerprint]),
+    ];
+    const kind = [app, 'fn', terms, limit, timeout, live];
+    const [, answers] = (await this.run('accept', ...head, 1, ...kind, 1, id, params, more.length, ...more)) as [
+      number,
+      Reply[] | undefined,
+    ];
     return answers?.[0];
   }
 
@@ -134,11 +153,17 @@ export class SteppedStore {
     return (await this.run('sweep', most, downTo, LEASE)) as Reply[];
   }
 
+  /** @returns what it became, last number, webhook due */
   async end(id: string, token: string, items = 0, retry: 0 | 1 = 0): Promise<Reply[]> {
-    const outcome = retry
-      ? ['failed', items, 0, '1', '', '', '{"code":"replica_crashed"}', '']
-      : ['succeeded', items, 0, '1', '', '1', '', ''];
-    return (await this.run('end', HANDOVER, id, token, ...outcome, retry)) as Reply[];
+    if (!retry) return this.endAs(id, token, { items, result: '1' });
+    return this.endAs(id, token, { state: 'failed', items, error: '{"code":"replica_crashed"}', retry });
+  }
+
+  async endAs(id: string, token: string, outcome: EndOptions): Promise<Reply[]> {
+    const { state = 'succeeded', items = 0, streamed = 0, status = '', error = '', head = '', retry = 0 } = outcome;
+    const { ms = '1', result = '' } = outcome;
+    const kind = [state, items, streamed, status, error, head, retry];
+    return (await this.run('end', HANDOVER, 1, ...kind, 1, id, token, ms, result)) as Reply[];
   }
 
   async cancel(id: string, request = 'r1'): Promise<Reply> {

@@ -85,7 +85,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'end does not count the items',
-    piece: 'elseif tonumber(ARGV[i + 3]) > run.items then',
+    piece: 'elseif outcome.least > run.items then',
     becomes: 'elseif false then',
     bait: [fault('append', 'delayed', 40), call('items', { hurry: true, items: [2] }), wait(60)],
   },
@@ -223,7 +223,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'another request under a key joins its run',
-    piece: "return request == fingerprint and 'joined ' .. held or 'conflict'",
+    piece: "return request == more.fingerprint and 'joined ' .. held or 'conflict'",
     becomes: "return 'joined ' .. held",
     bait: [call('promised', quick, { key: 'k3' }), wait(10), call('promised', quick, { key: 'k3 other' }), wait(10)],
   },

@@ -1,6 +1,7 @@
 // Contract 1: a call becomes a run. All calls of a tick and project go to the store in one script call.
 import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
+import { Kinds } from '../kinds.ts';
 import { runScript, type ScriptArgument } from '../scripts.ts';
 import { TickBatch } from '../tick-batch.ts';
 import { withinLimit } from '../time-limit.ts';
@@ -99,7 +100,7 @@ export class Acceptor {
       const [seconds, micros] = await this.redis.time();
       this.clock.set(Number(seconds) * 1000 + Number(micros) / 1000);
     }
-    const runs = items.flatMap(runArguments);
+    const calls = callArguments(items);
     for (let tries = 0; tries < 2; tries++) {
       const executeBy = this.clock.now() + Math.max(0, Math.round(until - performance.now()));
       const args: ScriptArgument[] = [
@@ -107,7 +108,7 @@ export class Acceptor {
         this.gatewayId,
         this.lease(project),
         this.roomOf(project) ?? '',
-        ...runs,
+        ...calls,
       ];
       const [now, answers] = (await runScript(this.redis, 'accept', project, args)) as [number, Buffer[] | undefined];
       this.clock.set(now);
@@ -119,21 +120,26 @@ export class Acceptor {
   }
 }
 
-function runArguments({ run, live }: Acceptance): ScriptArgument[] {
-  return [
-    run.runId,
-    run.app,
-    run.fn,
-    run.params,
-    termsOf(run),
-    run.webhook?.url ?? '',
-    run.webhook?.secret ?? '',
-    run.idempotency?.key ?? '',
-    run.idempotency?.fingerprint ?? '',
-    run.queueLimit,
-    run.queueTimeoutMs,
-    live,
-  ];
+/** Kinds of calls and the calls, as lua/accept is told of them. */
+function callArguments(items: readonly Acceptance[]): ScriptArgument[] {
+  const kinds = new Kinds();
+  const runs: ScriptArgument[] = [];
+  for (const { run, live } of items) {
+    const kind = kinds.number([run.app, run.fn, termsOf(run), run.queueLimit, run.queueTimeoutMs, live]);
+    const more = moreOf(run);
+    runs.push(kind, run.runId, run.params, more.length, ...more);
+  }
+  return [kinds.count, ...kinds.values, ...runs];
+}
+
+/** What most calls do not have. */
+function moreOf({ webhook, idempotency, traceparent }: NewRun): string[] {
+  const more: string[] = [];
+  if (webhook) more.push('hook', webhook.url);
+  if (webhook?.secret) more.push('secret', webhook.secret);
+  if (idempotency) more.push('claim', idempotency.key, 'fingerprint', idempotency.fingerprint);
+  if (traceparent !== undefined) more.push('trace', traceparent);
+  return more;
 }
 
 const ACCEPTED: Accepted = { state: 'accepted' };

@@ -1,11 +1,10 @@
 // What was called and agreed at a run's accept, as one field of its record; the scripts' words for it are in lua/shared/record.
 import type { NewRun } from './accept.ts';
 
-/** `<retention ms> <absent ms or -> <flags> <traceparent>`, the last where there is one: what follows app, function and the time of the accept. */
+/** `<retention ms> <absent ms or -> <flags>`: what follows app, function and the time of the accept, and goes before a traceparent. */
 export function termsOf(run: NewRun): string {
   const flags = `${run.promised ? 'p' : ''}${run.paced ? 's' : ''}${run.webhook ? 'h' : ''}${run.idempotency ? 'c' : ''}`;
-  const trace = run.traceparent === undefined ? '' : ` ${run.traceparent}`;
-  return `${run.keepMs} ${run.absentMs ?? '-'} ${flags || '-'}${trace}`;
+  return `${run.keepMs} ${run.absentMs ?? '-'} ${flags || '-'}`;
 }
 
 export interface RecordedCall {

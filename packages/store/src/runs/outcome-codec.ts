@@ -1,18 +1,13 @@
 // The outcome as the `end` script stores, publishes and returns it.
 import { decodeHead, type EndState, type ErrorFields, encodeHead, type Outcome } from '@inference-proxy/contracts';
-import type { ScriptArgument } from '../scripts.ts';
 
-const NOTHING = Buffer.alloc(0);
-
-/** The eight arguments of `end` that tell an outcome. */
-export function outcomeArguments(outcome: Omit<Outcome, 'endedAt'>): ScriptArgument[] {
+/** The arguments of `end` that tell an outcome and are the same for most runs of a turn: all but run time and result. */
+export function outcomeKind(outcome: Omit<Outcome, 'endedAt'>): (string | number)[] {
   return [
     outcome.state,
     outcome.items,
     outcome.streamed ? 1 : 0,
-    outcome.runTimeMs,
     outcome.statusCode ?? '',
-    outcome.result ?? NOTHING,
     outcome.error ? JSON.stringify(outcome.error) : '',
     outcome.head ? encodeHead(outcome.head) : '',
   ];

@@ -10,8 +10,9 @@ import {
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { names, projectPrefix } from '../keys.ts';
+import { Kinds } from '../kinds.ts';
 import { announce, withdraw } from '../registry/registry.ts';
-import { outcomeArguments } from '../runs/outcome-codec.ts';
+import { outcomeKind } from '../runs/outcome-codec.ts';
 import { runScript, type ScriptArgument } from '../scripts.ts';
 import { TickBatch } from '../tick-batch.ts';
 import { withinLimit } from '../time-limit.ts';
@@ -297,9 +298,13 @@ export class WorkerStore {
   }
 
   private async sendEnds(project: string, items: End[]): Promise<EndAnswer[]> {
-    const args: ScriptArgument[] = [this.timings.handoverMs];
-    for (const { runId, token, outcome, retry } of items)
-      args.push(runId, token, ...outcomeArguments(outcome), retry ? 1 : 0);
+    const kinds = new Kinds();
+    const runs: ScriptArgument[] = [];
+    for (const { runId, token, outcome, retry } of items) {
+      const kind = kinds.number([...outcomeKind(outcome), retry ? 1 : 0]);
+      runs.push(kind, runId, token, outcome.runTimeMs, outcome.result ?? '');
+    }
+    const args: ScriptArgument[] = [this.timings.handoverMs, kinds.count, ...kinds.values, ...runs];
     const answers = (await withinLimit(
       runScript(this.options.commands, 'end', project, args),
       this.timings.commandMs,
