@@ -43,7 +43,7 @@ while at <= #ARGV do
 end
 local known = redis.call('EXISTS', unpack(keys)) > 0
 -- A record's first fields; the even places from 4 on, and what follows, are each run's own.
-local fields = {'state', 'queued', 'call', '', 'params', ''}
+local fields = {'state', 'queued', 'call', '', 'body', ''}
 local NOTHING = {}
 
 local function accept(kind, key, id, params, more)

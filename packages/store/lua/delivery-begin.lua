@@ -16,7 +16,7 @@ for i = 2, #ARGV, 3 do
   local id, attempt, token = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]
   local key = K.run .. id
   local f = redis.call('HMGET', key, 'delivery', 'tries', 'hold', 'hook', 'secret', 'ended', 'envelope', 'refusals', 'next',
-    'round', 'asked', 'parked', 'call', 'attempt', 'result', 'state', 'items', 'streamed', 'ms', 'status', 'error', 'head')
+    'round', 'asked', 'parked', 'call', 'attempt', 'body', 'state', 'items', 'streamed', 'ms', 'status', 'error', 'head')
   local holding, held = holder(f[3])
   local answer
   if not f[1] then

@@ -73,7 +73,7 @@ for i = 5, #ARGV, 4 do
       redis.call('ZADD', K.reading, now + ARGV[3], id)
     end
     if ENDED[run.state] and complete then
-      local f = redis.call('HMGET', K.run .. id, 'streamed', 'ms', 'ended', 'status', 'result', 'error', 'head')
+      local f = redis.call('HMGET', K.run .. id, 'streamed', 'ms', 'ended', 'status', 'body', 'error', 'head')
       outcome = {f[1] or '0', f[2], f[3], f[4] or '', f[5] or '', f[6] or '', f[7] or ''}
     end
     answer = {run.state, run.token or '', run.items, complete and not ENDED[run.state] and 1 or 0, entries, outcome, started, lines, parts, head}

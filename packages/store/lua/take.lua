@@ -19,7 +19,7 @@ local last = tonumber(took[1] or 0)
 if number < last then return reply({now_us, 0}) end
 redis.call('ZADD', K.workers, now + lease, worker)
 
-local function fields_of(id) return redis.call('HMGET', K.run .. id, 'state', 'call', 'attempt', 'params', 'followers') end
+local function fields_of(id) return redis.call('HMGET', K.run .. id, 'state', 'call', 'attempt', 'body', 'followers') end
 -- What one call hands out is bounded, however many slots are free: Redis serves others meanwhile.
 local MOST = 256
 local answer, ids, more = {now_us, 0}, {}, 0

@@ -19,7 +19,7 @@ local function drop_follower(id, gateway, handover_ms)
   if run == nil or not run.followers then return end
   local rest = {}
   for other, mode in string.gmatch(run.followers, '(%S+):(%a)') do
-    if other ~= gateway then rest[#rest + 1] = other .. ':' .. mode end
+    if other ~= gateway and not (mode == 'o' and ENDED[run.state]) then rest[#rest + 1] = other .. ':' .. mode end
   end
   if #rest > 0 then
     redis.call('HSET', K.run .. id, 'followers', table.concat(rest, ' '))

@@ -21,7 +21,7 @@ local function never_started(run, outcome)
 end
 
 -- A record's last fields; the even places, and what follows, are each run's own.
-local fields = {'state', '', 'ended', now_text, 'ms', ''}
+local fields = {'state', '', 'ended', now_text, 'ms', '', 'body', ''}
 -- Lengths as text: a number takes longer to be written out than the rest of a message, and those of one call are often alike.
 local lengths = setmetatable({}, {__index = function(known, length)
   known[length] = string.format('%d', length)
@@ -34,16 +34,18 @@ local function finish(id, run, outcome, handover_ms)
   if run.absent and run.absent ~= '0' then redis.call('ZREM', K.absent, id) end
   local result, err, head = outcome.result, outcome.error, outcome.head
   local size, params = run.size + beyond(#result) + beyond(#err), 0
-  if run.size > 0 then params = redis.call('HSTRLEN', key, 'params') end
+  if run.size > 0 then params = redis.call('HSTRLEN', key, 'body') end
   size = size - beyond(params) + as_table(#result + #err) - math.min(as_table(#result + #err), as_table(params))
-  -- Who has its items or its log to read stays in its record until it has left.
+  -- Who has its items or its log to read stays in its record until it has left. Who wanted the outcome alone stays, too, and means nothing
+  -- any more: to take it off is a command of its own.
   local read = run.followers and (run.items > 0 or string.find(run.followers, ':[lf]'))
-  if read then redis.call('HDEL', key, 'params', 'taken') else redis.call('HDEL', key, 'params', 'followers', 'taken') end
-  fields[2], fields[6] = outcome.state, outcome.ms
-  local n = 6
+  if run.followers and not read and string.find(run.followers, ':i') then redis.call('HDEL', key, 'followers') end
+  if run.paced then redis.call('HDEL', key, 'taken') end
+  -- The result takes the parameters' place.
+  fields[2], fields[6], fields[8] = outcome.state, outcome.ms, result
+  local n = 8
   if outcome.streamed == '1' then fields[n + 1], fields[n + 2] = 'streamed', '1'; n = n + 2 end
   if outcome.status ~= '' then fields[n + 1], fields[n + 2] = 'status', outcome.status; n = n + 2 end
-  if result ~= '' then fields[n + 1], fields[n + 2] = 'result', result; n = n + 2 end
   if err ~= '' then fields[n + 1], fields[n + 2] = 'error', err; n = n + 2 end
   if head ~= '' then
     fields[n + 1], fields[n + 2] = 'head', head; n = n + 2

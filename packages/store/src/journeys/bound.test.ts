@@ -259,7 +259,7 @@ test('near the limit of Redis itself the oldest go, too, whatever the bound says
   const gateway = store.gateway('g1', { timings, storeMaxBytes: 1024 * MIB });
   const worker = await store.worker('w1', 'demo');
   const [oldest] = await run(gateway, worker, 'demo', 1_000);
-  await store.admin.config('SET', 'maxmemory', String(Math.floor((await store.usedMemory()) / 0.95)));
+  await store.admin.config('SET', 'maxmemory', String(Math.floor((await store.usedMemory('with connections')) / 0.95)));
   gateway.start();
   await until(async () => (await gateway.look('demo', oldest as string)) === undefined);
 });

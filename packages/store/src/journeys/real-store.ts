@@ -58,9 +58,11 @@ export class RealStore {
     return worker;
   }
 
-  /** Bytes that Redis uses. */
-  async usedMemory(): Promise<number> {
-    return Number(/^used_memory:(\d+)/m.exec(await this.admin.info('memory'))?.[1]);
+  /** Bytes that Redis uses; its connections' buffers grow and shrink at times of their own. */
+  async usedMemory(connections: 'with connections' | 'without' = 'without'): Promise<number> {
+    const info = await this.admin.info('memory');
+    const bytes = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1]);
+    return bytes('used_memory') - (connections === 'without' ? bytes('mem_clients_normal') : 0);
   }
 
   private connect(): Redis {

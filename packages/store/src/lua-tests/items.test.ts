@@ -110,7 +110,7 @@ test('an ended run keeps its record and items for its retention and its paramete
   await store.append('a', token, 1, 'a');
   await store.log('a', token, 1, ['printed']);
   await store.end('a', token, 1);
-  expect((await store.record('a')).params).toBeUndefined();
+  expect((await store.record('a')).body).toBe('1');
   await store.advance(4900);
   await store.sweep();
   expect(await store.fate('a')).toBe('succeeded');

@@ -53,7 +53,8 @@ export const LISTED = [
   'next',
 ] as const;
 
-const FIELDS = [...LISTED, 'result', 'head'] as const;
+/** `body` holds the parameters until the run has ended, then its result. */
+const FIELDS = [...LISTED, 'body', 'head'] as const;
 
 const NOTHING = Buffer.alloc(0);
 
@@ -102,7 +103,7 @@ export function recordOf(runId: RunId, values: readonly (Buffer | null)[]): RunR
         runTimeMs: text('ms') ?? '0',
         endedAt,
         statusCode: time('status') ?? 0,
-        result: values[FIELDS.indexOf('result')] ?? NOTHING,
+        result: values[FIELDS.indexOf('body')] ?? NOTHING,
         error: values[FIELDS.indexOf('error')] ?? NOTHING,
         head,
       }),
