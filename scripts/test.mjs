@@ -13,7 +13,10 @@ const env = {
 
 /** Once, before the test files ask for it side by side. */
 const OBTAIN = `const { obtainRedis } = await import('./test/dist/stack/redis.js');
-await obtainRedis(console.log).catch((error) => { console.error(error.message); process.exitCode = 1; });`;
+const { obtainFastApi } = await import('./test/dist/stack/fastapi.js');
+const failed = (error) => { console.error(error.message); process.exitCode = 1; };
+await obtainRedis(console.log).catch(failed);
+await obtainFastApi(console.log).catch(failed);`;
 
 /** The option replaces what jest.config.mjs says. */
 const NO_COMPOSE = ['/node_modules/', '/dist/', '/test/compose/'].map((path) => `--testPathIgnorePatterns=${path}`);

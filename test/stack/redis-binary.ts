@@ -1,15 +1,15 @@
 // Embedded Redis, first half: a server program of 7.0 or later (scripts that may run when memory is short need it), from PATH or from Debian's packages.
 import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
-import { access, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { access, readdir } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
+import { unpackPackages } from './debian-packages.ts';
 import { dataFolder } from './folders.ts';
 
 const run = promisify(execFile);
 const OLDEST = [7, 0] as const;
 const NAMES = ['redis-server', 'valkey-server'];
-const DOWNLOAD_LIMIT_MS = 120_000;
 
 /** A server program and what it needs in its environment. */
 export interface RedisBinary {
@@ -85,48 +85,14 @@ async function unpacked(folder: string): Promise<RedisBinary | undefined> {
   return undefined;
 }
 
-/** The packages that a server needs and this machine lacks; the first two always, since the program of one is a link into the other. */
-async function packages(options: readonly string[]): Promise<string[]> {
-  const { stdout } = await run(
-    'apt-get',
-    [...options, 'install', '--print-uris', '-qq', '-y', '--no-install-recommends', 'redis-server'],
-    { timeout: DOWNLOAD_LIMIT_MS },
-  );
-  const missing = [...stdout.matchAll(/^'[^']*' ([^_\s]+)_/gm)].map((match) => match[1] as string);
-  return [...new Set(['redis-server', 'redis-tools', ...missing])];
-}
-
-/** Debian's packages, fetched and unpacked as an ordinary user: apt is given folders of its own, nothing is installed. */
+/** Debian's packages, fetched and unpacked as an ordinary user. */
 async function download(cache: string): Promise<RedisBinary | undefined> {
-  await mkdir(cache, { recursive: true });
-  const work = await mkdtemp(join(cache, 'fetch-'));
-  try {
-    const [lists, archives, files, tree] = ['lists', 'archives', 'files', 'tree'].map((name) => join(work, name)) as [
-      string,
-      string,
-      string,
-      string,
-    ];
-    for (const folder of [join(lists, 'partial'), join(archives, 'archives', 'partial'), files, tree])
-      await mkdir(folder, { recursive: true });
-    const options = ['-o', `Dir::State::lists=${lists}`, '-o', `Dir::Cache=${archives}`, '-o', 'Debug::NoLocking=1'];
-    // As root apt would drop to a user that cannot reach our folder.
-    options.push('-o', 'APT::Sandbox::User=');
-    await run('apt-get', [...options, 'update', '-qq'], { timeout: DOWNLOAD_LIMIT_MS });
-    const names = await packages(options);
-    await run('apt-get', [...options, 'download', '-qq', ...names], { cwd: files, timeout: DOWNLOAD_LIMIT_MS });
-    for (const file of await readdir(files)) await run('dpkg', ['-x', join(files, file), tree]);
+  // Both always: the program of one is a link into the other.
+  const home = await unpackPackages(cache, ['redis-server'], ['redis-server', 'redis-tools'], async (tree) => {
     const found = await unpacked(tree);
-    if (!found) return undefined;
-    const home = join(cache, `redis-${found.version}`);
-    await rename(tree, home).catch(async (error: NodeJS.ErrnoException) => {
-      // Somebody else was as fast: theirs is as good.
-      if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;
-    });
-    return await unpacked(home);
-  } finally {
-    await rm(work, { recursive: true, force: true });
-  }
+    return found && join(cache, `redis-${found.version}`);
+  });
+  return home === undefined ? undefined : unpacked(home);
 }
 
 async function cached(cache: string): Promise<RedisBinary | undefined> {

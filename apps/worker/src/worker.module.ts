@@ -10,7 +10,7 @@ import { RunLogs } from './execution/run-log.ts';
 import { Serving } from './execution/serving.ts';
 import { ProcessMetrics } from './operations/process-metrics.ts';
 import { RunMetrics } from './operations/run-metrics.ts';
-import { pythonRuntimes } from './runtimes/python.ts';
+import { runtimes } from './runtimes/runtimes.ts';
 import { ownEnvironment, WorkerSettings } from './settings.ts';
 
 /** The module around what the service was booted with. */
@@ -68,7 +68,7 @@ export function workerModule({ settings, logger, operations, tracing }: Boot<Wor
             serves: settings.WORKER_APPS,
             rescanMs: settings.DEPLOYMENTS_RESCAN_MS,
             maxOutputBytes: settings.MAX_OUTPUT_BYTES,
-            makeRuntime: pythonRuntimes({
+            makeRuntime: runtimes({
               maxItemBytes: settings.MAX_ITEM_BYTES,
               maxLogBytes: settings.RUN_LOG_MAX_BYTES,
               logger,

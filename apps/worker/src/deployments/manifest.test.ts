@@ -8,6 +8,7 @@ test('an app without a manifest runs main.py with the defaults', () => {
   expect(manifestOf('')).toEqual({
     entrypoint: 'main.py',
     interpreter: undefined,
+    server: undefined,
     replicas: 1,
     replicaConcurrency: 100,
     startupTimeoutMs: 600_000,
@@ -119,7 +120,7 @@ test.each([
   ],
   ['a section that is no table', 'scaling = 3', /\[scaling\]/],
   ['two interpreters', '[runtime.python]\npython = "a"\nvenv = "b"', /python and venv/],
-  ['a runtime that is not there', '[runtime.custom]\nport = 8000', /\[runtime\.custom\] is not a runtime/],
+  ['a runtime that is not there', '[runtime.node]', /\[runtime\.node\] is not a runtime/],
   ['an environment name that is none', '[env]\n"A B" = "x"', /\[env\]/],
 ])('%s is refused in words', (_what, text, message) => {
   expect(() => manifestOf(text)).toThrow(ManifestError);

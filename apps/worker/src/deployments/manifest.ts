@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { parse } from 'smol-toml';
 import { z } from 'zod';
+import { type CustomServer, customServer, customServerSection } from './custom-server.ts';
 
 /** Files that may hold a manifest, the first one found is read. */
 export const MANIFEST_FILES = ['app.toml', 'cerebrium.toml'] as const;
@@ -12,12 +13,18 @@ export const DEFAULT_ENTRYPOINT = 'main.py';
 
 const GIB = 2 ** 30;
 
+/** How long an app may take to start, and a server that runs elsewhere to answer, seconds. */
+const STARTUP_S = 600;
+const ANSWER_S = 10;
+
 /** How an app is run. Times in milliseconds. */
 export interface Manifest {
   /** The module's file, relative to the app's folder. */
   readonly entrypoint: string;
   /** Interpreter, relative to the app's folder or absolute; absent: the app's `.venv`, else the worker's own `python3`. */
   readonly interpreter: string | undefined;
+  /** Set where the app is a web server of its own: then `entrypoint` and `interpreter` mean nothing. */
+  readonly server: CustomServer | undefined;
   readonly replicas: number;
   /** Runs that one replica takes at a time. */
   readonly replicaConcurrency: number;
@@ -76,6 +83,7 @@ const sections = {
     python: z.string().min(1).optional(),
     venv: z.string().min(1).optional(),
   }),
+  'runtime.custom': customServerSection,
   hardware: z.looseObject({ gpu_count: count.default(0), memory: gibibytes.optional() }),
   scaling: z.looseObject({
     min_replicas: count.max(1_000).default(1),
@@ -108,6 +116,7 @@ const NOT_USED = new Set([
   'deployment.docker_base_image_url',
   'deployment.use_uv',
   'runtime.python.python_version',
+  'runtime.custom.dockerfile_path',
   'hardware.cpu',
   'hardware.compute',
   'hardware.provider',
@@ -152,6 +161,15 @@ function parseSection<S extends Section>(found: Map<string, unknown>, name: S): 
   throw new ManifestError(reasons.join('; '));
 }
 
+function serverOf(found: Map<string, unknown>): CustomServer {
+  const section = parseSection(found, 'runtime.custom');
+  try {
+    return customServer(section);
+  } catch (error) {
+    throw new ManifestError(`[runtime.custom] ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
 /** Keys that no section's schema names, sorted into those of the hosted product and unknown ones. */
 function leftOver(found: Map<string, unknown>): { unused: string[]; unknown: string[] } {
   const unused: string[] = [];
@@ -178,22 +196,34 @@ function leftOver(found: Map<string, unknown>): { unused: string[]; unknown: str
  */
 export function parseManifest(text: string, maxOutputBytes: number): ReadManifest {
   const found = sectionsOf(text);
-  for (const kind of ['node', 'custom'])
-    if (found.has(`runtime.${kind}`)) throw new ManifestError(`[runtime.${kind}] is not a runtime of this version`);
+  if (found.has('runtime.node')) throw new ManifestError('[runtime.node] is not a runtime of this version');
+  if (found.has('runtime.custom') && found.has('runtime.python'))
+    throw new ManifestError('[runtime.custom] and [runtime.python]: expected one of them');
   const deployment = parseSection(found, 'deployment');
   const python = parseSection(found, 'runtime.python');
+  const server = found.has('runtime.custom') ? serverOf(found) : undefined;
   const hardware = parseSection(found, 'hardware');
   const scaling = parseSection(found, 'scaling');
   const streaming = parseSection(found, 'streaming');
   const env = parseSection(found, 'env');
   if (python.python !== undefined && python.venv !== undefined)
     throw new ManifestError('[runtime.python] python and venv: expected one of them');
-  const startup = scaling.startup_timeout ?? deployment.deployment_initialization_timeout ?? 600;
+  const startup =
+    scaling.startup_timeout ??
+    deployment.deployment_initialization_timeout ??
+    (server?.url === undefined ? STARTUP_S : ANSWER_S);
+  const replicas = Math.min(Math.max(1, scaling.min_replicas), scaling.max_replicas ?? Number.POSITIVE_INFINITY);
+  // One port, one server.
+  const single = server !== undefined && (server.url !== undefined || server.port !== undefined);
+  const rest = leftOver(found);
+  if (single && replicas > 1) rest.unused.push('scaling.min_replicas');
+  if (server?.url !== undefined && hardware.memory !== undefined) rest.unused.push('hardware.memory');
   return {
     manifest: {
       entrypoint: python.entrypoint,
       interpreter: python.venv === undefined ? python.python : join(python.venv, 'bin', 'python'),
-      replicas: Math.min(Math.max(1, scaling.min_replicas), scaling.max_replicas ?? Number.POSITIVE_INFINITY),
+      server,
+      replicas: single ? 1 : replicas,
       replicaConcurrency: scaling.replica_concurrency ?? (hardware.gpu_count > 0 ? 1 : 100),
       startupTimeoutMs: startup * 1_000,
       timeoutMs: (scaling.timeout ?? scaling.response_grace_period) * 1_000,
@@ -207,7 +237,7 @@ export function parseManifest(text: string, maxOutputBytes: number): ReadManifes
       debug: deployment.debug,
       env: Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)])),
     },
-    ...leftOver(found),
+    ...rest,
   };
 }
 

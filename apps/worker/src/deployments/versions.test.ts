@@ -73,7 +73,13 @@ function appOf() {
   return { app, told, runtime: (version: string) => runtimes.get(version) as ScriptedRuntime, runtimes };
 }
 
-const listener = { started: () => undefined, items: () => undefined, log: () => undefined, ended: () => undefined };
+const listener = {
+  started: () => undefined,
+  head: () => undefined,
+  items: () => undefined,
+  log: () => undefined,
+  ended: () => undefined,
+};
 const request = { runId: 'r', fn: 'run', params: Buffer.from('{}'), paced: false };
 
 test('the first version serves once it is ready', async () => {

@@ -110,14 +110,16 @@ export class AppVersions {
     const why = error ?? (runtime?.state === 'broken' ? runtime.error : undefined);
     return {
       app: this.place.app,
-      kind: 'functions',
+      kind: manifest?.server ? 'server' : 'functions',
       state: why ? 'broken' : runtime?.state === 'ready' ? 'ready' : 'starting',
       version,
       functions: runtime?.functions ?? [],
       ...(why && { error: why }),
       queueLimit,
       queueTimeoutMs,
-      preformatted: manifest?.preformatted ?? true,
+      // Ready-made events are how a server's events keep their names.
+      preformatted: manifest?.server !== undefined || (manifest?.preformatted ?? true),
+      ...(manifest?.server?.forwardAuth && { forwardAuth: true }),
     };
   }
 

@@ -16,6 +16,9 @@ interface RunLogger extends StoreLogger {
   info(fields: object, text: string): void;
 }
 
+/** What `retry_on_crash` is for: the function's process died, or its server did not answer. */
+const CRASHES: ReadonlySet<string> = new Set(['replica_crashed', 'upstream_unavailable']);
+
 const notRun = (error: ErrorFields): RunEnd => ({ state: 'failed', items: 0, streamed: false, runTimeMs: 0, error });
 
 /** What the function's end is overruled by, set once: the first reason stands. */
@@ -44,7 +47,7 @@ export class Execution implements HeldRun, WriterListener {
   constructor(
     private readonly run: TakenRun,
     private readonly app: AppVersions | undefined,
-    private readonly store: Pick<WorkerStore, 'append' | 'end'>,
+    private readonly store: Pick<WorkerStore, 'append' | 'head' | 'end'>,
     private readonly logger: RunLogger,
     accounts: RunAccountParts,
     private readonly logs: RunLogs,
@@ -139,6 +142,9 @@ export class Execution implements HeldRun, WriterListener {
         },
         {
           started: () => {},
+          head: (head) => {
+            if (!this.overruled) this.writer.head(head);
+          },
           items: ({ count, kind, blob }) => this.items(count, kind, blob),
           log: (lines) => this.print(lines),
           ended: (end) => this.functionEnded.resolve(end),
@@ -185,7 +191,7 @@ export class Execution implements HeldRun, WriterListener {
 
   /** What is told of the run; undefined where it is not this worker's to tell. */
   private outcomeOf(end: RunEnd): OpenOutcome | undefined {
-    const { state, streamed, result, error, statusCode } = end;
+    const { state, streamed, result, error, statusCode, head } = end;
     const outcome: OpenOutcome = {
       state,
       items: this.writer.written,
@@ -194,6 +200,7 @@ export class Execution implements HeldRun, WriterListener {
       ...(result && { result }),
       ...(error && { error }),
       ...(statusCode !== undefined && { statusCode }),
+      ...(head && { head }),
     };
     switch (this.overruled?.as) {
       case 'lost':
@@ -216,7 +223,7 @@ export class Execution implements HeldRun, WriterListener {
   /** Gives the outcome to the store, which hands a due webhook over by itself. */
   private handOver(outcome: OpenOutcome): Promise<Ended> {
     const neverBegan = this.running === undefined;
-    const mayRetry = outcome.error?.code === 'replica_crashed' && this.app?.manifest?.retryOnCrash === true;
+    const mayRetry = CRASHES.has(outcome.error?.code ?? '') && this.app?.manifest?.retryOnCrash === true;
     return endRun(this.store, this, outcome, neverBegan || mayRetry, this.givingUp.signal);
   }
 

@@ -1,4 +1,4 @@
-import { type ItemBatch, ServiceError } from '@inference-proxy/contracts';
+import { type AnswerHead, type ItemBatch, ServiceError } from '@inference-proxy/contracts';
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { RunWriter, type WriterListener } from './run-writer.ts';
 
@@ -16,6 +16,18 @@ class ScriptedStore {
   /** Taken one per append. Undefined, or none left: as it should be. */
   readonly script: ((kept: Reply) => Reply)[] = [];
   hold: Promise<void> = Promise.resolve();
+
+  readonly heads: AnswerHead[] = [];
+  /** What the next calls for heads are answered; `ok` after that. */
+  headScript: ('ok' | 'lost' | 'unanswered')[] = [];
+
+  head = async (_project: string, { head }: { head: AnswerHead }): Promise<'ok' | 'lost'> => {
+    this.heads.push(head);
+    await this.hold;
+    const answer = this.headScript.shift() ?? 'ok';
+    if (answer === 'unanswered') throw new Error('no answer');
+    return answer;
+  };
 
   append = async (_project: string, { batch }: { batch: ItemBatch }): Promise<Reply> => {
     this.appended.push(batch);
@@ -219,4 +231,55 @@ test('a stopped writer lets its run finish and leaves no timer', async () => {
   writer.stop();
   await finished;
   expect(jest.getTimerCount()).toBe(0);
+});
+
+const HEAD: AnswerHead = { status: 200, headers: [], form: 'sse' };
+
+test('no item goes before the head, and the writer is not done before it', async () => {
+  const store = new ScriptedStore();
+  const { writer } = writerOn(store);
+  let release = (): void => {};
+  store.hold = new Promise((resolve) => {
+    release = resolve;
+  });
+  writer.head(HEAD);
+  push(writer, 'a');
+  const finished = writer.finish();
+  await turn();
+  expect(store.heads).toEqual([HEAD]);
+  expect(store.appended).toEqual([]);
+  release();
+  await finished;
+  expect(store.items).toEqual(['a']);
+});
+
+test('a head alone is waited for', async () => {
+  const store = new ScriptedStore();
+  const { writer } = writerOn(store);
+  writer.head(HEAD);
+  await writer.finish();
+  expect(store.heads).toEqual([HEAD]);
+});
+
+test('a head that was not answered is written again', async () => {
+  const store = new ScriptedStore();
+  store.headScript = ['unanswered', 'unanswered'];
+  const { writer, told } = writerOn(store);
+  writer.head(HEAD);
+  push(writer, 'a');
+  await writer.finish();
+  expect(store.heads).toHaveLength(3);
+  expect(store.items).toEqual(['a']);
+  expect(told).toEqual([]);
+});
+
+test('an attempt that is lost at its head writes nothing more', async () => {
+  const store = new ScriptedStore();
+  store.headScript = ['lost'];
+  const { writer, told } = writerOn(store);
+  writer.head(HEAD);
+  push(writer, 'a');
+  await writer.finish();
+  expect(store.appended).toEqual([]);
+  expect(told).toEqual(['lost']);
 });

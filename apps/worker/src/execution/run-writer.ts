@@ -1,5 +1,5 @@
 // An item's way, the worker's part: a run's items, numbered from 1, joined per tick and appended to the run store.
-import type { ItemBatch, ItemKind } from '@inference-proxy/contracts';
+import type { AnswerHead, ItemBatch, ItemKind } from '@inference-proxy/contracts';
 import type { WorkerStore } from '@inference-proxy/store';
 
 /** One append carries at most this much, or one item: over 256 KiB the store publishes only the number and gateways must read again. */
@@ -89,12 +89,14 @@ export class RunWriter {
   private recovering = false;
   private retryMs = FIRST_RETRY_MS;
   private retryTimer: NodeJS.Timeout | undefined;
+  /** The head of a server's answer is on its way: no item goes before it. */
+  private heading = false;
   private finished: (() => void) | undefined;
   /** Bytes of all items so far: what `max_output_bytes` limits. */
   bytes = 0;
 
   constructor(
-    private readonly store: Pick<WorkerStore, 'append'>,
+    private readonly store: Pick<WorkerStore, 'append' | 'head'>,
     private readonly attempt: HeldAttempt,
     private readonly listener: WriterListener,
   ) {}
@@ -107,6 +109,13 @@ export class RunWriter {
   /** Items that are surely in the store. */
   get written(): number {
     return this.acknowledged;
+  }
+
+  /** Writes the head of a server's answer; before the first item. */
+  head(head: AnswerHead): void {
+    if (this.stopped) return;
+    this.heading = true;
+    void this.sendHead(head);
   }
 
   push(kind: ItemKind, count: number, blob: Buffer): void {
@@ -128,9 +137,9 @@ export class RunWriter {
     });
   }
 
-  /** Resolves when every item handed in is acknowledged, or the writer has stopped. */
+  /** Resolves when the head and every item handed in are acknowledged, or the writer has stopped. */
   async finish(): Promise<void> {
-    if (this.stopped || this.acknowledged === this.pushed) return;
+    if (this.stopped || this.isDone) return;
     await new Promise<void>((resolve) => {
       this.finished = resolve;
     });
@@ -146,8 +155,32 @@ export class RunWriter {
     this.finished?.();
   }
 
+  private get isDone(): boolean {
+    return !this.heading && this.acknowledged === this.pushed;
+  }
+
+  /** Repeated until it is known to be there: a repeat is harmless. */
+  private async sendHead(head: AnswerHead): Promise<void> {
+    const { project, runId, token } = this.attempt;
+    const answer = await this.store.head(project, { runId, token, head }).catch(() => undefined);
+    if (this.stopped) return;
+    if (answer === undefined) {
+      this.retryTimer = setTimeout(() => void this.sendHead(head), this.retryMs);
+      this.retryMs = Math.min(this.retryMs * 2, LAST_RETRY_MS);
+    } else if (answer === 'lost') {
+      this.stop();
+      this.listener.lost();
+    } else {
+      this.heading = false;
+      this.retryTimer = undefined;
+      this.retryMs = FIRST_RETRY_MS;
+      this.send();
+      if (this.isDone) this.finished?.();
+    }
+  }
+
   private send(): void {
-    while (!this.stopped && !this.recovering && this.inFlight < IN_FLIGHT) {
+    while (!this.stopped && !this.heading && !this.recovering && this.inFlight < IN_FLIGHT) {
       if (this.sent === this.batches.length) {
         if (this.waiting.length === 0) return;
         const batch = join(this.waiting, this.numbered + 1);
@@ -191,7 +224,7 @@ export class RunWriter {
       this.isFull = false;
       this.listener.drained();
     }
-    if (this.acknowledged === this.pushed) this.finished?.();
+    if (this.isDone) this.finished?.();
   }
 
   /** An append was refused (the store has items up to `last`) or not answered (undefined). */

@@ -27,6 +27,7 @@ function servingOn() {
     leave: async () => undefined,
     take: async () => ({ runs: [] as TakenRun[], more: false }),
     append: async () => ({ state: 'lost' }) as never,
+    head: async () => 'lost',
     end: async () => 'lost' as never,
     renew: async (...[, , apps]: Parameters<WorkerStore['renew']>) => {
       renewals.push(apps);

@@ -30,7 +30,7 @@ interface ServedProject {
 
 type ServingStore = Pick<
   WorkerStore,
-  'serve' | 'leave' | 'take' | 'append' | 'end' | 'renew' | 'timings' | 'onWake' | 'onCancel' | 'onTaken'
+  'serve' | 'leave' | 'take' | 'append' | 'head' | 'end' | 'renew' | 'timings' | 'onWake' | 'onCancel' | 'onTaken'
 >;
 
 /** Takes runs of the served apps and executes them, until it is told to stop. */

@@ -25,7 +25,7 @@ export class ProcessMetrics {
     });
     this.#crashes = new Counter({
       name: 'inference_proxy_replica_crashes_total',
-      help: 'Processes that ended by themselves: exit, signal, killed (likely for memory), or channel (it broke its channel to the worker)',
+      help: 'Processes that ended by themselves: exit, signal, killed (likely for memory), channel (it broke its channel to the worker) or unhealthy (its health checks failed)',
       labelNames: ['project', 'app', 'class'],
       registers,
     });

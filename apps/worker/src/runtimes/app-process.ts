@@ -42,7 +42,7 @@ export interface ProcessEnd {
 }
 
 export class AppProcess {
-  /** Our end of the process's fd 3; undefined where it has none, or could not be started. */
+  /** Our end of the process's fd 3, of which only a harness knows; undefined where it could not be started. */
   readonly channel: Duplex | undefined;
   readonly #listener: AppProcessListener;
   readonly #child: ChildProcess;
@@ -52,20 +52,14 @@ export class AppProcess {
   #gone = false;
   #keeperLate: NodeJS.Timeout | undefined;
 
-  /** @param command one that `keptBy` gave @param channel whether it has one */
-  constructor(
-    command: Command,
-    folder: string,
-    env: Readonly<Record<string, string>>,
-    channel: boolean,
-    listener: AppProcessListener,
-  ) {
+  /** @param command one that `keptBy` gave */
+  constructor(command: Command, folder: string, env: Readonly<Record<string, string>>, listener: AppProcessListener) {
     this.#listener = listener;
     this.#child = spawn(command.file, command.args, {
       cwd: folder,
       env: keptEnv(env),
-      // When our end of the lifeline closes, the keeper ends everything.
-      stdio: ['ignore', 'pipe', 'pipe', channel ? 'pipe' : 'ignore', 'pipe'],
+      // When our end of the lifeline closes, the keeper ends everything. It closes fd 3: one that was not there would be of its own files.
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
       detached: true,
     });
     this.#child.once('error', (error) => this.#spawnFailed(error));

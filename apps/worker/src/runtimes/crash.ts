@@ -4,21 +4,28 @@ import type { ProcessEnd } from './app-process.ts';
 
 const MIB = 2 ** 20;
 
-/** The error of every run that a replica had, when its process ended by itself or was over its memory. */
-export function crashError({ code, signal, overMemory }: Omit<ProcessEnd, 'killed'>): ErrorFields {
+/**
+ * The error of every run that a replica had, when its process ended by itself or was over its memory.
+ *
+ * @param whose in words: whose process it was
+ */
+export function crashError(
+  { code, signal, overMemory }: Omit<ProcessEnd, 'killed'>,
+  whose = 'the function',
+): ErrorFields {
   if (overMemory !== undefined) {
     const held = Math.ceil(overMemory / MIB);
     return {
       code: 'out_of_memory',
-      message: `the function's processes were ended: they held ${held} MiB, over the app's limit ([hardware] memory)`,
+      message: `${whose}'s processes were ended: they held ${held} MiB, over the app's limit ([hardware] memory)`,
     };
   }
   if (signal === 'SIGKILL') {
     return {
       code: 'out_of_memory',
-      message: "the function's process was killed, likely because the machine ran out of memory",
+      message: `${whose}'s process was killed, likely because the machine ran out of memory`,
     };
   }
   const how = signal === null ? `exited with code ${code ?? 'unknown'}` : `died of ${signal}`;
-  return { code: 'replica_crashed', message: `the function's process ${how}` };
+  return { code: 'replica_crashed', message: `${whose}'s process ${how}` };
 }

@@ -28,9 +28,14 @@ export async function pythonInterpreter(folder: string, configured: string | und
  * What a keeper runs in: the worker's own `python3`, so that nothing in an app's folder or settings has a say in it; only where there is none, the app's.
  *
  * @param path the worker's
+ * @param ofApp the app's, where it has one
+ * @throws Error where there is neither
  */
-export const keeperInterpreter = (path: string, ofApp: string): Promise<string> =>
-  resolved('python3', path).catch(() => ofApp);
+export const keeperInterpreter = (path: string, ofApp?: string): Promise<string> =>
+  resolved('python3', path).catch((error: unknown) => {
+    if (ofApp === undefined) throw error;
+    return ofApp;
+  });
 
 async function resolved(candidate: string, path: string): Promise<string> {
   const key = `${path}\n${candidate}`;

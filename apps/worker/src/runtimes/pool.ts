@@ -2,8 +2,7 @@
 import type { ErrorFields, FunctionSpec } from '@inference-proxy/contracts';
 import { AppLog, LineRate } from './app-log.ts';
 import { startDelayMs } from './back-off.ts';
-import type { Command } from './keeper.ts';
-import { Replica, type ReplicaOptions } from './replica.ts';
+import type { AnyReplica, KilledFor, ReplicaListener } from './replica.ts';
 import type { ReplicaState } from './replica-states.ts';
 import type { RunListener, RunningRun, RunRequest, Runtime, RuntimeState } from './runtime.ts';
 import { WaitingRun } from './waiting-run.ts';
@@ -21,32 +20,42 @@ interface PoolLogger {
   error(fields: object, text: string): void;
 }
 
+const KILLED_FOR: Readonly<Record<KilledFor, string>> = {
+  channel: 'it broke its channel to the worker',
+  unhealthy: 'its health checks failed',
+};
+
 /** What is counted of an app's processes. */
 export interface ProcessCounts {
   /** One has changed its state; it was in none before `spawning`. */
   moved(from: ReplicaState | undefined, to: ReplicaState): void;
   started(result: 'ready' | 'failed'): void;
-  /** One ended by itself after it was ready; `channel`: it broke its channel to the worker, which ended it. */
-  crashed(how: 'exit' | 'signal' | 'killed' | 'channel'): void;
+  /** One ended by itself after it was ready, or by its worker for a reason. */
+  crashed(how: 'exit' | 'signal' | 'killed' | KilledFor): void;
 }
 
-export interface PoolOptions extends ReplicaOptions {
+export interface PoolOptions {
   /** How many processes. */
   readonly replicas: number;
+  /** How long a run that waits for a slot may do so, ms. */
+  readonly timeoutMs: number;
   /** Finds what to start; asked at every start. Rejects where it is not there, with words for the app's author. */
-  readonly command: () => Promise<Command>;
+  readonly prepare: () => Promise<StartReplica>;
   readonly logger: PoolLogger;
   readonly counts: ProcessCounts;
   /** Stands in every line of the log. */
   readonly names: object;
 }
 
+/** Starts one process. */
+export type StartReplica = (listener: ReplicaListener) => AnyReplica;
+
 export class Pool implements Runtime {
   state: RuntimeState = 'starting';
   functions: readonly FunctionSpec[] = [];
   error: ErrorFields | undefined;
   readonly #options: PoolOptions;
-  readonly #replicas = new Set<Replica>();
+  readonly #replicas = new Set<AnyReplica>();
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #waiting = new Set<WaitingRun>();
   readonly #changeListeners: (() => void)[] = [];
@@ -105,7 +114,7 @@ export class Pool implements Runtime {
     return this.state === 'draining' || this.state === 'closed';
   }
 
-  async #stop(state: 'draining' | 'closed', end: (replica: Replica) => void): Promise<void> {
+  async #stop(state: 'draining' | 'closed', end: (replica: AnyReplica) => void): Promise<void> {
     if (this.state !== 'closed') this.#become(state, this.error);
     for (const timer of this.#timers) clearTimeout(timer);
     this.#timers.clear();
@@ -121,8 +130,8 @@ export class Pool implements Runtime {
   }
 
   /** The least busy replica that takes a run. */
-  #free(): Replica | undefined {
-    let best: Replica | undefined;
+  #free(): AnyReplica | undefined {
+    let best: AnyReplica | undefined;
     for (const replica of this.#replicas) {
       if (replica.freeSlots > (best?.freeSlots ?? 0)) best = replica;
     }
@@ -135,9 +144,9 @@ export class Pool implements Runtime {
       this.#timers.delete(timer);
       this.#starting++;
       this.#options
-        .command()
+        .prepare()
         .then(
-          (command) => this.#spawn(command),
+          (begin) => this.#spawn(begin),
           (error: Error) => this.#unstartable(error),
         )
         .finally(() => {
@@ -154,7 +163,7 @@ export class Pool implements Runtime {
     this.#startAgain();
   }
 
-  #spawn(command: Command): void {
+  #spawn(begin: StartReplica): void {
     if (this.#stopped) return;
     let wasReady = false;
     let replaced = false;
@@ -165,7 +174,7 @@ export class Pool implements Runtime {
       this.#startAgain();
     };
     const { counts } = this.#options;
-    const replica = new Replica(command, this.#options, {
+    const replica = begin({
       moved: counts.moved,
       ready: (functions) => {
         wasReady = true;
@@ -185,8 +194,8 @@ export class Pool implements Runtime {
         // Of a start that failed, `failed` has told.
         if (!this.#stopped && !replaced && wasReady) {
           this.#crashes = replica.proved ? 1 : this.#crashes + 1;
-          counts.crashed(killed ? 'channel' : signal === 'SIGKILL' ? 'killed' : signal ? 'signal' : 'exit');
-          const how = killed ? 'a process was ended: it broke its channel to the worker' : 'a process ended by itself';
+          counts.crashed(killed ? killed : signal === 'SIGKILL' ? 'killed' : signal ? 'signal' : 'exit');
+          const how = killed ? `a process was ended: ${KILLED_FOR[killed]}` : 'a process ended by itself';
           const text = overMemory === undefined ? how : 'a process was ended: over its memory';
           this.#log('error', { pid: replica.pid, code, signal, overMemory, stderr }, text);
         }
@@ -201,7 +210,7 @@ export class Pool implements Runtime {
     if (!this.#stopped) this.#startAfter(startDelayMs(this.#failedStarts, this.#crashes));
   }
 
-  #ready(functions: readonly FunctionSpec[], replica: Replica): void {
+  #ready(functions: readonly FunctionSpec[], replica: AnyReplica): void {
     this.#failedStarts = 0;
     this.#options.counts.started('ready');
     const { pid, contained } = replica;

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { conformance, type ShortLimits } from './conformance.ts';
+import { functionConformance } from './function-conformance.ts';
 import type { ProcessCounts } from './pool.ts';
 import { pythonRuntimes } from './python.ts';
 import type { Runtime } from './runtime.ts';
@@ -62,7 +63,13 @@ const make = (
     },
   );
 
-conformance('Python', make);
+conformance('Python', {
+  make,
+  call: (runtime, deed, params, paced) => new Call(runtime, deed, params, paced),
+  broken: 'function_error',
+  cleanedUp: async (run) => expect(run.printed).toContain('cleaned up'),
+});
+functionConformance('Python', make);
 
 let runtime: Runtime;
 const call = (fn: string, params: object | string = {}, paced = false): Call => new Call(runtime, fn, params, paced);

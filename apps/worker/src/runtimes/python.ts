@@ -4,6 +4,7 @@ import { cleanEnv, DEFAULT_PATH } from './clean-env.ts';
 import { keeperInterpreter, pythonInterpreter } from './interpreter.ts';
 import { keptBy } from './keeper.ts';
 import { Pool, type PoolOptions, type ProcessCounts } from './pool.ts';
+import { Replica } from './replica.ts';
 import type { Runtime } from './runtime.ts';
 
 /** From `src/runtimes` and from `dist/runtimes` alike. */
@@ -49,31 +50,30 @@ export function pythonRuntimes({ maxItemBytes, maxLogBytes, logger, countsOf, en
   return ({ project, app, folder }: Place, version: string, deployment: Deployment): Runtime => {
     const env = cleanEnv(environment, { project, app }, deployment.env);
     const { startupTimeoutMs, timeoutMs, cancelGraceMs, replicas, debug, maxOutputBytes } = deployment;
+    const init = {
+      app: folder,
+      entry: deployment.entrypoint,
+      concurrency: deployment.replicaConcurrency,
+      maxItemBytes,
+      maxOutputBytes,
+      maxLogBytes,
+      debug,
+    };
+    const options = { init, env, startupTimeoutMs, timeoutMs, cancelGraceMs };
     return new Pool({
-      init: {
-        app: folder,
-        entry: deployment.entrypoint,
-        concurrency: deployment.replicaConcurrency,
-        maxItemBytes,
-        maxOutputBytes,
-        maxLogBytes,
-        debug,
-      },
-      env,
       replicas,
-      startupTimeoutMs,
       timeoutMs,
-      cancelGraceMs,
       logger,
       counts: countsOf(project, app),
       names: { project, app, version },
-      command: async () => {
+      prepare: async () => {
         const python = await pythonInterpreter(folder, deployment.interpreter, env.PATH ?? '');
         const keeper = await keeperInterpreter(environment.PATH ?? DEFAULT_PATH, python);
-        return keptBy(keeper, deployment.memoryBytes, {
+        const command = keptBy(keeper, deployment.memoryBytes, {
           file: python,
           args: ['-X', 'faulthandler', '-u', HARNESS],
         });
+        return (listener) => new Replica(command, options, listener);
       },
     });
   };

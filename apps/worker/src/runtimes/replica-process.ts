@@ -21,7 +21,7 @@ export class ReplicaProcess {
   /** @param command one that `keptBy` gave */
   constructor(command: Command, folder: string, env: Readonly<Record<string, string>>, listener: ProcessListener) {
     this.#listener = listener;
-    this.#process = new AppProcess(command, folder, env, true, {
+    this.#process = new AppProcess(command, folder, env, {
       lines: (stream, texts) => listener.lines(stream, texts),
       unstartable: (error) => listener.unstartable(error),
       kept: (contained) => listener.kept(contained),

@@ -35,6 +35,24 @@ export interface ReplicaOptions {
   readonly cancelGraceMs: number;
 }
 
+/** A pool's view of one process of an app, whatever speaks with it. */
+export interface AnyReplica {
+  readonly state: ReplicaState;
+  /** Whether the system keeps its signals, and its looks at other processes, to itself. */
+  readonly contained: boolean;
+  /** Whether a run has come to its own end here: the process works. */
+  readonly proved: boolean;
+  /** Undefined where it could not be started, or is not ours. */
+  readonly pid: number | undefined;
+  readonly freeSlots: number;
+  /** Starts a run; only with a free slot. */
+  run(request: RunRequest, listener: RunListener): RunningRun;
+  /** No more runs; it ends after its last. */
+  drain(): void;
+  /** Ends it, and what it started, at once. */
+  kill(): void;
+}
+
 export interface ReplicaListener {
   /** Its state has changed; it was in none before `spawning`. */
   moved(from: ReplicaState | undefined, to: ReplicaState): void;
@@ -49,7 +67,17 @@ export interface ReplicaListener {
   /** Lines of no run, or of one that has ended. */
   log(lines: PrintedLines, runId: RunId | undefined): void;
   /** The process is gone, and all its runs are ended. */
-  exited(how: ProcessEnd & { readonly stderr: readonly string[] }): void;
+  exited(how: ReplicaExit): void;
+}
+
+/** Why a worker ends a process that was ready and is not to end. */
+export type KilledFor = 'channel' | 'unhealthy';
+
+export interface ReplicaExit extends Omit<ProcessEnd, 'killed'> {
+  /** Set where its worker ended it. */
+  readonly killed: KilledFor | undefined;
+  /** What it printed there last. */
+  readonly stderr: readonly string[];
 }
 
 const notStartedBecause = (message: string): ErrorFields => ({ code: 'app_failed_to_start', message });
@@ -59,11 +87,9 @@ const endedByWorker: ErrorFields = {
   message: "the function's process was ended by its worker",
 };
 
-export class Replica {
+export class Replica implements AnyReplica {
   state: ReplicaState = 'spawning';
-  /** Whether the system keeps its signals, and its looks at other processes, to itself. */
   contained = false;
-  /** Whether a run has come to its own end here: the process works. */
   proved = false;
   readonly #options: ReplicaOptions;
   readonly #listener: ReplicaListener;
@@ -102,7 +128,6 @@ export class Replica {
     return takesRuns(this.state) ? Math.max(0, this.#options.init.concurrency - this.#runs.size - this.#stuck) : 0;
   }
 
-  /** Starts a run; only with a free slot. */
   run(request: RunRequest, listener: RunListener): RunningRun {
     const run = new RunInFlight(request, listener);
     this.#runs.set(request.runId, run);
@@ -133,7 +158,6 @@ export class Replica {
     }
   }
 
-  /** Ends the process and what it started, at once. */
   kill(): void {
     this.#process.kill();
   }
@@ -295,7 +319,7 @@ export class Replica {
     for (const run of this.#runs.values()) run.crashed(crash);
     this.#runs.clear();
     this.#pausing.clear();
-    this.#listener.exited({ ...how, stderr: this.#stderr });
+    this.#listener.exited({ ...how, killed: how.killed ? 'channel' : undefined, stderr: this.#stderr });
   }
 
   #move(event: ReplicaEvent): void {

@@ -1,5 +1,5 @@
 // runtimes: one run in a replica. Whatever happens to the process, the listener hears one end and nothing after it.
-import type { ErrorFields } from '@inference-proxy/contracts';
+import type { AnswerHead, ErrorFields } from '@inference-proxy/contracts';
 import type { PrintedLines } from './printed-lines.ts';
 import type { ErrorMessage, TerminalMessage } from './protocol.ts';
 import type { CancelReason, ItemsFrame, RunEnd, RunListener, RunRequest } from './runtime.ts';
@@ -92,12 +92,26 @@ export class RunInFlight {
     }
   }
 
+  /** A server's answer streams. */
+  head(head: AnswerHead): void {
+    this.started();
+    this.#listener.head(head);
+  }
+
+  /** A server's answer is complete; `body` of one that came whole. A run whose time was up stays so. */
+  answered(head: AnswerHead, body: Buffer | undefined): void {
+    if (this.#ended) return;
+    if (!this.#streamed) this.#listener.started(false);
+    const result = body && body.length > 0 && { result: body };
+    this.#end({ ...this.#soFar(), state: 'succeeded', head, statusCode: head.status, ...result });
+  }
+
   /** Ends a cancelled run whose function does not answer. */
   giveUp(reason: CancelReason): void {
     this.#end({ ...this.#soFar(), state: stateOf(reason), error: cancelErrors[reason] });
   }
 
-  /** Ends the run because its process is gone; a cancelled one as what it was cancelled for. */
+  /** Ends the run because its process is gone, or its server failed it; a cancelled one as what it was cancelled for. */
   crashed(error: ErrorFields): void {
     if (this.reason === undefined) this.#end({ ...this.#soFar(), state: 'failed', error });
     else this.giveUp(this.reason);

@@ -1,12 +1,12 @@
 // runtimes: what executes an app's functions, whatever they are written in. One conformance suite holds for every kind.
-import type { ErrorFields, FunctionSpec, ItemKind, RunId } from '@inference-proxy/contracts';
+import type { AnswerHead, ErrorFields, FunctionSpec, ItemKind, RunId } from '@inference-proxy/contracts';
 import type { PrintedLines } from './printed-lines.ts';
 
 /** One run as it is handed to a runtime. */
 export interface RunRequest {
   readonly runId: RunId;
   readonly fn: string;
-  /** The caller's JSON object, its bytes as received; never parsed here. */
+  /** The caller's JSON object, its bytes as received, which are never parsed here; for a server the request that is forwarded (`encodeRequest`). */
   readonly params: Buffer;
   /** True where a reader's credits hold the generator back; else only the pipe does. */
   readonly paced: boolean;
@@ -38,8 +38,10 @@ export interface RunEnd {
   readonly items: number;
   /** True where the function gave back a generator or iterator, which may have had no items. */
   readonly streamed: boolean;
-  /** Compact JSON text, UTF-8. */
+  /** Compact JSON text, UTF-8; of a server its answer's body, as it came. */
   readonly result?: Buffer;
+  /** Of a server's answer, where the run succeeded. */
+  readonly head?: AnswerHead;
   /** HTTP status that the result asks for (contract 2). */
   readonly statusCode?: number;
   readonly error?: ErrorFields;
@@ -47,10 +49,12 @@ export interface RunEnd {
   readonly runTimeMs: number;
 }
 
-/** Told of a run's events: `started`, then items and lines, then `ended` exactly once and nothing after it. Must not throw. */
+/** Told of a run's events: `started`, maybe `head`, then items and lines, then `ended` exactly once and nothing after it. Must not throw. */
 export interface RunListener {
   /** The function gave something back: a stream whose items follow, or (just before `ended`) a plain result. Not called for a run that never came so far. */
   started(streamed: boolean): void;
+  /** A server's answer streams; this comes before its items. */
+  head(head: AnswerHead): void;
   items(batch: ItemsFrame): void;
   /** In the order in which they were printed. */
   log(lines: PrintedLines): void;

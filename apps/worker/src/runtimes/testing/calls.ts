@@ -1,5 +1,6 @@
 // Calls a runtime as a test wants it: what came, in order, and events to wait for.
 import { EventEmitter, once } from 'node:events';
+import type { AnswerHead } from '@inference-proxy/contracts';
 import type { ItemsFrame, LogLine, RunEnd, RunningRun, Runtime } from '../runtime.ts';
 
 let last = 0;
@@ -15,17 +16,24 @@ export class Call {
   /** Lines that were left out. */
   cut = 0;
   startedAs: boolean | undefined;
+  head: AnswerHead | undefined;
   readonly #events = new EventEmitter();
 
   constructor(runtime: Runtime, fn: string, params: object | string = {}, paced = false, traceparent?: string) {
     const ended = Promise.withResolvers<RunEnd>();
     this.ended = ended.promise;
-    const text = typeof params === 'string' ? params : JSON.stringify(params);
+    const bytes = Buffer.isBuffer(params)
+      ? params
+      : Buffer.from(typeof params === 'string' ? params : JSON.stringify(params));
     this.running = runtime.run(
-      { runId: this.runId, fn, params: Buffer.from(text), paced, ...(traceparent !== undefined && { traceparent }) },
+      { runId: this.runId, fn, params: bytes, paced, ...(traceparent !== undefined && { traceparent }) },
       {
         started: (streamed) => {
           this.startedAs = streamed;
+        },
+        head: (head) => {
+          this.head = head;
+          this.#events.emit('told');
         },
         items: (batch) => {
           this.frames.push({ ...batch, blob: Buffer.from(batch.blob) });

@@ -153,7 +153,7 @@ def raises(text="no"):
     raise ValueError(text)
 
 
-def raises_later():
+def breaks_later():
     yield 1
     raise ValueError("later")
 

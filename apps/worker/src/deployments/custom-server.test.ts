@@ -1,0 +1,84 @@
+// Contract 1, custom runtimes: `[runtime.custom]` as authors write it, for this service or for the hosted product.
+import { expect, test } from '@jest/globals';
+import { ManifestError, parseManifest } from './manifest.ts';
+
+const LIMIT = 64 * 1024 * 1024;
+const read = (text: string) => parseManifest(text, LIMIT);
+const server = (text: string) => read(`[runtime.custom]\n${text}`).manifest.server;
+
+test('an app without the section is none', () => {
+  expect(read('').manifest.server).toBeUndefined();
+});
+
+test('a folder of the hosted product is read as it is', () => {
+  const { manifest, unused, unknown } = read(`
+    [cerebrium.deployment]
+    name = "mine"
+    [cerebrium.runtime.custom]
+    port = 8000
+    entrypoint = ["uvicorn", "main:app", "--port", "8000"]
+    healthcheck_endpoint = "/health"
+    readycheck_endpoint = "ready"
+    [cerebrium.scaling]
+    min_replicas = 3
+    replica_concurrency = 7
+    response_grace_period = 30
+  `);
+  expect(manifest).toMatchObject({ replicas: 1, replicaConcurrency: 7, timeoutMs: 30_000, startupTimeoutMs: 600_000 });
+  expect(manifest.server).toEqual({
+    entrypoint: ['uvicorn', 'main:app', '--port', '8000'],
+    url: undefined,
+    port: 8000,
+    healthcheck: '/health',
+    readycheck: '/ready',
+    forwardAuth: false,
+    killOnCancel: false,
+  });
+  expect(unused).toEqual(['deployment.name', 'scaling.min_replicas']);
+  expect(unknown).toEqual([]);
+});
+
+test.each([
+  ['python app.py --name "two words"', ['python', 'app.py', '--name', 'two words']],
+  ['sh -c \'echo "$X"; exec it\'', ['sh', '-c', 'echo "$X"; exec it']],
+  ['one  \t two\\ words ""', ['one', 'two words', '']],
+  ['"a\\"b" c\\"d', ['a"b', 'c"d']],
+])('the line %s is these words, and no shell reads it', (line, words) => {
+  expect(server(`entrypoint = ${JSON.stringify(line)}`)?.entrypoint).toEqual(words);
+});
+
+test('without a port, or with port 0, every replica gets one of its own', () => {
+  for (const port of ['', 'port = 0\n']) {
+    const { manifest } = read(`[runtime.custom]\n${port}entrypoint = "serve"\n[scaling]\nmin_replicas = 3`);
+    expect(manifest).toMatchObject({ replicas: 3, server: { port: undefined } });
+  }
+});
+
+test('a server elsewhere is one, and is given up sooner', () => {
+  const { manifest } = read('[runtime.custom]\nurl = "https://other:8443/base/"\n[scaling]\nmin_replicas = 2');
+  expect(manifest).toMatchObject({ replicas: 1, startupTimeoutMs: 10_000 });
+  expect(manifest.server).toMatchObject({ url: 'https://other:8443/base', entrypoint: undefined });
+});
+
+test.each([
+  ['neither a program nor an address', 'port = 80', /either entrypoint or url/],
+  ['both', 'entrypoint = "a"\nurl = "http://b"', /either entrypoint or url/],
+  ['an empty program', 'entrypoint = " "', /entrypoint: expected a program/],
+  ['an empty list', 'entrypoint = []', /entrypoint/],
+  ['a quote without an end', 'entrypoint = "a \'b"', /is not closed/],
+  ['a port beyond all', 'entrypoint = "a"\nport = 65536', /port/],
+  ['an address that is none', 'url = "other:8000"', /url: expected http/],
+  ['an address with a password', 'url = "http://a:b@c"', /url: expected scheme/],
+  ['an address and a port', 'url = "http://a"\nport = 80', /port: a url says/],
+  ['a path that is none', 'entrypoint = "a"\nhealthcheck_endpoint = "a b"', /healthcheck_endpoint: expected a path/],
+  ['ending what is not ours', 'url = "http://a"\nkill_on_cancel = true', /kill_on_cancel/],
+])('%s is refused in words', (_what, text, message) => {
+  expect(() => server(text)).toThrow(ManifestError);
+  expect(() => server(text)).toThrow(message);
+});
+
+test('two runtimes at once are refused', () => {
+  expect(() => read('[runtime.custom]\nentrypoint = "a"\n[runtime.python]\nentrypoint = "main.py"')).toThrow(
+    /expected one of them/,
+  );
+});

@@ -1,0 +1,35 @@
+// runtimes: apps that are web servers of their own, FastAPI under uvicorn and plain Node, against what every runtime must do.
+import { type FastApi, obtainFastApi } from '@inference-proxy/test/fastapi';
+import { conformance } from '../conformance.ts';
+import { deed, serverRuntime, Told } from '../testing/servers.ts';
+
+const fastApi: FastApi = await obtainFastApi();
+const told = new Told();
+/** Longer than a test may take: no run comes to this limit. */
+const NEVER_MS = 600_000;
+/** Runs whose clean-up was heard of: it comes after their end, in the worker's own log. */
+let cleanedUp = 0;
+const common = {
+  call: deed,
+  broken: 'upstream_reset',
+  cleanedUp: () => told.heard('cleaned up', ++cleanedUp),
+};
+
+conformance('FastAPI under uvicorn', {
+  ...common,
+  make: (concurrency, limits) =>
+    serverRuntime(told, {
+      folder: 'fastapi',
+      entrypoint: [fastApi.python, '-m', 'uvicorn', 'main:app', '--port', '{port}'],
+      env: fastApi.env,
+      readycheck: '/health',
+      concurrency,
+      timeoutMs: limits?.timeoutMs ?? NEVER_MS,
+    }),
+});
+
+conformance('a plain Node server', {
+  ...common,
+  make: (concurrency, limits) =>
+    serverRuntime(told, { folder: 'node', concurrency, timeoutMs: limits?.timeoutMs ?? NEVER_MS }),
+});

@@ -1,0 +1,25 @@
+// proc(5): whether a server's process is about to end. Its connections close before anybody is told, and its keeper has to be woken first.
+import { readFileSync } from 'node:fs';
+
+/** `PF_EXITING` of linux/sched.h: set before a process's files are closed. */
+const EXITING = 0x4;
+
+const read = (path: string): string | undefined => {
+  try {
+    return readFileSync(path, 'latin1');
+  } catch {
+    return undefined;
+  }
+};
+
+/** @param keeper process id of what started it; false where the system does not tell */
+export function isDying(keeper: number | undefined): boolean {
+  const children = read(`/proc/${keeper}/task/${keeper}/children`);
+  if (children === undefined) return false;
+  const stat = read(`/proc/${children.split(' ')[0]}/stat`);
+  // It has ended, and its keeper knows or is about to.
+  if (stat === undefined) return true;
+  // After the name in brackets, which may hold anything: state, ppid, pgrp, session, tty, tpgid, flags.
+  const [state = '', , , , , , flags] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return state === 'Z' || state === 'X' || (Number(flags) & EXITING) !== 0;
+}

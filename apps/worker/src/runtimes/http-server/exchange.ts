@@ -1,0 +1,233 @@
+// Contract 1, custom runtimes: one request to an app's own web server, and its answer as it comes. However the server misbehaves, `ended` is
+// told once and names it; time limits are the run's, there are none here but for connecting.
+import http, { type ClientRequest, type IncomingMessage } from 'node:http';
+import https from 'node:https';
+import {
+  type AnswerHead,
+  decodeRequest,
+  type ErrorFields,
+  type ForwardedRequest,
+  ServiceError,
+} from '@inference-proxy/contracts';
+import type { ItemsFrame, RunRequest } from '../runtime.ts';
+import type { ServerAddress } from './address.ts';
+import { hasNoBody, headOf } from './answer-head.ts';
+import { type BodyLimits, type BodyReader, itemReader, streams, WholeBody } from './body-reader.ts';
+
+/** Over what a record may hold (`encodeHead`), so that what is too much there is said as that. */
+const MAX_HEADER_BYTES = 64 * 1024;
+/** For a server that runs elsewhere and whose machine does not answer: the system's own limit is minutes. */
+const CONNECT_MS = 10_000;
+/** RFC 9110 §9.2.2: repeated where a kept connection turns out to be closed. Of the others nobody knows whether the server has begun. */
+const IDEMPOTENT = new Set(['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']);
+/** RFC 9110 §8.6: those that have no body unless they say so. */
+const BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE']);
+/** Ours to say, whatever the caller said. */
+const OURS = new Set(['host', 'content-length', 'transfer-encoding', 'connection', 'accept-encoding', 'x-request-id']);
+
+/** How an exchange ended. `broke`: the connection did, which may be because the server's process died. */
+export type ExchangeEnd =
+  | { readonly ok: true; readonly head: AnswerHead; readonly body?: Buffer }
+  | { readonly ok: false; readonly error: ErrorFields; readonly broke: boolean };
+
+export interface ExchangeListener {
+  /** The answer streams. */
+  head(head: AnswerHead): void;
+  items(frame: ItemsFrame): void;
+  /** Once, and nothing after it; not after `abort`. */
+  ended(end: ExchangeEnd): void;
+}
+
+export class Exchange {
+  readonly #address: ServerAddress;
+  readonly #listener: ExchangeListener;
+  readonly #limits: BodyLimits;
+  readonly #forwarded: ForwardedRequest;
+  readonly #headers: string[];
+  #request: ClientRequest | undefined;
+  #answer: IncomingMessage | undefined;
+  #connecting: NodeJS.Timeout | undefined;
+  /** Bytes that had come over the connection before this request. */
+  #before = 0;
+  #paused = false;
+  #over = false;
+
+  constructor(run: RunRequest, address: ServerAddress, limits: BodyLimits, listener: ExchangeListener) {
+    this.#address = address;
+    this.#listener = listener;
+    this.#limits = limits;
+    this.#forwarded = decodeRequest(run.params);
+    this.#headers = headersOf(run, this.#forwarded, address);
+  }
+
+  /** Sends it. */
+  start(): void {
+    this.#send(this.#address.agent);
+  }
+
+  /** Closes the connection: the server may notice by that. */
+  abort(): void {
+    if (!this.#finish()) return;
+    this.#request?.destroy();
+  }
+
+  /** Reads no further, so that the server has to wait. */
+  pause(): void {
+    this.#paused = true;
+    this.#answer?.pause();
+  }
+
+  resume(): void {
+    this.#paused = false;
+    this.#answer?.resume();
+  }
+
+  /** @param agent whose connections may be used; false: a new one */
+  #send(agent: http.Agent | false): void {
+    const { secure, host, port, prefix } = this.#address;
+    const { method, target, body } = this.#forwarded;
+    const options = { host, port, agent, method, path: prefix + target, maxHeaderSize: MAX_HEADER_BYTES };
+    let request: ClientRequest;
+    try {
+      request = (secure ? https : http).request({ ...options, headers: this.#headers });
+    } catch (cause) {
+      const why = cause instanceof Error ? cause.message : String(cause);
+      queueMicrotask(() => this.#failed('invalid_request', `The request cannot be forwarded: ${why}`, false));
+      return;
+    }
+    this.#request = request;
+    // Otherwise headers beyond the 2,000th were dropped in silence; the bytes bound them.
+    request.maxHeadersCount = 0;
+    request.on('socket', (socket) => {
+      this.#before = socket.bytesRead;
+      if (!socket.connecting) return;
+      this.#connecting = setTimeout(() => {
+        request.destroy(new Error(`no connection within ${CONNECT_MS / 1_000} s`));
+      }, CONNECT_MS);
+      socket.once(secure ? 'secureConnect' : 'connect', () => clearTimeout(this.#connecting));
+    });
+    request.on('response', (answer) => this.#answered(request, answer));
+    request.on('upgrade', (_answer, socket) => {
+      socket.destroy();
+      this.#failed('upstream_reset', 'The server switched to another protocol, which nobody asked for.', true);
+    });
+    request.on('error', (error: NodeJS.ErrnoException) => this.#broke(request, error));
+    request.end(body);
+  }
+
+  #answered(request: ClientRequest, answer: IncomingMessage): void {
+    if (this.#over) return;
+    clearTimeout(this.#connecting);
+    this.#answer = answer;
+    const { method } = this.#forwarded;
+    try {
+      const head = headOf(method, answer);
+      const reader = this.#readerOf(head, answer, hasNoBody(method, head.status));
+      answer.on('data', (chunk: Buffer) => this.#reading(() => reader.push(chunk)));
+      answer.on('end', () => {
+        // A body that was cut ends, too.
+        if (!answer.complete) this.#cut();
+        else this.#reading(() => this.#complete(head, reader));
+      });
+      answer.on('error', () => this.#cut());
+      answer.on('close', () => this.#cut());
+      if (this.#paused) answer.pause();
+    } catch (error) {
+      this.#refuse(error);
+    }
+    if (this.#over) request.destroy();
+  }
+
+  #readerOf(head: AnswerHead, answer: IncomingMessage, hasNoBody: boolean): BodyReader {
+    const { form } = head;
+    if (streams(form)) {
+      this.#listener.head(head);
+      return itemReader(form, this.#limits, (frame) => this.#listener.items(frame));
+    }
+    const { maxOutputBytes } = this.#limits;
+    if (!hasNoBody && Number(answer.headers['content-length'] ?? 0) > maxOutputBytes)
+      throw new ServiceError('output_too_large', `The output is over ${maxOutputBytes} bytes.`);
+    return new WholeBody(this.#limits);
+  }
+
+  #complete(head: AnswerHead, reader: BodyReader): void {
+    reader.end();
+    const body = reader instanceof WholeBody && { body: reader.bytes };
+    if (this.#finish()) this.#listener.ended({ ok: true, head, ...body });
+  }
+
+  /** What is read is no longer the server's fault alone where it is too large. */
+  #reading(act: () => void): void {
+    if (this.#over) return;
+    try {
+      act();
+    } catch (error) {
+      this.#refuse(error);
+      this.#request?.destroy();
+    }
+  }
+
+  #refuse(error: unknown): void {
+    if (!(error instanceof ServiceError)) throw error;
+    this.#failed(error.code, error.message, false);
+  }
+
+  #cut(): void {
+    this.#failed('upstream_reset', 'The server broke off its answer.', true);
+  }
+
+  #broke(request: ClientRequest, error: NodeJS.ErrnoException): void {
+    if (this.#over) return;
+    const { name } = this.#address;
+    const heard = (request.socket?.bytesRead ?? 0) > this.#before;
+    if (error.code?.startsWith('HPE_')) {
+      this.#failed('upstream_reset', `The server's answer is not HTTP: ${error.message}.`, true);
+    } else if (this.#answer) {
+      this.#cut();
+    } else if (heard) {
+      this.#failed('upstream_reset', 'The server broke off the head of its answer.', true);
+    } else if (request.reusedSocket && IDEMPOTENT.has(this.#forwarded.method)) {
+      clearTimeout(this.#connecting);
+      this.#send(false);
+    } else {
+      this.#failed('upstream_unavailable', `No answer from ${name}: ${inWords(error)}.`, true);
+    }
+  }
+
+  #failed(code: ErrorFields['code'], message: string, broke: boolean): void {
+    if (this.#finish()) this.#listener.ended({ ok: false, error: { code, message }, broke });
+  }
+
+  /** @returns false when it was over before */
+  #finish(): boolean {
+    if (this.#over) return false;
+    this.#over = true;
+    clearTimeout(this.#connecting);
+    return true;
+  }
+}
+
+const inWords = ({ code, message }: NodeJS.ErrnoException): string =>
+  code === 'ECONNREFUSED'
+    ? 'connection refused'
+    : code === 'ECONNRESET' || code === 'EPIPE'
+      ? 'the connection was closed'
+      : message;
+
+/** Names and values in turn, as Node sends them without a change. */
+function headersOf(
+  run: RunRequest,
+  { method, headers, body }: ForwardedRequest,
+  { authority }: ServerAddress,
+): string[] {
+  const list = ['Host', authority];
+  for (const [name, value] of headers) {
+    const lower = name.toLowerCase();
+    if (!OURS.has(lower) && !(lower === 'traceparent' && run.traceparent !== undefined)) list.push(name, value);
+  }
+  if (body.length > 0 || !BODILESS.has(method)) list.push('Content-Length', String(body.length));
+  // So that nothing on the way holds a stream back to compress it, and its events can be read.
+  list.push('Accept-Encoding', 'identity', 'X-Request-Id', run.runId);
+  if (run.traceparent !== undefined) list.push('Traceparent', run.traceparent);
+  return list;
+}

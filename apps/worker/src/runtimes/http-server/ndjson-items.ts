@@ -1,0 +1,60 @@
+// Newline-delimited JSON (github.com/ndjson/ndjson-spec): a line is an item, as the JSON text that it is, or as a string where it is none.
+import { StringDecoder } from 'node:string_decoder';
+import { ServiceError } from '@inference-proxy/contracts';
+import type { BodyReader } from './body-reader.ts';
+import type { ItemFrames } from './item-frames.ts';
+
+export class NdjsonItems implements BodyReader {
+  readonly #frames: ItemFrames;
+  readonly #maxItemBytes: number;
+  readonly #decoder = new StringDecoder('utf8');
+  /** The line that has begun, in the pieces that came: joined once. */
+  #begun: string[] = [];
+  #held = 0;
+
+  constructor(frames: ItemFrames, maxItemBytes: number) {
+    this.#frames = frames;
+    this.#maxItemBytes = maxItemBytes;
+  }
+
+  push(chunk: Buffer): void {
+    const lines = this.#decoder.write(chunk).split('\n');
+    const last = lines.pop() as string;
+    for (const line of lines) this.#line(line);
+    this.#hold(last);
+    this.#frames.flush();
+  }
+
+  /** A last line needs no newline. */
+  end(): void {
+    this.#line(this.#decoder.end());
+    this.#frames.flush();
+  }
+
+  #hold(text: string): void {
+    if (text === '') return;
+    this.#held += text.length;
+    if (this.#held > this.#maxItemBytes)
+      throw new ServiceError('output_too_large', `A line is over ${this.#maxItemBytes} bytes.`);
+    this.#begun.push(text);
+  }
+
+  #line(end: string): void {
+    this.#hold(end);
+    const line = this.#begun.join('').trim();
+    this.#begun = [];
+    this.#held = 0;
+    if (line === '') return;
+    if (isJson(line)) this.#frames.json(line);
+    else this.#frames.text(line);
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,95 @@
+// The test servers as runtimes, and requests to them as calls.
+import { join } from 'node:path';
+import { encodeRequest, type ForwardedRequest, type HeaderPair } from '@inference-proxy/contracts';
+import type { CustomServer } from '../../deployments/custom-server.ts';
+import { httpServers } from '../http-server/http-servers.ts';
+import type { WatchTimes } from '../http-server/server-watch.ts';
+import type { ProcessCounts } from '../pool.ts';
+import type { Runtime } from '../runtime.ts';
+import { Call } from './calls.ts';
+
+/** Often, so that tests wait for less. */
+export const OFTEN: WatchTimes = { readyEveryMs: 50, wellEveryMs: 100, answerMs: 5_000 };
+
+/** Lines that servers printed outside of runs, and what was told of their processes. */
+export class Told {
+  readonly lines: string[] = [];
+  readonly counted: string[] = [];
+  #waiting: (() => void)[] = [];
+
+  readonly note = (_fields: object, text: string): void => {
+    this.lines.push(text);
+    for (const wake of this.#waiting.splice(0)) wake();
+  };
+
+  readonly counts: ProcessCounts = {
+    moved: () => {},
+    started: (result) => this.counted.push(`start ${result}`),
+    crashed: (how) => this.counted.push(`crash ${how}`),
+  };
+
+  /** Resolves when a line has been told `times` times. */
+  async heard(text: string, times = 1): Promise<void> {
+    while (this.lines.filter((line) => line.includes(text)).length < times)
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+}
+
+export interface ServerUnderTest extends Partial<CustomServer> {
+  readonly folder?: string;
+  readonly replicas?: number;
+  readonly concurrency?: number;
+  readonly timeoutMs?: number;
+  readonly startupTimeoutMs?: number;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly watch?: WatchTimes;
+}
+
+export function serverRuntime(told: Told, more: ServerUnderTest): Runtime {
+  const { folder = 'node', replicas = 1, concurrency = 100, env = {}, watch = OFTEN, ...rest } = more;
+  const { timeoutMs = 60_000, startupTimeoutMs = 60_000, ...server } = rest;
+  const make = httpServers({
+    maxItemBytes: 100_000,
+    logger: { info: told.note, warn: told.note, error: told.note },
+    countsOf: () => told.counts,
+    environment: { ...process.env, REDIS_URL: 'redis://secret' },
+    watch,
+  });
+  return make({ project: 'demo', app: 'test', folder: join(import.meta.dirname, 'servers', folder) }, 'v1', {
+    server: {
+      entrypoint: server.url === undefined ? ['node', 'server.mjs'] : undefined,
+      url: undefined,
+      port: undefined,
+      healthcheck: '',
+      readycheck: '',
+      forwardAuth: false,
+      killOnCancel: false,
+      ...server,
+    },
+    replicas,
+    replicaConcurrency: concurrency,
+    startupTimeoutMs,
+    timeoutMs,
+    maxOutputBytes: 200_000,
+    memoryBytes: undefined,
+    env,
+  });
+}
+
+/** A request as a call; `GET` unless it says otherwise. */
+export function request(
+  runtime: Runtime,
+  target: string,
+  more: Partial<Omit<ForwardedRequest, 'target'>> & { paced?: boolean; traceparent?: string } = {},
+): Call {
+  const { method = 'GET', headers = [], body = Buffer.alloc(0), paced = false, traceparent } = more;
+  return new Call(runtime, target, encodeRequest({ method, target, headers, body }), paced, traceparent);
+}
+
+const JSON_BODY: HeaderPair = ['content-type', 'application/json'];
+
+/** A deed of the conformance suite as a request. */
+export function deed(runtime: Runtime, name: string, params: object | string = {}, paced = false): Call {
+  const body = Buffer.from(typeof params === 'string' ? params : JSON.stringify(params));
+  return request(runtime, `/${name}`, { method: 'POST', headers: [JSON_BODY], body, paced });
+}
