@@ -6,6 +6,8 @@ await main(async () => {
   checkMachine();
   await install();
   await build();
+  // A Ctrl-C reaches the soak by itself: it says what it found so far.
+  process.on('SIGINT', () => {});
   const program = join(root, 'test', 'dist', 'faults', 'soak.js');
   return run(node, ['--enable-source-maps', program, ...process.argv.slice(2)]);
 });

@@ -7,7 +7,7 @@ import type { Place } from './place.ts';
 /** What was under way when Redis last wrote may be in the tail that it loses. */
 const TAIL_MS = 5000;
 
-/** Resolves when calls of every kind succeed again. @throws Error where some do not within a minute */
+/** Resolves when calls of every kind succeed again. @throws Error where some do not within minutes */
 export async function episode(place: Place, name: string, options: FaultOptions): Promise<Episode> {
   const fault = faults[name];
   if (!fault) throw new Error(`there is no fault '${name}'; there are: ${Object.keys(faults).join(', ')}`);

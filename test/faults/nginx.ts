@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { request } from '../client/http.ts';
 import { until } from '../client/until.ts';
 import { projectRoot } from '../stack/folders.ts';
+import { guard } from '../stack/guard.ts';
 import { freePort } from '../stack/ports.ts';
 
 const TEMPORARY = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
@@ -37,8 +38,11 @@ export async function startNginx(gateways: readonly number[]): Promise<{ port: n
   await write('resolver.conf', `upstream gateways { ${servers} } ${paths}`);
   const nginx = spawn('nginx', ['-c', join(folder, 'nginx.conf'), '-p', folder, '-g', 'daemon off;'], {
     stdio: ['ignore', 'ignore', 'inherit'],
+    // Its own group: a Ctrl-C in the terminal ends the soak in order.
+    detached: true,
   });
   const ended = once(nginx, 'exit');
+  const release = nginx.pid === undefined ? () => {} : guard(nginx.pid, 0, folder);
   await Promise.race([
     until(() =>
       request(port, '/healthz', { method: 'GET' }).then(
@@ -53,6 +57,7 @@ export async function startNginx(gateways: readonly number[]): Promise<{ port: n
     async stop() {
       nginx.kill('SIGTERM');
       await ended;
+      release();
       await rm(folder, { recursive: true, force: true });
     },
   };

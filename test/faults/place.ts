@@ -24,6 +24,8 @@ export const PARTS = Object.entries(SCALE).flatMap(([name, count]) => instancesO
 
 const SECRET = 'the receiver’s own';
 const HOUR_MS = 3_600_000;
+/** At what is left: each look goes through all processes of the machine. */
+const LOOK_EVERY_MS = 300;
 
 /** Leases of a fifth of what they are: the short form has no time to wait. */
 export const SHORT_TIMES = { LEASE_MS: '3000', LEASE_RENEW_MS: '1000', ATTEND_MS: '1000' };
@@ -148,7 +150,7 @@ export class Place {
       const came = new Set(this.#delivered.map(({ runId }) => runId));
       return promised.every((runId) => came.has(runId));
     }).catch(() => {});
-    await until(async () => (await this.#left()).length === 0).catch(() => {});
+    await until(async () => (await this.#left()).length === 0, LOOK_EVERY_MS).catch(() => {});
     const kept = seen.flatMap(({ kind, is, runId }) =>
       runId !== undefined && !REFUSED.has(is) && ['promised', 'resumed', 'retried'].includes(kind) ? [runId] : [],
     );

@@ -1,10 +1,11 @@
 // `npm run soak`: everything that can go wrong goes wrong at random moments for SOAK_MINUTES (20), with the leases and times of production, behind
 // nginx where there is one. Arguments are names of faults, to have those alone. SOAK_SEED repeats the order and the victims of an earlier run.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { faultsOf } from './checker.ts';
+import { faultsOf, type Wrong } from './checker.ts';
 import { episode } from './episode.ts';
 import { type FaultOptions, faults, restartAll } from './faults.ts';
 import { type Episode, HEADINGS, lineOf, tableOf } from './figures.ts';
+import type { History } from './history.ts';
 import { memoryOf } from './memory.ts';
 import { hasNginx, startNginx } from './nginx.ts';
 import { Place } from './place.ts';
@@ -42,34 +43,55 @@ async function soak(names: readonly string[]): Promise<number> {
   const nginx = await hasNginx();
   say(`${minutes} minutes with SOAK_SEED=${seed}, behind ${nginx ? 'nginx' : 'the supervisor’s balancer'}`);
   const place = await Place.open(nginx ? { front: startNginx } : {});
+  let stopped = false;
+  // Ctrl-C: what has gone wrong so far is judged all the same.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.on(signal, () => {
+      stopped = true;
+    });
   try {
     const from = performance.now();
-    const over = (part: number): boolean => performance.now() - from > minutes * MINUTE_MS * part;
+    const over = (part: number): boolean => stopped || performance.now() - from > minutes * MINUTE_MS * part;
     const memory = [await memoryOf(place)];
     const episodes: Episode[] = [];
+    let failure: Error | undefined;
     for (const name of shuffledForEver(names.length > 0 ? names : [...Object.keys(faults), RESTART], random)) {
       if (over(1)) break;
       if (memory.length === 1 && over(1 / 2)) memory.push(await memoryOf(place));
       await sleep(random() * LONGEST_PAUSE_MS);
-      const one = name === RESTART ? await restarted(place) : await episode(place, name, options);
-      episodes.push(one);
-      say(lineOf(one, episodes.at(-2), place.load, []).join('  '));
+      try {
+        episodes.push(name === RESTART ? await restarted(place) : await episode(place, name, options));
+      } catch (error) {
+        failure = new Error(`${name}: ${(error as Error).message}`);
+        break;
+      }
+      say(lineOf(episodes.at(-1) as Episode, episodes.at(-2), place.load, []).join('  '));
     }
     memory.push(await memoryOf(place));
     const history = await place.settle();
     const wrong = faultsOf(history);
-    say(`\n${tableOf([HEADINGS, ...episodes.map((one, at) => lineOf(one, episodes[at - 1], history, wrong))])}`);
-    const first = memory[0] as Record<string, string>;
-    const rows = Object.keys(first).map((name) => [name, ...memory.map((sizes) => sizes[name] ?? '')]);
-    say(
-      `\n${tableOf([['memory', 'at the start', 'in the middle', 'at the end'].slice(0, memory.length + 1), ...rows])}`,
-    );
-    say(`\n${history.seen.length} calls, ${history.delivered.length} deliveries, ${wrong.length} wrong`);
-    for (const { is, text } of wrong) say(`${is}: ${text}`);
+    if (failure) wrong.push({ is: 'wrong', text: `service did not return: ${failure.message}` });
+    report({ episodes, memory, history, wrong });
     return wrong.length === 0 ? 0 : 1;
   } finally {
     await place.close();
   }
+}
+
+interface Soaked {
+  readonly episodes: readonly Episode[];
+  readonly memory: readonly Readonly<Record<string, string>>[];
+  readonly history: History;
+  readonly wrong: readonly Wrong[];
+}
+
+function report({ episodes, memory, history, wrong }: Soaked): void {
+  say(`\n${tableOf([HEADINGS, ...episodes.map((one, at) => lineOf(one, episodes[at - 1], history, wrong))])}`);
+  const times = memory.length > 2 ? ['at the start', 'in the middle', 'at the end'] : ['at the start', 'at the end'];
+  const parts = Object.keys(memory[0] ?? {}).map((name) => [name, ...memory.map((sizes) => sizes[name] ?? '')]);
+  say(`\n${tableOf([['memory', ...times], ...parts])}`);
+  say(`\n${history.seen.length} calls, ${history.delivered.length} deliveries, ${wrong.length} wrong`);
+  for (const { is, text } of wrong) say(`${is}: ${text}`);
 }
 
 const RESTART = 'all are restarted, one after the other';
