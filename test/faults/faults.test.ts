@@ -8,7 +8,8 @@ import { episode } from './episode.ts';
 import { faults, restartAll } from './faults.ts';
 import { Place, SHORT_TIMES } from './place.ts';
 
-jest.setTimeout(240_000);
+// Against hanging only: the last one waits for deliveries and looks up every run.
+jest.setTimeout(400_000);
 
 const BETWEEN_MS = 500;
 

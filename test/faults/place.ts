@@ -26,6 +26,8 @@ const SECRET = 'the receiver’s own';
 const HOUR_MS = 3_600_000;
 /** At what is left: each look goes through all processes of the machine. */
 const LOOK_EVERY_MS = 300;
+/** Runs that are looked up at a time. */
+const LOOK_UPS = 16;
 
 /** Leases of a fifth of what they are: the short form has no time to wait. */
 export const SHORT_TIMES = { LEASE_MS: '3000', LEASE_RENEW_MS: '1000', ATTEND_MS: '1000' };
@@ -156,7 +158,11 @@ export class Place {
     );
     const callers = instancesOf('gateway', SCALE.gateway).map((name) => this.gateway(name));
     const told: Told[][] = [];
-    for (const runId of new Set(kept)) told.push(await Promise.all(callers.map((caller) => tellOf(caller, runId))));
+    const runs = [...new Set(kept)];
+    for (let from = 0; from < runs.length; from += LOOK_UPS) {
+      const some = runs.slice(from, from + LOOK_UPS);
+      told.push(...(await Promise.all(some.map((id) => Promise.all(callers.map((caller) => tellOf(caller, id)))))));
+    }
     const entered = new Map<string, number>();
     for (const tag of await readdir(this.#marks)) entered.set(tag, (await readFile(join(this.#marks, tag))).length);
     return {
