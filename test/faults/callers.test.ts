@@ -36,8 +36,6 @@ beforeAll(async () => {
     env: {
       ...SHORT_TIMES,
       WORKER_APPS: 'demo/streams',
-      WORKER_GRACE_S: '1',
-      SHUTDOWN_GRACE_S: '1',
       REDIS_URL: url,
     },
   });

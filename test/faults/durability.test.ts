@@ -45,7 +45,7 @@ async function begin(args: readonly string[]): Promise<void> {
       WORKER_APPS: 'demo/streams',
       WEBHOOK_SCHEDULE: '0,1,1,1,1,1',
       WEBHOOK_JITTER: '0',
-      WEBHOOK_TIMEOUT_S: '2',
+      WEBHOOK_TIMEOUT_S: '5',
       WEBHOOK_RECORD_S: '2',
     },
   });

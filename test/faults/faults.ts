@@ -28,7 +28,7 @@ const WORKERS: KillablePart[] = ['worker-1', 'worker-2', 'worker-3'];
 const DISPATCHERS: KillablePart[] = ['dispatcher-1', 'dispatcher-2'];
 
 /** Longer than the shortened lease, so that what is frozen that long is believed dead. */
-const FROZEN_MS = 6000;
+const FROZEN_MS = 8000;
 const MINUTE_MS = 60_000;
 const REDIS_STOPPED_MS = 10_000;
 /** Of a bad network, and of a disk. */

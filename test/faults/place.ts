@@ -29,8 +29,8 @@ const LOOK_EVERY_MS = 300;
 /** Runs that are looked up at a time. */
 const LOOK_UPS = 16;
 
-/** Leases of a fifth of what they are: the short form has no time to wait. */
-export const SHORT_TIMES = { LEASE_MS: '3000', LEASE_RENEW_MS: '1000', ATTEND_MS: '1000' };
+/** Leases of a third of what they are, for the short form has no time to wait; no shorter, for a busy machine keeps a renewal waiting. */
+export const SHORT_TIMES = { LEASE_MS: '5000', LEASE_RENEW_MS: '1000', ATTEND_MS: '1000' };
 
 export interface PlaceOptions {
   /** Settings of all services. */
