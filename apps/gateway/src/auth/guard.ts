@@ -2,6 +2,7 @@
 import { ServiceError } from '@inference-proxy/contracts';
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
+import { headerCount } from '../http/header-count.ts';
 import { type Grant, Tokens } from './tokens.ts';
 
 /** RFC 9110 §11.1: the scheme's name in any case. */
@@ -54,7 +55,7 @@ function bearerToken({ headers, raw }: ProjectRequest): string {
   const token = BEARER.exec(headers.authorization ?? '')?.[1];
   if (token === undefined) throw new ServiceError('unauthorized', 'A bearer token is required.');
   // Node keeps the first of several; what stands in front of us may have checked the last.
-  if (raw.headersDistinct.authorization?.length !== 1) {
+  if (headerCount(raw.rawHeaders, 'authorization') !== 1) {
     throw new ServiceError('unauthorized', 'Expected one `Authorization` header.');
   }
   return token;

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ErrorCode, errorObject, ServiceError } from '@inference-proxy/contracts';
 import { send, sendError } from './answer.ts';
 import { allowOrigin, answerPreflight, isPreflight, type Origins } from './cors.ts';
+import { headerCount } from './header-count.ts';
 
 const CONTINUE = /^100-continue$/i;
 const WEBSOCKET = /(^|[\s,])websocket($|[\s,/])/i;
@@ -48,11 +49,12 @@ export function answeredAtTheEdge(
 }
 
 /** RFC 9112 §2.3: a version that is ours. §3.2: one `Host`, also where nobody looks at it. §6.1: HTTP/1.0 knows no transfer codings, and no other than `chunked` is decoded. */
-function wrongFraming({ httpVersion, headers, headersDistinct }: IncomingMessage): ServiceError | undefined {
+function wrongFraming({ httpVersion, headers, rawHeaders }: IncomingMessage): ServiceError | undefined {
   // Node's parser lets 0.9 and 2.0 through, which are other protocols.
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return new ServiceError('invalid_request', 'Expected HTTP/1.1.');
-  const hosts = headersDistinct.host?.length ?? (httpVersion === '1.1' ? 0 : 1);
-  if (hosts !== 1) return new ServiceError('invalid_request', 'Expected one `Host` header.');
+  const hosts = headerCount(rawHeaders, 'host');
+  if (hosts > 1 || (hosts === 0 && httpVersion === '1.1'))
+    return new ServiceError('invalid_request', 'Expected one `Host` header.');
   const coding = headers['transfer-encoding'];
   if (coding !== undefined && (httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked')) {
     return new ServiceError('invalid_request', 'Expected no transfer coding but `chunked`.');
