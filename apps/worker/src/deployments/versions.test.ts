@@ -177,3 +177,39 @@ test('draining ends every version, those that were replaced too', async () => {
   await app.drain(AbortSignal.abort());
   expect([runtime('2').leaves, runtime('3').leaves]).toEqual([true, true]);
 });
+
+test('where a server has a port of its own, the new version starts when the old one has left it', async () => {
+  const { app, told, runtimes } = appOf();
+  const started: string[] = [];
+  const versionOf = (version: string, port: number) => {
+    const { manifest } = parseManifest(`[runtime.custom]\nport = ${port}\nentrypoint = "serve"`, 100);
+    app.offer({ version, manifest });
+    const runtime = runtimes.get(version) as ScriptedRuntime;
+    runtime.start = () => started.push(version);
+    return runtime;
+  };
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  const one = versionOf('1', 8000);
+  one.becomeReady();
+  const two = versionOf('2', 8000);
+  expect(one.leaves).toBe(true);
+  await turn();
+  expect(started).toEqual([]);
+  expect(app.freeSlots).toBe(0);
+  // Another one before the second had its turn.
+  const three = versionOf('3', 8000);
+  await two.close();
+  await turn();
+  expect(started).toEqual([]);
+  await one.close();
+  await turn();
+  expect(started).toEqual(['3']);
+  three.becomeReady();
+  expect(told).toEqual(['1 starting', '1 ready', '2 starting', '3 starting', '3 ready']);
+  // On another port there is no need to wait.
+  const four = versionOf('4', 9000);
+  expect(three.leaves).toBe(false);
+  four.becomeReady();
+  expect(three.leaves).toBe(true);
+  expect(app.describe()).toMatchObject({ version: '4', kind: 'server', preformatted: true });
+});

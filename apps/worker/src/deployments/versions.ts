@@ -26,6 +26,13 @@ interface Started extends OfferedVersion {
   readonly runtime: Runtime | undefined;
 }
 
+/** A version that ends its last runs. */
+interface Leaving {
+  readonly left: Promise<void>;
+  /** The one port that it listens on, where its manifest names one. */
+  readonly port: number | undefined;
+}
+
 interface VersionsLogger {
   info(fields: object, text: string): void;
   error(fields: object, text: string): void;
@@ -38,7 +45,7 @@ export class AppVersions {
   private current: Started | undefined;
   /** Being started while `current` serves. */
   private next: Started | undefined;
-  private readonly leaving = new Map<Runtime, Promise<void>>();
+  private readonly leaving = new Map<Runtime, Leaving>();
   private offered: string | undefined;
   private closed = false;
   private readonly decided = Promise.withResolvers<void>();
@@ -87,9 +94,24 @@ export class AppVersions {
       return;
     }
     const started: Started = { ...offered, runtime: this.make(this.place, version, manifest) };
-    if (isServing) this.next = started;
+    const port = manifest.server?.port;
+    const taken =
+      port !== undefined && (port === this.current?.manifest?.server?.port || this.holdersOf(port).length > 0);
+    if (isServing && !taken) this.next = started;
     else this.put(started);
-    this.start(started);
+    if (taken) void this.startInTurn(started, port);
+    else this.start(started);
+  }
+
+  /** Two servers cannot listen on one port: calls wait while the old version ends its runs, and until the new one is ready. */
+  private async startInTurn(started: Started, port: number): Promise<void> {
+    this.logger.info({ ...this.names(started), port }, 'starting as soon as the old version has left its port');
+    await Promise.all(this.holdersOf(port));
+    if (this.current === started && !this.closed) this.start(started);
+  }
+
+  private holdersOf(port: number): Promise<void>[] {
+    return [...this.leaving.values()].filter((leaving) => leaving.port === port).map(({ left }) => left);
   }
 
   /**
@@ -135,7 +157,7 @@ export class AppVersions {
     };
     if (signal?.aborted) close();
     signal?.addEventListener('abort', close);
-    await Promise.all(this.leaving.values());
+    await Promise.all([...this.leaving.values()].map(({ left }) => left));
     signal?.removeEventListener('abort', close);
   }
 
@@ -186,10 +208,10 @@ export class AppVersions {
   }
 
   /** Lets a version end its runs, each of which has a time limit of its own. */
-  private leave({ runtime }: Started): void {
+  private leave({ runtime, manifest }: Started): void {
     if (!runtime) return;
     const left = runtime.drain().finally(() => this.leaving.delete(runtime));
-    this.leaving.set(runtime, left);
+    this.leaving.set(runtime, { left, port: manifest?.server?.port });
   }
 
   private names({ version }: { version: string }): object {

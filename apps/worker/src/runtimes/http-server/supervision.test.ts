@@ -1,0 +1,169 @@
+// Contract 1, custom runtimes: a server is started, looked at, left alone while it cannot serve, and replaced when it is not well.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
+import type { Runtime } from '../runtime.ts';
+import { reached } from '../testing/calls.ts';
+import { request, type ServerUnderTest, serverRuntime, Told } from '../testing/servers.ts';
+import { findProgram, freePort } from './server-program.ts';
+
+jest.setTimeout(60_000);
+
+let moods: string;
+let told: Told;
+const runtimes: Runtime[] = [];
+beforeEach(async () => {
+  moods = await mkdtemp(join(tmpdir(), 'moods-'));
+  told = new Told();
+});
+afterEach(async () => {
+  await Promise.all(runtimes.splice(0).map((runtime) => runtime.close()));
+  await rm(moods, { recursive: true });
+});
+
+const mood = (name: string): Promise<void> => writeFile(join(moods, name), '');
+const over = (name: string): Promise<void> => rm(join(moods, name));
+
+function begun(more: ServerUnderTest = {}): Runtime {
+  const runtime = serverRuntime(told, { folder: 'moody', env: { MOODS: moods }, ...more });
+  runtimes.push(runtime);
+  runtime.start();
+  return runtime;
+}
+
+async function ready(more: ServerUnderTest = {}): Promise<Runtime> {
+  const runtime = begun(more);
+  await reached(runtime, 'ready');
+  return runtime;
+}
+
+/** Resolves when a runtime has slots, or has none. */
+async function slots(runtime: Runtime, are: boolean): Promise<void> {
+  while (runtime.freeSlots > 0 !== are) await new Promise((resolve) => setTimeout(resolve, 10));
+}
+
+test('a server is ready when its readiness check says so, and not before', async () => {
+  await mood('unready');
+  const runtime = begun({ readycheck: '/ready' });
+  await told.heard('looked at');
+  expect(runtime.state).toBe('starting');
+  await over('unready');
+  await reached(runtime, 'ready');
+  expect(runtime.freeSlots).toBe(100);
+});
+
+test('a server that is not ready for a while is given no runs, and keeps those it has', async () => {
+  const runtime = await ready({ readycheck: '/ready' });
+  const run = request(runtime, '/hangs');
+  await run.until(() => run.count === 1);
+  await mood('unready');
+  await slots(runtime, false);
+  expect(runtime.state).toBe('ready');
+  expect(run.ends).toBe(0);
+  await over('unready');
+  await slots(runtime, true);
+  run.running?.cancel('cancelled');
+  expect((await run.ended).state).toBe('cancelled');
+});
+
+test('a server that is not well is replaced, and the next call works', async () => {
+  const runtime = await ready({ healthcheck: '/health' });
+  const before = await request(runtime, '/pid').result();
+  await mood('unwell');
+  await told.heard('health check failed: /health answered 500');
+  await over('unwell');
+  await told.heard('process ready', 2);
+  expect(await request(runtime, '/pid').result()).not.toBe(before);
+  expect(told.counted).toEqual(['start ready', 'crash unhealthy', 'start ready']);
+});
+
+test('a server that is busy with a run and so answers no check is well', async () => {
+  const watch = { readyEveryMs: 50, wellEveryMs: 50, answerMs: 50 };
+  const runtime = await ready({ healthcheck: '/health', readycheck: '/ready', watch, concurrency: 1 });
+  const before = await request(runtime, '/pid').result();
+  const run = request(runtime, '/blocks');
+  // Longer than three checks take.
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  await mood('done');
+  expect(await run.result()).toBe('done');
+  expect(await request(runtime, '/pid').result()).toBe(before);
+});
+
+test('a server that exits while starting is told of with its last words, and tried again', async () => {
+  await mood('exits');
+  const runtime = begun();
+  await reached(runtime, 'broken');
+  expect(runtime.error).toMatchObject({ code: 'app_failed_to_start' });
+  expect(runtime.error?.message).toContain('exited with code 7: no module named model');
+  expect((await request(runtime, '/pid').ended).error).toMatchObject({ code: 'app_failed_to_start' });
+  await over('exits');
+  await reached(runtime, 'ready');
+  expect(await request(runtime, '/pid').result()).toMatch(/^\d+$/);
+});
+
+test('a server that never listens is given up at the start’s time limit', async () => {
+  await mood('deaf');
+  const runtime = begun({ startupTimeoutMs: 500 });
+  await reached(runtime, 'broken');
+  expect(runtime.error?.message).toBe('the server was not ready within 0.5 s: it takes no connections');
+});
+
+test('a program that is not there is named', async () => {
+  begun({ entrypoint: ['no-such-server', '{port}'] });
+  await told.heard('a process did not start');
+  expect(told.counted).toEqual(['start failed']);
+  await expect(findProgram('no-such-server', '/', '/usr/bin')).rejects.toThrow('no program no-such-server on the PATH');
+  await expect(findProgram('./server', '/apps/mine', '/usr/bin')).rejects.toThrow('no program ./server');
+});
+
+test('replicas listen on ports of their own', async () => {
+  const runtime = begun({ replicas: 2, concurrency: 1 });
+  await told.heard('process ready', 2);
+  const [one, other] = [request(runtime, '/port'), request(runtime, '/port')];
+  expect(await one.result()).not.toBe(await other.result());
+});
+
+test('a port that somebody else has is not taken for the server’s', async () => {
+  const stranger = createServer((_request, response) => response.end('stranger'));
+  const port = await freePort();
+  await new Promise<void>((resolve) => stranger.listen(port, resolve));
+  const runtime = begun({ port });
+  await told.heard('a process did not start');
+  expect(runtime.freeSlots).toBe(0);
+  await new Promise((resolve) => stranger.close(resolve));
+  await reached(runtime, 'ready');
+  expect(await request(runtime, '/port').result()).toBe(String(port));
+});
+
+test('a server that asks for it is ended when a run is cancelled, after its other runs', async () => {
+  const runtime = await ready({ killOnCancel: true });
+  const before = await request(runtime, '/pid').result();
+  const [one, other] = [request(runtime, '/hangs'), request(runtime, '/hangs')];
+  await Promise.all([one, other].map((run) => run.until(() => run.count === 1)));
+  one.running?.cancel('cancelled');
+  expect((await one.ended).state).toBe('cancelled');
+  await told.heard('process ready', 2);
+  expect(await request(runtime, '/pid').result()).not.toBe(before);
+  expect(other.ends).toBe(0);
+  other.running?.cancel('cancelled');
+  await other.ended;
+});
+
+test('a server elsewhere is served while it answers, told of while it does not, and found again', async () => {
+  const port = await freePort();
+  const elsewhere = () => createServer((call, response) => response.end(`elsewhere ${call.url}`));
+  let server = elsewhere().listen(port, '127.0.0.1');
+  const runtime = await ready({ url: `http://127.0.0.1:${port}/base`, startupTimeoutMs: 3_000 });
+  expect(await request(runtime, '/a?b').result()).toBe('elsewhere /base/a?b');
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+  await reached(runtime, 'broken');
+  expect(runtime.error?.message).toContain('ECONNREFUSED');
+  server = elsewhere().listen(port, '127.0.0.1');
+  await reached(runtime, 'ready');
+  expect(await request(runtime, '/').result()).toBe('elsewhere /base/');
+  server.closeAllConnections();
+  server.close();
+});

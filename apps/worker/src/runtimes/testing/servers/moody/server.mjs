@@ -1,0 +1,37 @@
+// A web server whose checks answer as its test says: by files in the folder that it was started with.
+import { existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+
+const { PORT, MOODS } = process.env;
+const has = (mood) => existsSync(join(MOODS, mood));
+
+if (has('exits')) {
+  console.error('first words');
+  console.error('no module named model');
+  process.exit(7);
+}
+
+const ways = {
+  '/health': (response) => response.writeHead(has('unwell') ? 500 : 200).end(),
+  '/ready'(response) {
+    if (has('unready')) console.log('looked at');
+    response.writeHead(has('unready') ? 503 : 204).end();
+  },
+  '/pid': (response) => response.end(String(process.pid)),
+  '/port': (response) => response.end(PORT),
+  /** Never answers; tells that it is under way, and when its caller has gone. */
+  '/hangs'(response) {
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: hangs\n\n');
+  },
+  /** As a server that does one thing at a time: nothing is answered until it is done. */
+  '/blocks'(response) {
+    while (!has('done')) readFileSync(import.meta.filename);
+    response.end('done');
+  },
+};
+
+const server = createServer((request, response) => (ways[request.url] ?? ways['/pid'])(response));
+if (!has('deaf')) server.listen(Number(PORT), '127.0.0.1');
+else setInterval(() => {}, 1000);
+process.on('SIGTERM', () => process.exit(0));
