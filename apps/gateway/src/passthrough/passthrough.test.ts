@@ -353,6 +353,21 @@ test('an app whose server cannot be started says why, and a path of functions is
   }
 });
 
+test('a forwarded call has one line and is counted, as the stream that it turned out to be', async () => {
+  const answering = get('/told/a?x=1');
+  const run = await next();
+  await run.begins(SSE);
+  await run.items(['one']);
+  await run.stops(SSE);
+  await textOf(await answering);
+  const line = gateway.lines.find(({ msg, runId }) => msg === 'call' && runId === run.taken.runId);
+  expect(line).toMatchObject({ project: PROJECT, app: 'site', function: 'told/a', status: 200, items: 1 });
+  expect(line).toHaveProperty('firstItemMs');
+  const metrics = await gateway.operations.registry.metrics();
+  expect(metrics).toMatch(/inference_proxy_calls_total{project="acme",app="site",form="stream",code="ok"} [1-9]/);
+  expect(metrics).toMatch(/inference_proxy_calls_total{project="acme",app="site",form="sync",code="ok"} [1-9]/);
+});
+
 test('the list of apps says which of them are servers', async () => {
   const { apps } = JSON.parse((await gateway.get(`/v4/${PROJECT}`)).text);
   expect(apps).toContainEqual(expect.objectContaining({ app: 'site', kind: 'server', functions: [] }));
