@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 import { GatewayUnderTest, PROJECT, token } from '../test/gateway-under-test.ts';
 
 test('a gateway that stops lets calls finish, then tells the rest', async () => {
-  const gateway = await GatewayUnderTest.start({ SHUTDOWN_GRACE_S: '0.2' });
+  const gateway = await GatewayUnderTest.start({ SHUTDOWN_GRACE_S: '5' });
   const finishing = gateway.call();
   const quick = await gateway.worker.next();
   const waiting = gateway.call();
@@ -55,7 +55,7 @@ function connection(gateway: GatewayUnderTest) {
 const CALL = [`POST /v4/${PROJECT}/chat/run HTTP/1.1`, 'host: x', `authorization: Bearer ${token()}`];
 
 test('told to stop, it is unready at once, answers on while balancers notice, and closes each connection with its answer', async () => {
-  const gateway = await GatewayUnderTest.start({ SHUTDOWN_GRACE_S: '5' });
+  const gateway = await GatewayUnderTest.start({ SHUTDOWN_GRACE_S: '600' });
   const noticed = Promise.withResolvers<void>();
   const left = Promise.withResolvers<void>();
   gateway.shutdown.add('unready', 'balancers', () => {
@@ -92,7 +92,7 @@ test('told to stop, it is unready at once, answers on while balancers notice, an
 });
 
 test('when it takes no more, a call that still arrives on an open connection is 503 and the last there', async () => {
-  const gateway = await GatewayUnderTest.start({ SHUTDOWN_GRACE_S: '5' });
+  const gateway = await GatewayUnderTest.start({ SHUTDOWN_GRACE_S: '600' });
   const underWay = connection(gateway);
   underWay.write(...CALL, '', '');
   const run = await gateway.worker.next();
@@ -116,7 +116,7 @@ test('when it takes no more, a call that still arrives on an open connection is 
 });
 
 test('a call on a connection that was made before it stopped listening is taken, and the next connection refused', async () => {
-  const gateway = await GatewayUnderTest.start({ SHUTDOWN_GRACE_S: '5' });
+  const gateway = await GatewayUnderTest.start({ SHUTDOWN_GRACE_S: '600' });
   const made = connection(gateway);
   await once(made.socket, 'connect');
   await gateway.get('/healthz');
@@ -130,7 +130,7 @@ test('a call on a connection that was made before it stopped listening is taken,
 });
 
 test('while Redis is away it is alive, not ready, and answers 503', async () => {
-  const gateway = await GatewayUnderTest.start();
+  const gateway = await GatewayUnderTest.start({}, undefined, { commandMs: 2000 });
   // Its apps are known, so the call gets as far as the accept that is not answered.
   await gateway.get(`/v4/${PROJECT}`);
   gateway.redis.pause();

@@ -30,11 +30,25 @@ export function token(claims: object = {}, options: JwtSignOptions = {}): string
   );
 }
 
+/** More than a test may take: for limits that a test is not about. */
+export const NEVER_MS = 600_000;
+/** Its grace is what ends a stop here, however busy the machine is. */
+const deadlines = { unready: NEVER_MS, intake: NEVER_MS, drain: NEVER_MS };
+
+interface Parts {
+  readonly tracing?: Tracing;
+  /** How long it waits for the store's answer. */
+  readonly commandMs?: number;
+}
+
 const BEARER = `Bearer ${token()}`;
 const withBearer = (options: RequestOptions): RequestOptions => ({
   ...options,
   headers: { authorization: BEARER, ...options.headers },
 });
+
+/** Each has a name of its own. */
+let started = 0;
 
 /** A gateway and a worker that the test plays. */
 export class GatewayUnderTest {
@@ -56,15 +70,16 @@ export class GatewayUnderTest {
   static async start(
     env: Record<string, string> = {},
     beside?: GatewayUnderTest,
-    tracing?: Tracing,
+    { tracing, commandMs = NEVER_MS }: Parts = {},
   ): Promise<GatewayUnderTest> {
+    const number = ++started;
     const redis = beside?.redis ?? (await testRedis());
     const lines: Record<string, unknown>[] = [];
     const logger = createLogger({
       name: 'gateway',
       destination: { write: (line) => void lines.push(JSON.parse(line)) },
     });
-    const shutdown = new Shutdown({ logger });
+    const shutdown = new Shutdown({ logger, deadlines });
     const client = async (name: string) => {
       const connection = connectRedis(env.REDIS_URL ?? redis.url, name, logger);
       shutdown.add('redis', name, () => closeRedis(connection));
@@ -77,16 +92,18 @@ export class GatewayUnderTest {
       ...shared,
       commands: await client('commands'),
       subscriber: await client('subscriber'),
-      gatewayId: beside ? 'g2' : 'g1',
+      gatewayId: `g${number}`,
+      // What reaps gives runs a new term after a time when nobody did: this long, too.
+      timings: { leaseMs: NEVER_MS, commandMs },
     });
     store.start();
     const workerStore = new WorkerStore({
       ...shared,
       commands: await client('worker'),
       subscriber: await client('worker-subscriber'),
-      workerId: beside ? 'w2' : 'w1',
+      workerId: `w${number}`,
       // A played worker renews nothing.
-      timings: { leaseMs: 600_000 },
+      timings: { leaseMs: NEVER_MS, commandMs: NEVER_MS },
       ...(env.STREAM_WINDOW_BYTES !== undefined && { windowBytes: Number(env.STREAM_WINDOW_BYTES) }),
     });
     const worker = new PlayedWorker(workerStore, PROJECT);

@@ -24,7 +24,15 @@ export const KEY = Buffer.alloc(32, 3);
 export const SECRET = 'whsec_aGVsbG8gd29ybGQ=';
 const box = new SealedBox([KEY]);
 const quiet = createLogger({ name: 'test', level: 'silent' });
-const timings: StoreTimings = { ...defaultTimings, reapMs: 200, handoverMs: 500 };
+/** More than a test may take: a busy machine is not a store that is away. */
+const NEVER_MS = 600_000;
+const timings: StoreTimings = {
+  ...defaultTimings,
+  reapMs: 200,
+  handoverMs: 500,
+  leaseMs: NEVER_MS,
+  commandMs: NEVER_MS,
+};
 const BULK = 200;
 
 /** Resolves when the condition holds. */
@@ -155,9 +163,9 @@ export class DeliveringStore {
           params: Buffer.from('{}'),
           promised: true,
           paced: false,
-          keepMs: 60_000,
+          keepMs: NEVER_MS,
           queueLimit: 100_000,
-          queueTimeoutMs: 60_000,
+          queueTimeoutMs: NEVER_MS,
           webhook,
         },
         'outcome',

@@ -15,7 +15,7 @@ const questions: { answer(): void; token: string }[] = [];
 const provider = createServer((_, response: ServerResponse) => {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const claims = { project_id: PROJECT };
-  const token = new JwtService({}).sign(claims, { privateKey, algorithm: 'ES256', expiresIn: 60 });
+  const token = new JwtService({}).sign(claims, { privateKey, algorithm: 'ES256', expiresIn: 3600 });
   questions.push({
     token,
     answer: () => response.end(JSON.stringify({ keys: [publicKey.export({ format: 'jwk' })] })),
@@ -40,7 +40,7 @@ test('the body of a call waits with it, and its caller may close its side meanwh
   // ES256, so that the set is asked for; its signature is nobody's.
   const unknown = new JwtService({}).sign(
     { project_id: PROJECT },
-    { privateKey: generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey, algorithm: 'ES256', expiresIn: 60 },
+    { privateKey: generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey, algorithm: 'ES256', expiresIn: 3600 },
   );
   const strange = gateway.call({ headers: { authorization: `Bearer ${unknown}` } });
   await asked;

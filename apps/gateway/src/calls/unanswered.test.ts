@@ -44,7 +44,8 @@ let proxy: Awaited<ReturnType<typeof holdingProxy>>;
 beforeAll(async () => {
   gateway = await GatewayUnderTest.start();
   proxy = await holdingProxy(gateway.redis.port);
-  behind = await GatewayUnderTest.start({ REDIS_URL: `redis://127.0.0.1:${proxy.port}` }, gateway);
+  const env = { REDIS_URL: `redis://127.0.0.1:${proxy.port}` };
+  behind = await GatewayUnderTest.start(env, gateway, { commandMs: 5000 });
   // Its channel of the project is confirmed by a first call.
   const first = behind.call();
   await (await gateway.worker.next()).returns('1');

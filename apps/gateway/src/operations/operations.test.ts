@@ -23,7 +23,7 @@ let gateway: GatewayUnderTest;
 let traced: GatewayUnderTest;
 beforeAll(async () => {
   gateway = await GatewayUnderTest.start();
-  traced = await GatewayUnderTest.start({}, gateway, tracing);
+  traced = await GatewayUnderTest.start({}, gateway, { tracing });
 });
 afterAll(async () => {
   await traced.stop();
@@ -191,7 +191,7 @@ test('a failure of this side is an error of the span, one of the caller’s is n
 });
 
 test('a store that is away leaves its gauges without a value, and the scrape with all others', async () => {
-  const alone = await GatewayUnderTest.start();
+  const alone = await GatewayUnderTest.start({}, undefined, { commandMs: 2000 });
   try {
     await alone.redis.kill();
     const found = await samples(alone);

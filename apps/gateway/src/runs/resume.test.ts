@@ -3,15 +3,14 @@ import type { IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { bytesOf, errorOf, textOf } from '@inference-proxy/test/client';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { GatewayUnderTest, PROJECT, token } from '../../test/gateway-under-test.ts';
+import { GatewayUnderTest, NEVER_MS, PROJECT, token } from '../../test/gateway-under-test.ts';
 import type { PlayedRun } from '../../test/played-worker.ts';
 
-const COMMIT_MS = 150;
 let gateway: GatewayUnderTest;
 let other: GatewayUnderTest;
 beforeAll(async () => {
-  gateway = await GatewayUnderTest.start({ STREAM_COMMIT_MS: String(COMMIT_MS) });
-  other = await GatewayUnderTest.start({ STREAM_COMMIT_MS: String(COMMIT_MS) }, gateway);
+  gateway = await GatewayUnderTest.start({ STREAM_COMMIT_MS: String(NEVER_MS) });
+  other = await GatewayUnderTest.start({ STREAM_COMMIT_MS: String(NEVER_MS) }, gateway);
 });
 afterAll(async () => {
   await other.stop();
@@ -106,13 +105,15 @@ describe('from where a reader left off', () => {
     const { text } = await gateway.call({ query: '?async=true', body: '{}' });
     const runId = JSON.parse(text).run_id as string;
     // Its head comes though nobody has taken the run yet.
-    const answer = await gateway.open(`/v4/${PROJECT}/runs/${runId}/stream`, { method: 'GET' });
+    const hasty = await GatewayUnderTest.start({ STREAM_COMMIT_MS: '150' }, gateway);
+    const answer = await hasty.open(`/v4/${PROJECT}/runs/${runId}/stream`, { method: 'GET' });
     expect(answer.statusCode).toBe(200);
     const run = await gateway.worker.next();
     const reader = reading(answer);
     await run.items(['one']);
     await reader.says('id: 1\ndata: one\n\n');
     await run.stops();
+    await hasty.stop();
   });
 });
 

@@ -18,7 +18,7 @@ import {
 const logger = { warn: () => {}, error: () => {} };
 export const APP = 'hello';
 /** A busy machine is not a store that is away. */
-const PATIENT = { commandMs: 30_000 };
+const PATIENT = { commandMs: 600_000, leaseMs: 600_000 };
 
 export class RealStore {
   private readonly clients: Redis[] = [];
@@ -65,6 +65,14 @@ export class RealStore {
     return bytes('used_memory') - (connections === 'without' ? bytes('mem_clients_normal') : 0);
   }
 
+  /** Bytes that Redis counts for its keys and what they hold. */
+  async keysMemory(): Promise<number> {
+    const pipeline = this.admin.pipeline();
+    for (const key of await this.admin.keys('*')) pipeline.memory('USAGE', key, 'SAMPLES', 0);
+    const answers = (await pipeline.exec()) ?? [];
+    return answers.reduce((sum, [, size]) => sum + Number(size), 0);
+  }
+
   private connect(): Redis {
     const client = new Redis(this.redis.socket ?? String(this.redis.port), { maxRetriesPerRequest: null });
     client.on('error', () => {});
@@ -82,9 +90,9 @@ export const call = (project: string, more: Partial<NewRun> = {}): NewRun => ({
   params: Buffer.from('{}'),
   promised: false,
   paced: false,
-  keepMs: 60_000,
+  keepMs: 600_000,
   queueLimit: 10_000,
-  queueTimeoutMs: 60_000,
+  queueTimeoutMs: 600_000,
   ...more,
 });
 

@@ -24,8 +24,8 @@ const timings = {
   handoverMs: 200,
   staleMs: 50,
 };
-/** Everything has come to rest by then, also on a busy machine. */
-const LIMIT_MS = 6_000;
+/** Everything has come to rest by then, also on a busy machine: what does not, never does. */
+const LIMIT_MS = 60_000;
 let rounds = 0;
 const silent = { warn: () => {}, error: () => {} };
 
@@ -177,7 +177,7 @@ class Round {
     for (const { runId, settled, left } of this.history.readings)
       if (!settled && !left && !this.hopeless(runId)) this.history.violated(`a reader of ${runId} was left waiting`);
     await this.replay(finals);
-    const left = await this.leftovers(until);
+    const left = await this.leftovers();
     await this.gatherFinals(finals);
     return [...judge(this.history, finals, { leaseMs: timings.leaseMs, disturbed: this.disturbed }), ...left];
   }
@@ -258,11 +258,13 @@ class Round {
         replays.push(gateway.follow(this.history.run(runId), 'items', 0, {}));
       }
     }
-    for (let waited = 0; waited < 100 && replays.some((replay) => !replay.settled); waited++) await sleep(10);
+    const until = performance.now() + this.limitMs;
+    while (performance.now() < until && replays.some((replay) => !replay.settled)) await sleep(10);
   }
 
   /** Nothing that only open runs and living services have is left. */
-  private async leftovers(until: number): Promise<string[]> {
+  private async leftovers(): Promise<string[]> {
+    const until = performance.now() + this.limitMs;
     const alive = new Set(this.workers.map(({ id }) => id));
     const left = async (): Promise<string[]> => {
       const found: string[] = [];

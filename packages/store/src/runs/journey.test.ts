@@ -14,6 +14,8 @@ import {
 } from '../index.ts';
 
 const logger = { warn: () => {}, error: () => {} };
+/** A busy machine is not a store that is away, nor a worker that has died. */
+const timings = { commandMs: 600_000, leaseMs: 600_000 };
 let redis: TestRedis;
 const clients: Redis[] = [];
 const connect = (): Redis => {
@@ -29,8 +31,15 @@ let deliveries: DeliveryQueue;
 beforeAll(async () => {
   redis = await testRedis();
   deliveries = new DeliveryQueue(connect(), logger);
-  gateway = new GatewayStore({ commands: connect(), subscriber: connect(), gatewayId: 'g1', deliveries, logger });
-  worker = new WorkerStore({ commands: connect(), subscriber: connect(), workerId: 'w1', deliveries, logger });
+  gateway = new GatewayStore({
+    commands: connect(),
+    subscriber: connect(),
+    gatewayId: 'g1',
+    deliveries,
+    logger,
+    timings,
+  });
+  worker = new WorkerStore({ commands: connect(), subscriber: connect(), workerId: 'w1', deliveries, logger, timings });
   gateway.start();
 });
 
@@ -50,10 +59,10 @@ const call = (more: Partial<NewRun> = {}): NewRun => ({
   params: Buffer.from('{"n": 1.0}'),
   promised: false,
   paced: true,
-  keepMs: 60_000,
+  keepMs: 600_000,
   absentMs: 0,
   queueLimit: 10,
-  queueTimeoutMs: 60_000,
+  queueTimeoutMs: 600_000,
   ...more,
 });
 

@@ -6,6 +6,8 @@ import { DeliveryQueue, GatewayStore, type NewRun, newRunId, type RunReader, Wor
 import { Faults } from '../property/faults.ts';
 
 const logger = { warn: () => {}, error: () => {} };
+/** A busy machine is not a store that is away, nor a worker that has died. */
+const timings = { commandMs: 600_000, leaseMs: 600_000 };
 const faults = new Faults(new Map());
 const clients: Redis[] = [];
 let redis: TestRedis;
@@ -24,8 +26,8 @@ beforeAll(async () => {
   deliveries = new DeliveryQueue(connect(), logger);
   const subscriber = faults.subscriber(connect());
   // Nothing attends: what is lost stays lost but for what readers learn from each other.
-  gateway = new GatewayStore({ commands: connect(), subscriber, gatewayId: 'g1', deliveries, logger });
-  worker = new WorkerStore({ commands: connect(), subscriber: connect(), workerId: 'w1', deliveries, logger });
+  gateway = new GatewayStore({ commands: connect(), subscriber, gatewayId: 'g1', deliveries, logger, timings });
+  worker = new WorkerStore({ commands: connect(), subscriber: connect(), workerId: 'w1', deliveries, logger, timings });
 });
 
 afterAll(async () => {
@@ -44,9 +46,9 @@ const call = (): NewRun => ({
   params: Buffer.from('{}'),
   promised: false,
   paced: true,
-  keepMs: 60_000,
+  keepMs: 600_000,
   queueLimit: 10,
-  queueTimeoutMs: 60_000,
+  queueTimeoutMs: 600_000,
 });
 
 test('a reader whose message of the end was lost learns it when another reader of its gateway reads the end', async () => {

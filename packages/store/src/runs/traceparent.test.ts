@@ -14,6 +14,8 @@ import {
 } from '../index.ts';
 
 const logger = { warn: () => {}, error: () => {} };
+/** A busy machine is not a store that is away, nor a worker that has died. */
+const timings = { commandMs: 600_000, leaseMs: 600_000 };
 const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
 const url = 'https://example.com/hook';
 
@@ -32,8 +34,15 @@ let deliveries: DeliveryQueue;
 beforeAll(async () => {
   redis = await testRedis();
   deliveries = new DeliveryQueue(connect(), logger);
-  gateway = new GatewayStore({ commands: connect(), subscriber: connect(), gatewayId: 'g1', deliveries, logger });
-  worker = new WorkerStore({ commands: connect(), subscriber: connect(), workerId: 'w1', deliveries, logger });
+  gateway = new GatewayStore({
+    commands: connect(),
+    subscriber: connect(),
+    gatewayId: 'g1',
+    deliveries,
+    logger,
+    timings,
+  });
+  worker = new WorkerStore({ commands: connect(), subscriber: connect(), workerId: 'w1', deliveries, logger, timings });
 });
 
 afterAll(async () => {
@@ -53,9 +62,9 @@ async function taken(more: Partial<NewRun>): Promise<TakenRun> {
     params: Buffer.from('{}'),
     promised: true,
     paced: false,
-    keepMs: 60_000,
+    keepMs: 600_000,
     queueLimit: 10,
-    queueTimeoutMs: 60_000,
+    queueTimeoutMs: 600_000,
     ...more,
   };
   expect(await gateway.accept(run, 'none').accepted).toEqual({ state: 'accepted' });
@@ -67,7 +76,10 @@ const end = ({ runId, token }: TakenRun) =>
   worker.end('demo', { runId, token, outcome: { state: 'succeeded', items: 0, streamed: false, runTimeMs: '1' } });
 
 async function task(runId: string) {
-  const begun = await new DeliveryStore(connect(), defaultTimings).begin({ project: 'demo', runId, attempt: 1 }, 1000);
+  const begun = await new DeliveryStore(connect(), { ...defaultTimings, ...timings }).begin(
+    { project: 'demo', runId, attempt: 1 },
+    600_000,
+  );
   if (begun.state !== 'begun') throw new Error(`the delivery has not begun: ${begun.state}`);
   return begun.task;
 }
