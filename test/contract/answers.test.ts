@@ -9,10 +9,10 @@ let stack: TestStack;
 let caller: Caller;
 beforeAll(async () => {
   stack = await startTestStack({
-    env: { WORKER_APPS: 'demo/streams,demo/faults,demo/limited', MAX_ITEM_BYTES: '50000' },
+    env: { WORKER_APPS: 'demo/streams,demo/faults,demo/limited,demo/hasty', MAX_ITEM_BYTES: '50000' },
   });
   caller = new Caller(stack.port, stack.jwtSecret);
-  await Promise.all(['streams', 'faults', 'limited'].map((app) => caller.ready(app)));
+  await Promise.all(['streams', 'faults', 'limited', 'hasty'].map((app) => caller.ready(app)));
 });
 afterAll(() => stack.stop());
 
@@ -101,7 +101,7 @@ describe('a failure', () => {
       'output_too_large',
       false,
     ],
-    ['a function over its time limit', 'limited/sleeps', {}, 'timed_out', 504, 'timed_out', true],
+    ['a function over its time limit', 'hasty/sleeps', {}, 'timed_out', 504, 'timed_out', true],
     ['a process that exits', 'faults/exits', {}, 'failed', 502, 'replica_crashed', true],
     ['a process that exits after an item', 'faults/exits_late', {}, 'failed', 502, 'replica_crashed', true],
     ['a process that a signal ends', 'faults/signalled', {}, 'failed', 502, 'replica_crashed', true],

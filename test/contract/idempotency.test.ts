@@ -10,9 +10,9 @@ import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 let stack: TestStack;
 let caller: Caller;
 beforeAll(async () => {
-  stack = await startTestStack({ env: { WORKER_APPS: 'demo/streams,demo/narrow', REAP_MS: '200' } });
+  stack = await startTestStack({ env: { WORKER_APPS: 'demo/streams,demo/narrow,demo/brief', REAP_MS: '200' } });
   caller = new Caller(stack.port, stack.jwtSecret);
-  await Promise.all([caller.ready('streams'), caller.ready('narrow')]);
+  await Promise.all(['streams', 'narrow', 'brief'].map((app) => caller.ready(app)));
 });
 afterAll(() => stack.stop());
 
@@ -173,28 +173,41 @@ describe('the key is free again', () => {
     expect([answer.status, replayed(answer)]).toEqual([200, false]);
   });
 
-  test('after a run that never started: cancelled or expired in the queue, or refused for its queue', async () => {
+  const asynchronous = (options: CallOptions): CallOptions => ({ ...options, query: '?async=true' });
+
+  test('after a run that never started: cancelled in the queue, or refused for its queue', async () => {
     const busy = { gate: mark('free'), started: mark('free-started') };
     const first = await caller.call('narrow/waits', busy, { query: '?async=true' });
     await fileSays(busy.started);
     const queued = { gate: mark('free'), started: mark('free-second') };
-    const cancelled = under('cancelled in the queue');
-    const expired = under('expired in the queue');
-    const refused = under('refused for its queue');
-    const asynchronous = (options: CallOptions): CallOptions => ({ ...options, query: '?async=true' });
+    const [cancelled, waiting, refused] = [under('cancelled in the queue'), under(), under('refused for its queue')];
     const one = await caller.call('narrow/waits', queued, asynchronous(cancelled));
-    const two = await caller.call('narrow/waits', queued, asynchronous(expired));
+    const two = await caller.call('narrow/waits', queued, asynchronous(waiting));
     expect((await caller.call('narrow/waits', queued, asynchronous(refused))).status).toBe(429);
     await caller.cancel(runOf(one));
     expect(await caller.ended(runOf(one))).toMatchObject({ status: 'cancelled' });
-    expect(await caller.ended(runOf(two))).toMatchObject({ status: 'expired' });
     await writeFile(busy.gate, '');
-    await caller.ended(runOf(first));
-    for (const options of [cancelled, expired, refused]) {
+    for (const answer of [first, two]) expect((await caller.ended(runOf(answer))).status).toBe('succeeded');
+    for (const options of [cancelled, refused]) {
       const answer = await caller.call('narrow/waits', queued, options);
       expect([answer.status, replayed(answer)]).toEqual([200, false]);
     }
     expect(await readFile(queued.started, 'utf8')).toBe('...');
+  });
+
+  test('after a run that expired in the queue', async () => {
+    const busy = { gate: mark('late'), started: mark('late-started') };
+    const first = await caller.call('brief/waits', busy, { query: '?async=true' });
+    await fileSays(busy.started);
+    const queued = { gate: mark('late'), started: mark('late-second') };
+    const options = under('expired in the queue');
+    const one = await caller.call('brief/waits', queued, asynchronous(options));
+    expect(await caller.ended(runOf(one))).toMatchObject({ status: 'expired' });
+    await writeFile(busy.gate, '');
+    await caller.ended(runOf(first));
+    const answer = await caller.call('brief/waits', queued, options);
+    expect([answer.status, replayed(answer)]).toEqual([200, false]);
+    expect(await readFile(queued.started, 'utf8')).toBe('.');
   });
 });
 

@@ -10,7 +10,6 @@ import { receiver } from '../receiver/receivers.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 
 const MAX_BODY_BYTES = 10_000;
-const GRACE_S = 2;
 
 let stack: TestStack;
 let caller: Caller;
@@ -19,19 +18,15 @@ beforeAll(async () => {
   sink = await receiver(() => ({ status: 204 }));
   stack = await startTestStack({
     env: {
-      WORKER_APPS: 'demo/narrow,demo/limited,demo/streams',
+      WORKER_APPS: 'demo/narrow,demo/brief,demo/limited,demo/hasty,demo/streams',
       MAX_BODY_BYTES: `${MAX_BODY_BYTES}`,
       MAX_ITEM_BYTES: '5000',
       RUN_STORE_MAX_BYTES: '100000',
-      WORKER_GRACE_S: `${GRACE_S}`,
-      LEASE_MS: '1500',
-      LEASE_RENEW_MS: '300',
-      ATTEND_MS: '300',
       REAP_MS: '100',
     },
   });
   caller = new Caller(stack.port, stack.jwtSecret);
-  await Promise.all(['narrow', 'limited', 'streams'].map((app) => caller.ready(app)));
+  await Promise.all(['narrow', 'brief', 'limited', 'hasty', 'streams'].map((app) => caller.ready(app)));
 });
 afterAll(async () => {
   await stack.stop();
@@ -68,10 +63,10 @@ test('a queue that is full is 429 with Retry-After, and nothing was accepted', a
 
 test('a run that waits in the queue for too long is expired: its caller and its webhook are told then, and it never starts', async () => {
   const [gate, started] = [mark('late-gate'), mark('late-started')];
-  const first = runOf(await caller.call('narrow/waits', { gate, started }, { query: '?async=true' }));
+  const first = runOf(await caller.call('brief/waits', { gate, started }, { query: '?async=true' }));
   await fileSays(started);
-  const waiting = caller.call('narrow/waits', { gate, started: mark('late-never') }, { query: hook() });
-  const streaming = caller.open('/v4/demo/narrow/waits', {
+  const waiting = caller.call('brief/waits', { gate, started: mark('late-never') }, { query: hook() });
+  const streaming = caller.open('/v4/demo/brief/waits', {
     body: JSON.stringify({ gate, started: mark('late-never') }),
     headers: { accept: 'text/event-stream' },
   });
@@ -95,7 +90,7 @@ test('a run that waits in the queue for too long is expired: its caller and its 
 });
 
 test('a function over its `timeout` is timed_out, to its caller and to the webhook', async () => {
-  const answer = await caller.call('limited/sleeps', {}, { query: hook() });
+  const answer = await caller.call('hasty/sleeps', {}, { query: hook() });
   expect(answer.status).toBe(504);
   expect(body(answer)).toMatchObject({ status: 'timed_out', error: { code: 'timed_out', retryable: true } });
   expect(await told(runOf(answer))).toBe(answer.text);
@@ -120,22 +115,6 @@ test.each([
   expect(answer.status).toBe(500);
   expect(body(answer)).toMatchObject({ status: 'failed', error: { code: 'output_too_large', retryable: false } });
   expect(await told(runOf(answer))).toBe(answer.text);
-});
-
-test('calls of an app that no worker serves wait for WORKER_GRACE_S, then they are 503', async () => {
-  stack.pause('worker');
-  try {
-    const answer = await caller.call('streams/value', { value: 1 }, { query: hook() });
-    expect(answer.status).toBe(503);
-    expect(body(answer)).toMatchObject({ status: 'failed', error: { code: 'unavailable', retryable: true } });
-    expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
-    expect(await told(runOf(answer))).toBe(answer.text);
-    const { ended_at, queued_at } = await caller.lookUp(runOf(answer));
-    expect(Date.parse(String(ended_at)) - Date.parse(String(queued_at))).toBeGreaterThanOrEqual(GRACE_S * 1000);
-  } finally {
-    stack.resume('worker');
-  }
-  await until(async () => (await caller.call('streams/value', { value: 1 })).status === 200);
 });
 
 test('a store that is full of promises is 429 with Retry-After, and what was promised stays', async () => {

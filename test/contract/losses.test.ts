@@ -13,7 +13,7 @@ let stack: TestStack;
 let caller: Caller;
 beforeAll(async () => {
   stack = await startTestStack({
-    env: { WORKER_APPS: 'demo/streams,demo/changing', LEASE_MS: '3000', LEASE_RENEW_MS: '500', ATTEND_MS: '500' },
+    env: { WORKER_APPS: 'demo/streams,demo/changing', LEASE_MS: '8000', LEASE_RENEW_MS: '500', ATTEND_MS: '500' },
   });
   caller = new Caller(stack.port, stack.jwtSecret);
   await Promise.all([caller.ready('streams'), caller.ready('changing')]);

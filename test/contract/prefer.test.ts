@@ -1,5 +1,5 @@
 // Contract 1 (`Prefer`, `onDisconnect`) over the whole stack. Every combination, row by row: apps/gateway/src/calls/combinations.test.ts, from docs/runs.md.
-import { writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
@@ -50,18 +50,26 @@ test('an answer in time is the answer, a failure too', async () => {
 });
 
 test('a stream that begins in time goes on for as long as it takes; one that does not is 202 and can be read later', async () => {
-  const headers = { prefer: 'wait=1' };
-  const { answer, events } = await caller.stream('streams/sleeping', { n: 3, seconds: 0.5 }, { headers });
+  const [folder, closed] = [mark('in-time'), mark('late')];
+  await Promise.all([folder, closed].map((path) => mkdir(path)));
+  await writeFile(join(folder, '0'), '');
+  const inTime = { prefer: 'wait=10' };
+  const { answer, events } = await caller.stream('streams/gated', { folder, n: 2 }, { headers: inTime });
   expect(answer.statusCode).toBe(200);
-  expect(await events.rest()).toEqual(['data: 0', 'data: 1', 'data: 2']);
+  expect(await events.next()).toBe('data: item 0');
   const late = await caller.call(
-    'streams/sleeping',
-    { n: 1, seconds: 1.5 },
-    { headers: { ...headers, accept: 'text/event-stream' } },
+    'streams/gated',
+    { folder: closed, n: 1 },
+    { headers: { prefer: 'wait=1', accept: 'text/event-stream' } },
   );
   expect(late.status).toBe(202);
+  // The time of the first is over, too.
+  await new Promise((resolve) => setTimeout(resolve, 10_000));
+  await writeFile(join(folder, '1'), '');
+  expect(await events.rest()).toEqual(['data: item 1']);
+  await writeFile(join(closed, '0'), '');
   const stream = await caller.request(`/v4/demo/runs/${runOf(late)}/stream`, { method: 'GET' });
-  expect(stream.text).toBe('id: 1\ndata: 0\n\n');
+  expect(stream.text).toBe('id: 1\ndata: item 0\n\n');
 });
 
 test('a caller that leaves a run called with onDisconnect=continue leaves it running', async () => {

@@ -5,7 +5,6 @@ import contextlib
 import hashlib
 import os
 import signal
-import threading
 import time
 
 
@@ -53,23 +52,6 @@ def yields():
     with _tidy():
         while True:
             yield "item"
-
-
-def blocks():
-    """One call into C that no exception reaches."""
-    with _tidy():
-        lock = threading.Lock()
-        lock.acquire()
-        lock.acquire(timeout=600)
-
-
-def refuses():
-    print("begun")
-    while True:
-        try:
-            time.sleep(600)
-        except BaseException:
-            print("refused")
 
 
 def killed():

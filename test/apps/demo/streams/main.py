@@ -100,9 +100,13 @@ def sleeping(n, seconds):
         yield k
 
 
-def resumable(n, size, seconds):
-    """Yields items that tell their number and cannot be compressed to nothing; with the first, readers are asked to come back soon after a cut."""
+def resumable(n, size, seconds, gate=None):
+    """Yields items that tell their number and cannot be compressed to nothing; with the first, readers are asked to come back soon after a cut.
+
+    The second half comes when the gate is there."""
     for k in range(n):
+        while gate and k == n // 2 and not os.path.exists(gate):
+            time.sleep(0.01)
         if seconds:
             time.sleep(seconds)
         text = f"{k} {os.urandom(size // 2).hex()}"
