@@ -15,7 +15,7 @@ import { ComposeStack } from './compose-stack.ts';
 import { type Engine, findEngine, NoEngine } from './engine.ts';
 import { type CallOutcome, Load } from './load.ts';
 
-jest.setTimeout(300_000);
+jest.setTimeout(600_000);
 const BUILD_MS = 660_000;
 
 const SCALE = { proxy: 1, gateway: 3, worker: 4, dispatcher: 2, receiver: 1 } as const;

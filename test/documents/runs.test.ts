@@ -39,7 +39,7 @@ let folder: string;
 let cutting: Receiver & { cuts: number };
 beforeAll(async () => {
   stack = await startTestStack({ apps: join(root, 'examples') });
-  token = signToken(stack.jwtSecret, { project: 'demo', ttlS: 600 });
+  token = signToken(stack.jwtSecret, { project: 'demo', ttlS: 3600 });
   await new Caller(stack.port, stack.jwtSecret).ready('hello');
   folder = await mkdtemp(join(tmpdir(), 'recipes-'));
   cutting = await cuttingProxy(stack.port);
@@ -50,7 +50,10 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** The gateway behind connections of which the next `cuts` break in the middle of the second piece that they bring: an event, as a rule. */
+/** How much of what follows its first event a connection brings that is cut: less than an event. */
+const BEYOND_BYTES = 12;
+
+/** The gateway behind connections of which the next `cuts` break in the middle of their second event. */
 async function cuttingProxy(port: number): Promise<Receiver & { cuts: number }> {
   const state = { cuts: 0 };
   const server = createServer((caller: Socket) => {
@@ -61,12 +64,17 @@ async function cuttingProxy(port: number): Promise<Receiver & { cuts: number }> 
     };
     for (const socket of [caller, gateway]) socket.on('error', end).on('close', end);
     caller.pipe(gateway);
-    let pieces = 0;
+    let text = '';
     gateway.on('data', (piece: Buffer) => {
-      const cut = ++pieces === 2 && state.cuts > 0;
-      caller.write(cut ? piece.subarray(0, piece.length / 2) : piece);
+      const before = text.length;
+      text += piece.toString('latin1');
+      const first = /\ndata: .*\n\n/.exec(text);
+      const at = first === null ? Number.POSITIVE_INFINITY : first.index + first[0].length + BEYOND_BYTES;
+      const cut = text.length > at && state.cuts > 0;
+      caller.write(cut ? piece.subarray(0, at - before) : piece);
       if (!cut) return;
       state.cuts--;
+      gateway.removeAllListeners('data').pause();
       caller.end(end);
     });
   });
@@ -76,7 +84,7 @@ async function cuttingProxy(port: number): Promise<Receiver & { cuts: number }> 
 async function run(program: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
   const { stdout } = await promisify(execFile)(program, args, {
     cwd: folder,
-    timeout: 60_000,
+    timeout: 170_000,
     env: { PATH: process.env.PATH, TOKEN: token, ...env },
   });
   return stdout;

@@ -20,7 +20,6 @@ beforeAll(async () => {
       WORKER_APPS: 'demo/streams',
       MAX_BODY_BYTES: String(MAX_BODY_BYTES),
       BODIES_IN_FLIGHT_BYTES: String(4 * MAX_BODY_BYTES),
-      REQUEST_TIMEOUT_S: '2',
     },
   });
   caller = new Caller(stack.port, stack.jwtSecret);
@@ -198,47 +197,6 @@ describe('a caller that closes its side after the request', () => {
   });
 });
 
-describe('callers that are slow', () => {
-  const head = (length: string): string =>
-    call('value', {}).replace('Content-Length: 2\r\n\r\n{}', `${length}\r\n\r\n`);
-
-  test('one that asks nothing is told nothing, and closed', async () => {
-    expect(await (await connect()).closed()).toEqual([]);
-  });
-
-  test('they are told that it took too long, and closed, and a byte now and then does not help', async () => {
-    const slow: Record<string, string> = {
-      'half a first line': 'POST /v4/de',
-      'half a head': call('value', {}).slice(0, 60),
-      'half a body': `${head('Content-Length: 100')}{`,
-      'half a chunk': `${head('Transfer-Encoding: chunked')}5\r\n{`,
-      'chunks without an end': `${head('Transfer-Encoding: chunked')}2\r\n{}\r\n`,
-    };
-    const dripping: Record<string, string> = {
-      'a head, drop by drop': call('value', {}).slice(0, 40),
-      'a body, drop by drop': `${head('Content-Length: 1000')}{`,
-    };
-    const told = async ([name, bytes]: [string, string]): Promise<[string, string]> => {
-      const connection = (await connect()).send(bytes);
-      const drip = name in dripping ? setInterval(() => connection.send(' '), 100) : undefined;
-      const word = await lastWord(connection);
-      clearInterval(drip);
-      return [name, word];
-    };
-    const words = await Promise.all(Object.entries({ ...slow, ...dripping }).map(told));
-    for (const [name, word] of words) {
-      if (name in slow) expect([name, word]).toEqual([name, '400 invalid_request']);
-      else expect(word).toMatch(/^(closed|400 invalid_request)$/);
-    }
-    await othersAreServed();
-  });
-
-  test('a slow function is none of that', async () => {
-    const answer = await caller.call('streams/sleeping', { n: 2, seconds: 1.2 });
-    expect(answer.status).toBe(200);
-  });
-});
-
 describe('bodies', () => {
   const announced = (bytes: number): string =>
     call('value', {}).replace('Content-Length: 2\r\n\r\n{}', `Content-Length: ${bytes}\r\n\r\n`);
@@ -298,9 +256,7 @@ test('with thousands of idle connections others are served', async () => {
     const [opened] = (await once(idle, 'message')) as [number];
     // As many as this machine lets a process have, up to ten thousand.
     expect(opened).toBeGreaterThan(900);
-    const begun = performance.now();
     for (let n = 0; n < 20; n += 1) await othersAreServed();
-    expect(performance.now() - begun).toBeLessThan(20_000);
     const { events } = await caller.stream('streams/items', { items: ['a'] });
     expect(await events.next()).toBe('data: a');
   } finally {

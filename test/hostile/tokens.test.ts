@@ -179,7 +179,7 @@ test('with a key set, keys come and go with it, and while it is away known ones 
       JWT_SECRET: '',
       JWT_JWKS_URL: `http://127.0.0.1:${port}/jwks`,
       JWT_JWKS_COOLDOWN_S: '0.2',
-      JWT_JWKS_MAX_AGE_S: '4',
+      JWT_JWKS_MAX_AGE_S: '20',
     },
   });
   try {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, expect, test } from '@jest/globals';
+import { refusing } from '../receiver/receivers.ts';
 import { Balancer } from './balancer.ts';
 
 const cleanups: (() => unknown)[] = [];
@@ -66,9 +67,8 @@ test('bytes pass both ways as they come, and who has ended is still answered', a
 
 test('a server that takes no connections is passed over, before anything was sent to it', async () => {
   const { balancer: one, open } = await balancer();
-  const gone = await named('gone');
-  gone.server.close();
-  await once(gone.server, 'close');
+  const gone = await refusing();
+  cleanups.push(() => gone.close());
   one.add('gone', gone.port);
   one.add('a', (await named('a')).port);
   for (let k = 0; k < 4; k++) expect(await text(open())).toBe('a');

@@ -1,4 +1,5 @@
 // TCP ports: is one free, and which one is.
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
@@ -13,8 +14,18 @@ async function bind(host: string, port: number): Promise<number> {
   return address.port;
 }
 
-/** A port that nobody listens on just now. */
-export const freePort = (host = '127.0.0.1'): Promise<number> => bind(host, 0);
+/** Below the ports that systems give to connections and to whoever wants any: nobody gets one of these who did not ask for it. */
+const [LOWEST, HIGHEST] = [10_000, 32_000];
+const TRIES = 50;
+
+/** A port that nobody listens on just now, and that a system gives to nobody meanwhile. */
+export async function freePort(host = '127.0.0.1'): Promise<number> {
+  for (let tries = 0; tries < TRIES; tries++) {
+    const port = await bind(host, randomInt(LOWEST, HIGHEST)).catch(() => undefined);
+    if (port !== undefined) return port;
+  }
+  return bind(host, 0);
+}
 
 /** Why a server could not listen there, in words; undefined where it could. */
 export async function whyNotListen(host: string, port: number): Promise<string | undefined> {

@@ -73,7 +73,7 @@ test('a server does not outlive a test process that is killed', async () => {
   const pid = Number(line.toString());
   owner.kill('SIGKILL');
   // `tail --pid` returns when that process has gone.
-  await run('tail', [`--pid=${pid}`, '-f', '/dev/null'], { timeout: 8000 });
+  await run('tail', [`--pid=${pid}`, '-f', '/dev/null'], { timeout: 120_000 });
   expect(() => process.kill(pid, 0)).toThrow('ESRCH');
 });
 

@@ -29,7 +29,10 @@ const BROKEN = `console.log('no luck'); process.exit(3);`;
 const MAIN = `
 import { runInTerminal } from '${here}/terminal.ts';
 import { serviceSpecs } from '${here}/services.ts';
-runInTerminal((wiring) => serviceSpecs(wiring).map((spec) => ({ ...spec, entry: process.env.STAND_INS + '/' + spec.service + '.mjs' })));
+runInTerminal(
+  (wiring) => serviceSpecs(wiring).map((spec) => ({ ...spec, entry: process.env.STAND_INS + '/' + spec.service + '.mjs' })),
+  Number(process.env.SAME_KEYPRESS_MS),
+);
 `;
 
 let folder: string;
@@ -64,6 +67,8 @@ function start(dataDir: string, port: number, env: Record<string, string> = {}):
       DATA_DIR: dataDir,
       PORT: String(port),
       RECEIVER_PORT: '0',
+      // However long a busy machine takes between two signals that are sent at once.
+      SAME_KEYPRESS_MS: '60000',
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -191,7 +196,7 @@ test('a second Ctrl-C ends a part that does not want to end', async () => {
   await mkdir(stubborn);
   for (const name of ['gateway', 'worker', 'dispatcher', 'receiver'])
     await writeFile(join(stubborn, `${name}.mjs`), STAND_IN.replace("end('SIGTERM')", "console.log('no')"));
-  const stack = start(join(folder, 'forced'), await freePort(), { STAND_INS: stubborn });
+  const stack = start(join(folder, 'forced'), await freePort(), { STAND_INS: stubborn, SAME_KEYPRESS_MS: '300' });
   await stack.says('Ready in');
   const pids = Object.values(stack.pids());
   stack.child.kill('SIGINT');

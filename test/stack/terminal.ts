@@ -39,8 +39,9 @@ function scaleOrExit(): Scale {
  * Runs the stack until it is stopped or cannot start, then ends the process: 0 after a stop, 1 where it could not start, 130 where it was forced.
  *
  * @param services which processes it has, where not those of `apps/`
+ * @param sameKeypressMs how close two signals of one Ctrl-C are
  */
-export function runInTerminal(services?: StackOptions['services']): void {
+export function runInTerminal(services?: StackOptions['services'], sameKeypressMs = SAME_KEYPRESS_MS): void {
   const settings = settingsOrExit();
   const scale = scaleOrExit();
   const output = new Output(partNames(scale));
@@ -61,7 +62,7 @@ export function runInTerminal(services?: StackOptions['services']): void {
 
   function onSignal(name: string): void {
     if (askedAt === undefined) end(name);
-    else if (Date.now() - askedAt > SAME_KEYPRESS_MS) {
+    else if (Date.now() - askedAt > sameKeypressMs) {
       output.say('Ending everything now');
       exitCode = 130;
       void stack.force();

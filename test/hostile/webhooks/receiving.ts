@@ -27,12 +27,13 @@ export interface LoggedDelivery {
   readonly log: readonly Attempt[];
 }
 
+/** The schedule is short; a receiver that answers, and a record, are in time however busy the machine is. */
 const IMPATIENT = {
   WEBHOOK_SCHEDULE: '0,0.05,0.05,0.05,0.05,0.05',
   WEBHOOK_JITTER: '0',
-  WEBHOOK_CONNECT_TIMEOUT_S: '1',
-  WEBHOOK_TIMEOUT_S: '1',
-  WEBHOOK_RECORD_S: '1',
+  WEBHOOK_CONNECT_TIMEOUT_S: '60',
+  WEBHOOK_TIMEOUT_S: '60',
+  WEBHOOK_RECORD_S: '60',
 };
 
 /** A stack with the hostile apps, ready to be called. */

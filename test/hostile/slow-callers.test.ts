@@ -1,0 +1,67 @@
+// Contract 1: callers that take too long with a request. How long that is is short here, so no other caller is tested beside them.
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Caller } from '../client/caller.ts';
+import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+import { signToken } from '../stack/tokens.ts';
+import { codeOf, RawConnection } from './raw-connection.ts';
+
+let stack: TestStack;
+let caller: Caller;
+let bearer: string;
+beforeAll(async () => {
+  stack = await startTestStack({ env: { WORKER_APPS: 'demo/streams', REQUEST_TIMEOUT_S: '2' } });
+  caller = new Caller(stack.port, stack.jwtSecret);
+  bearer = `Authorization: Bearer ${signToken(stack.jwtSecret, { project: 'demo', ttlS: 3600 })}`;
+  await caller.ready('streams');
+});
+afterAll(() => stack.stop());
+
+const connect = (): Promise<RawConnection> => RawConnection.open(stack.port);
+
+/** The head of a call, with these lines about its body. */
+const head = (length: string): string =>
+  ['POST /v4/demo/streams/value HTTP/1.1', 'Host: x', bearer, 'Content-Type: application/json', length, '', ''].join(
+    '\r\n',
+  );
+
+/** What was said last on a connection that the gateway has closed. */
+async function lastWord(connection: RawConnection): Promise<string> {
+  const answer = (await connection.closed()).at(-1);
+  return answer === undefined ? 'closed' : `${answer.status} ${codeOf(answer)}`;
+}
+
+test('one that asks nothing is told nothing, and closed', async () => {
+  expect(await (await connect()).closed()).toEqual([]);
+});
+
+test('they are told that it took too long, and closed, and a byte now and then does not help', async () => {
+  const slow: Record<string, string> = {
+    'half a first line': 'POST /v4/de',
+    'half a head': head('Content-Length: 2').slice(0, 60),
+    'half a body': `${head('Content-Length: 100')}{`,
+    'half a chunk': `${head('Transfer-Encoding: chunked')}5\r\n{`,
+    'chunks without an end': `${head('Transfer-Encoding: chunked')}2\r\n{}\r\n`,
+  };
+  const dripping: Record<string, string> = {
+    'a head, drop by drop': head('Content-Length: 2').slice(0, 40),
+    'a body, drop by drop': `${head('Content-Length: 1000')}{`,
+  };
+  const told = async ([name, bytes]: [string, string]): Promise<[string, string]> => {
+    const connection = (await connect()).send(bytes);
+    const drip = name in dripping ? setInterval(() => connection.send(' '), 100) : undefined;
+    const word = await lastWord(connection);
+    clearInterval(drip);
+    return [name, word];
+  };
+  const words = await Promise.all(Object.entries({ ...slow, ...dripping }).map(told));
+  for (const [name, word] of words) {
+    if (name in slow) expect([name, word]).toEqual([name, '400 invalid_request']);
+    else expect(word).toMatch(/^(closed|400 invalid_request)$/);
+  }
+  expect((await caller.call('streams/value', { value: 1 })).status).toBe(200);
+});
+
+test('a slow function is none of that', async () => {
+  const answer = await caller.call('streams/sleeping', { n: 2, seconds: 1.2 });
+  expect(answer.status).toBe(200);
+});
