@@ -2,7 +2,9 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { obtainFastApi } from '@inference-proxy/test/fastapi';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { freePort } from '../runtimes/http-server/server-program.ts';
 import { type Checked, checkApp } from './check-app.ts';
 import { report } from './report.ts';
 
@@ -18,7 +20,7 @@ async function folder(files: Record<string, string>, name = `app-${++made}`): Pr
   const path = join(root, 'demo', name);
   for (const [file, text] of Object.entries(files)) {
     await mkdir(dirname(join(path, file)), { recursive: true });
-    await writeFile(join(path, file), text);
+    await writeFile(join(path, file), text, { mode: 0o755 });
   }
   return path;
 }
@@ -124,4 +126,84 @@ test('what is no folder is said so', async () => {
 test('what an app prints while it starts is shown', async () => {
   await check({ 'main.py': 'print("loading the weights")\ndef f(): pass' });
   expect(printed).toContain('loading the weights');
+});
+
+const SERVER = [
+  'import { createServer } from "node:http";',
+  'console.log("warming up");',
+  'createServer((_, response) => response.end()).listen(process.env.PORT ?? 0);',
+].join('\n');
+
+test('an app that is a web server of its own says so', async () => {
+  const checked = await check({
+    'app.toml': '[runtime.custom]\nentrypoint = "node server.mjs"\nreadycheck_endpoint = "/"',
+    'server.mjs': SERVER,
+  });
+  expect(checked).toMatchObject({ problems: [], notes: [], functions: [], server: 'node server.mjs' });
+  expect(report(checked)).toMatch(
+    /^starts in \d+\.\d s\nserves every path below it by node server\.mjs\nIt can be deployed\.\n$/,
+  );
+  expect(printed).toContain('warming up');
+});
+
+test('a hosted folder with its own FastAPI server runs as it is, and is told what its port costs', async () => {
+  const { python, env } = await obtainFastApi();
+  const port = await freePort();
+  const { problems, notes, startMs } = await check({
+    'cerebrium.toml': [
+      '[cerebrium.deployment]\nname = "mine"\npython_version = "3.11"',
+      `[cerebrium.runtime.custom]\nport = ${port}\nhealthcheck_endpoint = "/health"\nreadycheck_endpoint = "/ready"`,
+      `entrypoint = ["${python}", "-m", "uvicorn", "main:app", "--host", "0.0.0.0", "--port", "${port}"]`,
+      '[cerebrium.scaling]\nmin_replicas = 1\nreplica_concurrency = 10\nresponse_grace_period = 120',
+      `[env]\n${Object.entries(env).map(([name, value]) => `${name} = "${value}"`)}`,
+    ].join('\n'),
+    'main.py': [
+      'from fastapi import FastAPI\napp = FastAPI()',
+      '@app.get("/health")\ndef health(): return "OK"',
+      '@app.get("/ready")\ndef ready(): return "OK"',
+    ].join('\n'),
+  });
+  expect(problems).toEqual([]);
+  expect(startMs).toEqual(expect.any(Number));
+  expect(notes).toEqual([
+    'deployment.name has no effect here',
+    'deployment.python_version has no effect here',
+    expect.stringMatching(`^a server on port ${port} alone has one replica .* \\{port\\} in its place in entrypoint`),
+  ]);
+});
+
+test.each([
+  ['a program that is not there', 'entrypoint = "no-such-server"', /^there is no program no-such-server on the PATH$/],
+  [
+    'a server that exits',
+    'entrypoint = ["python3", "-c", "import sys; sys.exit(\'no weights\')"]',
+    /code 1: no weights$/,
+  ],
+  [
+    'a server that never listens',
+    'entrypoint = "sleep 60"\n[scaling]\nstartup_timeout = 1',
+    /^it does not start: NotReady: .* within 1 s: it takes no/,
+  ],
+  [
+    'a server elsewhere that does not answer',
+    'url = "http://127.0.0.1:1"\n[scaling]\nstartup_timeout = 5',
+    /^it does not start: .* ECONNREFUSED/,
+  ],
+  [
+    'both kinds at once',
+    'entrypoint = "a"\n[runtime.python]',
+    /^app\.toml: \[runtime\.custom\] and \[runtime\.python\]/,
+  ],
+])('of a web server of its own, %s is a problem', async (_, section, problem) => {
+  const { problems } = await check({ 'app.toml': `[runtime.custom]\n${section}` });
+  expect(problems).toEqual([expect.stringMatching(problem)]);
+});
+
+test('modules that a server in Python imports and its interpreter has not are named', async () => {
+  const { problems } = await check({
+    'app.toml': '[runtime.custom]\nentrypoint = ["./serve", "--port", "{port}"]',
+    serve: '#!/usr/bin/env python3\nimport main\n',
+    'main.py': 'import no_such_f\n',
+  });
+  expect(problems).toEqual([expect.stringMatching(/^main\.py:1 imports no_such_f/)]);
 });

@@ -2,12 +2,14 @@
 import { stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { type FunctionSpec, isAppName, isProjectName } from '@inference-proxy/contracts';
+import type { CustomServer } from '../deployments/custom-server.ts';
 import { type Manifest, ManifestError, readManifest } from '../deployments/manifest.ts';
 import { cleanEnv } from '../runtimes/clean-env.ts';
 import { pythonInterpreter } from '../runtimes/interpreter.ts';
-import { pythonRuntimes } from '../runtimes/python.ts';
 import type { Runtime } from '../runtimes/runtime.ts';
+import { runtimes } from '../runtimes/runtimes.ts';
 import { type MissingModule, missingModules } from './missing-modules.ts';
+import { pythonOfServer } from './server-program.ts';
 
 /** For its `teardown()`. */
 const END_MS = 10_000;
@@ -27,6 +29,8 @@ export interface Checked {
   /** What has no effect, and is no mistake. */
   readonly notes: readonly string[];
   readonly functions: readonly FunctionSpec[];
+  /** Set where it is a web server of its own: which one, in words. */
+  readonly server?: string;
   /** From the process's start until it could serve: import and `setup()`, ms. */
   readonly startMs?: number;
 }
@@ -54,13 +58,27 @@ export async function checkApp(folder: string, options: CheckOptions): Promise<C
   const started = await start(folder, manifest, options);
   // What is missing has been told already, and is why it does not start.
   if (started.problem !== undefined && missing.length === 0) problems.push(started.problem);
-  if (started.problem === undefined && started.functions.length === 0) problems.push('it has no public function');
+  const { server } = manifest;
+  if (server) notes.push(...ofPorts(server));
+  else if (started.problem === undefined && started.functions.length === 0) problems.push('it has no public function');
   return {
     problems,
     notes,
     functions: started.functions,
+    ...(server && { server: server.url ?? (server.entrypoint ?? []).join(' ') }),
     ...(started.problem === undefined && { startMs: started.ms }),
   };
+}
+
+/** What a fixed port costs. */
+function ofPorts({ port, entrypoint }: CustomServer): string[] {
+  if (port === undefined) return [];
+  const instead = entrypoint?.some((word) => word.includes(String(port)))
+    ? `{port} in its place in entrypoint`
+    : 'the environment variable PORT';
+  return [
+    `a server on port ${port} alone has one replica on each machine, and calls wait while a new version takes its place: without port, ${instead} says a free one`,
+  ];
 }
 
 /** The last two parts of the path are the project and the app that callers name. */
@@ -74,11 +92,16 @@ function misnamed(folder: string): string[] {
 
 async function missingIn(
   folder: string,
-  { interpreter, env }: Manifest,
+  { interpreter, env, server }: Manifest,
   environment: CheckOptions['environment'],
 ): Promise<readonly MissingModule[]> {
   const clean = cleanEnv(environment, { project: basename(dirname(folder)), app: basename(folder) }, env);
-  return missingModules(await pythonInterpreter(folder, interpreter, clean.PATH ?? ''), folder, clean);
+  const path = clean.PATH ?? '';
+  if (server?.url !== undefined) return [];
+  const python = server
+    ? await pythonOfServer(server.entrypoint ?? [], folder, path)
+    : await pythonInterpreter(folder, interpreter, path);
+  return python === undefined ? [] : missingModules(python, folder, clean);
 }
 
 interface Started {
@@ -93,7 +116,7 @@ async function start(folder: string, manifest: Manifest, options: CheckOptions):
   const line = (fields: object, text: string): void => {
     if ('stream' in fields) printed(text);
   };
-  const make = pythonRuntimes({
+  const make = runtimes({
     maxItemBytes,
     maxLogBytes,
     environment,

@@ -2,12 +2,13 @@
 import type { FunctionSpec, ParameterSpec } from '@inference-proxy/contracts';
 import type { Checked } from './check-app.ts';
 
-export function report({ problems, notes, functions, startMs }: Checked): string {
+export function report({ problems, notes, functions, server, startMs }: Checked): string {
   const lines = [
     ...problems.map((text) => `problem: ${text}`),
     ...notes.map((text) => `note: ${text}`),
     ...(startMs === undefined ? [] : [`starts in ${(startMs / 1000).toFixed(1)} s`]),
     ...functions.map((fn) => `serves ${signature(fn)}${fn.doc === undefined ? '' : `  ${fn.doc}`}`),
+    ...(server === undefined || startMs === undefined ? [] : [`serves every path below it by ${server}`]),
     problems.length === 0 ? 'It can be deployed.' : `It cannot be deployed as it is: ${counted(problems.length)}.`,
   ];
   return `${lines.join('\n')}\n`;
