@@ -204,6 +204,8 @@ test.each([
     await redis.config('SET', key, off);
     expect(await settled(caller, id)).toMatchObject({ status: 'delivered' });
     expect(new Set(sink.heard.map(idIn)).size).toBe(1);
+    // The store was as good as full; gateways find out that it is no more when they look again.
+    await until(async () => (await caller.call('hooks/value', { value: 1 })).status === 200);
   },
 );
 

@@ -64,8 +64,30 @@ async function answers(origin: string): Promise<[string, number, IncomingMessage
 }
 const STATUSES = [200, 200, 200, 500, 202, 200, 200, 401, 403, 404, 405, 400, 400, 501, 200];
 
+/** The head of the answer to a request that Node's parser refuses: no response is written for it. */
+async function unparsed(origin: string, filler = 'x'.repeat(40_000)): Promise<string> {
+  const socket = gateway.socket();
+  let text = '';
+  socket.on('data', (chunk: Buffer) => {
+    text += chunk.toString();
+  });
+  socket.on('error', () => {});
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  socket.write(`GET / HTTP/1.1\r\nHost: a\r\nOrigin: ${origin}\r\nX-Large: ${filler}\r\n\r\n`);
+  await closed;
+  return text;
+}
+
 describe('for all origins', () => {
   withOrigins({ CORS_ORIGINS: '*' });
+
+  test('a page is told that its head is too large', async () => {
+    const head = await unparsed(PAGE);
+    expect(head).toMatch(/^HTTP\/1.1 400 Bad Request\r\n/);
+    expect(head).toContain('\r\naccess-control-allow-origin: *\r\n');
+    expect(head).toMatch(/\r\naccess-control-expose-headers: X-Request-Id,/);
+    expect(head).toMatch(/\r\nx-request-id: /);
+  });
 
   test('every answer may be read by every page', async () => {
     const all = await answers(PAGE);
@@ -137,6 +159,18 @@ describe('for some origins', () => {
     expect((await preflight(origin)).status).toBe(401);
   });
 
+  test('what cannot be parsed is answered to theirs as everything else is, and to others not', async () => {
+    const theirs = await unparsed(PAGE);
+    expect(theirs).toContain(`\r\naccess-control-allow-origin: ${PAGE}\r\n`);
+    expect(theirs).toContain('\r\nvary: Origin\r\n');
+    for (const origin of ['https://evil.example.com', `${PAGE}.evil.com`, '']) {
+      const others = await unparsed(origin);
+      expect(others).toMatch(/^HTTP\/1.1 400 /);
+      expect(others).not.toContain('access-control');
+      expect(others).toContain('\r\nvary: Origin\r\n');
+    }
+  });
+
   test('an answer to no page says that it might be another for a page', async () => {
     expect((await gateway.get('/healthz')).headers.vary).toBe('Origin');
   });
@@ -144,6 +178,10 @@ describe('for some origins', () => {
 
 describe('for none', () => {
   withOrigins({});
+
+  test('nor is it to what cannot be parsed', async () => {
+    expect(await unparsed(PAGE)).not.toMatch(/access-control|vary/i);
+  });
 
   test('nothing is said of origins, and a preflight is a method like others', async () => {
     expect((await preflight(PAGE)).status).toBe(401);

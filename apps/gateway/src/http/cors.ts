@@ -33,6 +33,20 @@ export function allowOrigin(origins: Origins, request: IncomingMessage, response
   return true;
 }
 
+/**
+ * The same headers for what could not be parsed, as lines of a head: a page that asked with too large a head is told so. Where every origin may
+ * call, they need not know which one it was.
+ *
+ * @param packet what the parser was reading; a browser's head is in one, with its origin near the start
+ */
+export function originLines(origins: Origins, packet: Buffer | undefined): string[] {
+  if (origins === '*') return ['access-control-allow-origin: *', `access-control-expose-headers: ${EXPOSED}`];
+  if (origins.size === 0) return [];
+  const origin = /\r\norigin:[ \t]*([^\r\n]*?)[ \t]*\r\n/i.exec(packet?.toString('latin1') ?? '')?.[1];
+  if (origin === undefined || !origins.has(origin)) return ['vary: Origin'];
+  return ['vary: Origin', `access-control-allow-origin: ${origin}`, `access-control-expose-headers: ${EXPOSED}`];
+}
+
 /** A browser's question before a call that is no simple one. It has no token, and needs none. */
 export const isPreflight = ({ method, headers }: IncomingMessage): boolean =>
   method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;

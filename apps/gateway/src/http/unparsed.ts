@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ErrorFields, errorKinds, errorObject } from '@inference-proxy/contracts';
 import { JSON_TYPE, SERVER } from './answer.ts';
+import { originLines } from './cors.ts';
 import type { Edge } from './edges.ts';
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -10,12 +11,18 @@ const REASONS: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: 'The headers are too large.',
 };
 
+export interface ParseError extends Error {
+  readonly code?: string;
+  /** What the parser was reading when it failed. */
+  readonly rawPacket?: Buffer;
+}
+
 /**
  * An error of the parser or the connection.
  *
  * @param busy whether an earlier request's answer is still to come or under way: inside it nothing can be said
  */
-export function answerUnparsed(error: Error & { code?: string }, socket: Socket, busy: boolean, edge: Edge): void {
+export function answerUnparsed(error: ParseError, socket: Socket, busy: boolean, edge: Edge): void {
   // A connection made ahead has asked nothing: what would be said on it could be taken for the answer to the request that is on its way.
   if (error.code === 'ECONNRESET' || !socket.writable || socket.bytesRead === 0) {
     socket.destroy();
@@ -26,10 +33,12 @@ export function answerUnparsed(error: Error & { code?: string }, socket: Socket,
     socket.destroySoon();
     return;
   }
-  answerBare(socket, edge, {
-    code: 'invalid_request',
-    message: REASONS[error.code ?? ''] ?? 'The request is not HTTP.',
-  });
+  answerBare(
+    socket,
+    edge,
+    { code: 'invalid_request', message: REASONS[error.code ?? ''] ?? 'The request is not HTTP.' },
+    originLines(edge.origins, error.rawPacket),
+  );
 }
 
 /** CONNECT (RFC 9110 §9.3.6) asks for a tunnel; this is an origin. */
@@ -42,11 +51,12 @@ export function answerConnect(socket: Duplex, busy: boolean, edge: Edge): void {
       socket,
       edge,
       { code: 'method_not_allowed', message: 'CONNECT is not for this server.' },
-      'allow: POST, GET, HEAD',
+      // No page can ask for one.
+      ['allow: POST, GET, HEAD'],
     );
 }
 
-function answerBare(socket: Duplex, { newRequestId, count }: Edge, error: ErrorFields, ...more: string[]): void {
+function answerBare(socket: Duplex, { newRequestId, count }: Edge, error: ErrorFields, more: readonly string[]): void {
   const body = JSON.stringify({ error: errorObject(error) });
   const { status } = errorKinds[error.code];
   count(error.code);
