@@ -9,6 +9,9 @@ import { GuardedAgent, type GuardedAgentOptions } from './guarded-agent.ts';
 import { nameLookup } from './name-lookup.ts';
 import { type Answer, dnsServer } from './testing/dns-server.ts';
 
+/** However busy the machine is. */
+const PATIENT = { headMs: 120_000, answerMs: 120_000, answerBytes: 4096 };
+
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
@@ -62,10 +65,9 @@ async function receiver(): Promise<{
 async function get(agent: GuardedAgent, url: string): Promise<{ status: number; address: string | undefined }> {
   const connection = agent.connection(new URL(url));
   try {
-    const { statusCode, body } = await connection.request({ method: 'GET', path: '/' });
-    await body.text();
+    const { status } = await connection.exchange({ method: 'GET', path: '/' }, PATIENT);
     agent.keep(connection);
-    return { status: statusCode, address: connection.address };
+    return { status, address: connection.address };
   } catch (error) {
     agent.discard(connection);
     throw error;

@@ -3,6 +3,7 @@ import { createSecureContext, type SecureContext } from 'node:tls';
 import { Client, type Dispatcher } from 'undici';
 import type { AddressPolicy } from './address-policy.ts';
 import { dial } from './dial.ts';
+import { type Answer, Exchange, type ExchangeLimits } from './exchange.ts';
 import { type NameLookup, nameLookup } from './name-lookup.ts';
 import { withoutContinues } from './unasked-continue.ts';
 
@@ -174,10 +175,12 @@ export class Connection {
     return this.#used;
   }
 
-  /** @throws ConnectError, or what undici's `request` throws */
-  async request(options: Omit<Dispatcher.RequestOptions, 'origin'>): Promise<Dispatcher.ResponseData> {
+  /** @throws ConnectError, HeadTimeout, or undici's error, where no answer has come */
+  async exchange(options: Omit<Dispatcher.DispatchOptions, 'origin'>, limits: ExchangeLimits): Promise<Answer> {
     this.#expectAnswer();
-    const answer = await this.#client.request(options);
+    const exchange = new Exchange(limits);
+    this.#client.dispatch(options, exchange);
+    const answer = await exchange.answer;
     this.#used = true;
     return answer;
   }

@@ -3,11 +3,11 @@ import { createServer } from 'node:http';
 import type { Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { gzipSync } from 'node:zlib';
-import { AddressPolicy, GuardedAgent, parseNetworks } from '@inference-proxy/egress';
+import { AddressPolicy, type ExchangeLimits, GuardedAgent, parseNetworks } from '@inference-proxy/egress';
 import { listening, type Receiver, rawAnswer, rawReceiver, receiver, refusing } from '@inference-proxy/test/receiver';
 import { afterEach, expect, test } from '@jest/globals';
 import { certificate } from '../testing/certificate.ts';
-import { type AttemptLimits, attempt } from './attempt.ts';
+import { attempt } from './attempt.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -16,7 +16,7 @@ afterEach(async () => {
 
 /** Longer than a test may take: an attempt that waits for one of these never ends. */
 const NEVER_MS = 600_000;
-const limits: AttemptLimits = { headMs: NEVER_MS, answerMs: NEVER_MS, answerBytes: 4096 };
+const limits: ExchangeLimits = { headMs: NEVER_MS, answerMs: NEVER_MS, answerBytes: 4096 };
 const policy = new AddressPolicy(parseNetworks('127.0.0.0/8'));
 const body = Buffer.from('{"result":"ok"}');
 
@@ -37,7 +37,7 @@ async function standing<R extends Receiver>(made: Promise<R>): Promise<R> {
   return one;
 }
 
-const post = (url: string, with_ = agent(), bytes = body, within: Partial<AttemptLimits> = {}) =>
+const post = (url: string, with_ = agent(), bytes = body, within: Partial<ExchangeLimits> = {}) =>
   attempt(with_, new URL(url), { 'X-A': '1' }, bytes, { ...limits, ...within });
 
 test('a delivered attempt tells status, time, address and the start of the answer', async () => {

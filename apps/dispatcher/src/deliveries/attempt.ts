@@ -1,6 +1,12 @@
 // webhooks.md "An attempt": one POST within its limits, and what came of it. No policy: the verdict judges, the agent guards addresses.
-import { ConnectError, type Connection, errorCode, type GuardedAgent } from '@inference-proxy/egress';
-import type { Dispatcher } from 'undici';
+import {
+  ConnectError,
+  type Connection,
+  type ExchangeLimits,
+  errorCode,
+  type GuardedAgent,
+  HeadTimeout,
+} from '@inference-proxy/egress';
 import type { AttemptRecord } from './records.ts';
 import { retryAfterSeconds } from './schedule.ts';
 
@@ -16,16 +22,7 @@ export type ErrorClass =
   | 'redirect'
   | 'unsigned';
 
-export interface AttemptLimits {
-  /** From the start to the end of the answer's head, milliseconds. */
-  readonly headMs: number;
-  /** After the head, for the start of the body: the status has decided already, so a slow body is not waited for. */
-  readonly answerMs: number;
-  /** How much of the body is kept; nothing after it is read. */
-  readonly answerBytes: number;
-}
-
-export const defaultLimits: AttemptLimits = { headMs: 15_000, answerMs: 2000, answerBytes: 4096 };
+export const defaultLimits: ExchangeLimits = { headMs: 15_000, answerMs: 2000, answerBytes: 4096 };
 
 /** Makes one attempt. Never rejects for what a receiver does: that is in the record. */
 export async function attempt(
@@ -33,21 +30,12 @@ export async function attempt(
   url: URL,
   headers: Record<string, string>,
   body: Buffer,
-  limits: AttemptLimits,
+  limits: ExchangeLimits,
 ): Promise<AttemptRecord> {
   const at = Date.now();
   const begun = performance.now();
-  const late = new AbortController();
-  const timer = setTimeout(() => late.abort(new HeadTimeout(`no answer within ${limits.headMs} ms`)), limits.headMs);
   let connection = agent.connection(url);
-  const send = () =>
-    connection.request({
-      method: 'POST',
-      path: `${url.pathname}${url.search}`,
-      headers,
-      body,
-      signal: late.signal,
-    });
+  const request = { method: 'POST', path: `${url.pathname}${url.search}`, headers, body } as const;
   const done = (result: Partial<AttemptRecord>): AttemptRecord => ({
     at,
     durationMs: Math.round(performance.now() - begun),
@@ -56,17 +44,16 @@ export async function attempt(
   });
   try {
     const wasKept = connection.reused;
-    const response = await send().catch((error: unknown) => {
+    const response = await connection.exchange(request, limits).catch((error: unknown) => {
       // The receiver may have closed a kept connection just as it was used; on one of its own the attempt has its fair chance.
       if (!wasKept || failure(error).errorClass !== 'reset') throw error;
       agent.discard(connection);
       connection = agent.connection(url, { fresh: true });
-      return send();
+      const left = limits.headMs - (performance.now() - begun);
+      return connection.exchange(request, { ...limits, headMs: Math.max(1, left) });
     });
-    clearTimeout(timer);
-    const { statusCode: status, headers: answered } = response;
-    const answer = await startOf(response.body, limits);
-    release(agent, connection, answer.whole);
+    release(agent, connection, response.whole);
+    const { status, headers: answered, start } = response;
     const [location] = [answered.location].flat();
     const [retryAfter] = [answered['retry-after']].flat();
     const retryAfterS = retryAfter === undefined ? undefined : retryAfterSeconds(retryAfter, Date.now());
@@ -76,10 +63,9 @@ export async function attempt(
       ...(redirected && { errorClass: 'redirect' satisfies ErrorClass }),
       ...(redirected && location !== undefined && { location: location.slice(0, limits.answerBytes) }),
       ...(retryAfterS !== undefined && { retryAfterS }),
-      ...(answer.bytes.length > 0 && { answer: answer.bytes.toString() }),
+      ...(start.length > 0 && { answer: start.toString() }),
     });
   } catch (error) {
-    clearTimeout(timer);
     agent.discard(connection);
     return done(failure(error));
   }
@@ -89,34 +75,6 @@ export async function attempt(
 function release(agent: GuardedAgent, connection: Connection, whole: boolean): void {
   if (whole) agent.keep(connection);
   else agent.discard(connection);
-}
-
-class HeadTimeout extends Error {}
-
-/** The body's first bytes, and whether they are all of it. What breaks off or dawdles is cut where it stands. */
-function startOf(
-  body: Dispatcher.ResponseData['body'],
-  { answerBytes, answerMs }: AttemptLimits,
-): Promise<{ readonly bytes: Buffer; readonly whole: boolean }> {
-  return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
-    let length = 0;
-    const settle = (whole: boolean): void => {
-      clearTimeout(timer);
-      body.off('data', take).off('end', ended);
-      resolve({ bytes: Buffer.concat(chunks).subarray(0, answerBytes), whole });
-    };
-    const take = (chunk: Buffer): void => {
-      chunks.push(chunk);
-      length += chunk.length;
-      if (length > answerBytes) settle(false);
-    };
-    const ended = (): void => settle(true);
-    const timer = setTimeout(() => settle(false), answerMs);
-    // Stays after the promise has settled: breaking the connection off is an error of the body too.
-    body.on('error', () => settle(false));
-    body.on('data', take).on('end', ended);
-  });
 }
 
 const PEER_CLOSED = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED']);

@@ -2,13 +2,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type DueDelivery, ServiceError } from '@inference-proxy/contracts';
 import { type SealedBox, UnsealError } from '@inference-proxy/crypto';
-import { type AddressPolicy, type GuardedAgent, judgeWebhookUrl } from '@inference-proxy/egress';
+import { type AddressPolicy, type ExchangeLimits, type GuardedAgent, judgeWebhookUrl } from '@inference-proxy/egress';
 import { parseTraceparent } from '@inference-proxy/platform';
 import type { HostOutcome, Slot } from '@inference-proxy/store';
 import type { HostLimits, Turn } from '../fairness/host-limits.ts';
 import { hostOutcome } from '../fairness/host-outcome.ts';
 import { AttemptAccount, type AttemptAccountParts } from '../operations/attempt-account.ts';
-import { type AttemptLimits, attempt, type ErrorClass } from './attempt.ts';
+import { attempt, type ErrorClass } from './attempt.ts';
 import { deliveryHeaders } from './headers.ts';
 import type {
   AttemptRecord,
@@ -45,7 +45,7 @@ export interface DeliverOptions {
   /** This process' own turns at quick receivers: they spare most parkings. */
   readonly hosts: HostLimits;
   readonly schedule: Schedule;
-  readonly limits: AttemptLimits;
+  readonly limits: ExchangeLimits;
   /** Of an attempt: from its beginning to its record nobody else begins one. */
   readonly leaseMs: number;
   /** How long a made attempt's record is tried again while Redis is away, milliseconds: part of its lease. */
