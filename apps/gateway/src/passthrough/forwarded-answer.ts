@@ -46,7 +46,7 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
     const { waitMs } = this.options;
     if (waitMs !== undefined) this.#waiting = setTimeout(this.#leaveEmpty, waitMs);
     call.onInterrupt(this.#interrupted);
-    call.onProbe(() => this.keepAlive());
+    call.onProbe(this.#probed);
     if (call.interruption === undefined) this.#pull.start();
     return this.#end.promise;
   }
@@ -56,7 +56,7 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
     else if (entry.type === 'items' && this.#streaming) {
       this.options.onItems?.();
       this.quietTicks = 0;
-      this.raw.write(itemBytes(this.#streaming.form, entry.batch));
+      if (!this.raw.destroyed) this.raw.write(itemBytes(this.#streaming.form, entry.batch));
     }
   }
 
@@ -124,6 +124,12 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
     this.#pull.stop();
     if (why === 'gone') this.#settle({ how: 'gone' });
     else this.fail(why);
+  };
+
+  /** A caller has closed its side. Where nothing harmless can be written to find out whether it is there, it counts as gone. */
+  readonly #probed = (): void => {
+    if (this.#streaming?.form === 'sse') this.keepAlive();
+    else if (this.#streaming) this.raw.destroy();
   };
 
   readonly #leaveEmpty = (): void => {

@@ -219,6 +219,21 @@ test('a caller that leaves cancels the run', async () => {
   await run.fails({ code: 'cancelled', message: 'no reader' }, 'cancelled');
 });
 
+test.each(['ndjson', 'chunks'] as const)(
+  'a caller that closes its side while nothing can be written to it has left: %s',
+  async (form) => {
+    const socket = gateway.socket();
+    socket.resume().write(`GET ${SITE}/quiet HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token()}\r\n\r\n`);
+    const run = await next();
+    await run.begins(head(form, 'text/plain'));
+    await once(socket, 'data');
+    const cancelled = gateway.worker.cancelled();
+    socket.end();
+    expect(await cancelled).toBe(run.taken.runId);
+    await run.fails({ code: 'cancelled', message: 'no reader' }, 'cancelled');
+  },
+);
+
 test('a slow reader is not written to, and gets all when it reads on', async () => {
   const answering = get('/lines');
   const run = await next();
