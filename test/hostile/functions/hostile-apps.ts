@@ -48,7 +48,7 @@ export async function appsReady({ port, jwtSecret }: TestStack): Promise<void> {
 export async function hostileStack(): Promise<HostileStack> {
   const stack = await startTestStack({
     apps: join(projectRoot(), 'test', 'hostile', 'functions', 'apps'),
-    env: { WORKER_APPS: APPS.join(','), LEASE_MS: '3000', LEASE_RENEW_MS: '500', ATTEND_MS: '500' },
+    env: { WORKER_APPS: APPS.join(',') },
   });
   const caller = new Caller(stack.port, stack.jwtSecret);
   try {
