@@ -7,7 +7,15 @@ import { projectRoot } from '../../stack/folders.ts';
 import { startTestStack, type TestStack } from '../../stack/test-stack.ts';
 import { openFiles, processesBelow } from './processes.ts';
 
-const APPS = ['demo/hostile', 'demo/alone', 'demo/brief', 'demo/small', 'demo/beside', 'other/secretive'];
+const APPS = [
+  'demo/hostile',
+  'demo/alone',
+  'demo/brief',
+  'demo/small',
+  'demo/server',
+  'demo/beside',
+  'other/secretive',
+];
 
 /** An answer's body: the envelope, as much of it as is read here. */
 export interface Envelope {

@@ -28,7 +28,10 @@ test('who leaks files has none left, and is replaced without harm to the other r
 
 test('memory up to [hardware] memory is the app’s', async () => {
   await hostile.beside(async () => {
-    expect(await hostile.called('small/grows', { mebibytes: 60 })).toMatchObject({ httpStatus: 200, result: 60 });
+    expect(await hostile.called('small/grows', { mebibytes: 60, seconds: 2 })).toMatchObject({
+      httpStatus: 200,
+      result: 60,
+    });
   });
 });
 
@@ -38,7 +41,7 @@ test.each(['grows', 'grows_below'])(
     await hostile.beside(async () => {
       const neighbour = await hostile.caller.stream('small/waits');
       const before = Number((await neighbour.events.next())?.replace('data: ', ''));
-      const over = await hostile.called(`small/${fn}`, { mebibytes: 256 });
+      const over = await hostile.called(`small/${fn}`, { mebibytes: 256, seconds: 600 });
       expect(over).toMatchObject(failed(500, 'out_of_memory'));
       expect((await neighbour.events.rest()).at(-1)).toContain('"code":"out_of_memory"');
       expect(alive(before)).toBe(false);

@@ -8,20 +8,20 @@ import time
 MIB = 2**20
 
 
-def grows(mebibytes):
-    """A MiB at a time."""
+def grows(mebibytes, seconds):
+    """A MiB at a time; then it holds what it has."""
     held = []
     for _ in range(mebibytes):
         held.append(b"x" * MIB)
-    time.sleep(2)  # longer than from one look to the next
+    time.sleep(seconds)
     return len(held)
 
 
-def grows_below(mebibytes):
+def grows_below(mebibytes, seconds):
     """A child does, in a session of its own."""
-    code = f"held = b'x' * {mebibytes * MIB}\nimport time\ntime.sleep(600)"
+    code = f"held = b'x' * {mebibytes * MIB}\nimport time\ntime.sleep({seconds})"
     yield subprocess.Popen([sys.executable, "-c", code], start_new_session=True).pid
-    time.sleep(600)
+    time.sleep(seconds)
 
 
 def waits():
