@@ -25,9 +25,13 @@ export class NdjsonItems implements BodyReader {
     this.#frames.flush();
   }
 
-  /** A last line needs no newline. */
+  /** A last line needs no newline, but has to be whole. */
   end(): void {
-    this.#line(this.#decoder.end());
+    this.#hold(this.#decoder.end());
+    const rest = this.#begun.join('').trim();
+    if (rest === '') return;
+    if (!isJson(rest)) throw new ServiceError('upstream_reset', 'The server ended its stream inside a line.');
+    this.#frames.json(rest);
     this.#frames.flush();
   }
 
