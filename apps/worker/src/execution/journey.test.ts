@@ -2,9 +2,16 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { AppDescription, Outcome } from '@inference-proxy/contracts';
+import { type AppDescription, encodeRequest, type Outcome } from '@inference-proxy/contracts';
 import { connectRedis, createLogger, OperationsPort, phases, readSettings, Shutdown } from '@inference-proxy/platform';
-import { DeliveryQueue, GatewayStore, type NewRun, newRunId, type RunReader } from '@inference-proxy/store';
+import {
+  DeliveryQueue,
+  GatewayStore,
+  type NewRun,
+  newRunId,
+  type RunEvent,
+  type RunReader,
+} from '@inference-proxy/store';
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { Redis } from 'ioredis';
@@ -85,6 +92,30 @@ def meet(folder, name, n):
     'main.py': 'def flood():\n  while True: yield "x" * 100\n',
   },
   broken: { 'main.py': 'import nothing_of_that_name\n' },
+  server: {
+    'app.toml': '[runtime.custom]\nentrypoint = "node server.mjs"\n[scaling]\nretry_on_crash = true\n',
+    'server.mjs': `
+import { existsSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+createServer((request, response) => {
+  const gate = decodeURIComponent(request.url.split('?')[1] ?? '');
+  if (request.url.startsWith('/stream')) {
+    response.writeHead(202, { 'content-type': 'text/event-stream', 'x-own': 'yes' }).flushHeaders();
+    const look = setInterval(() => {
+      if (!existsSync(gate)) return;
+      clearInterval(look);
+      response.end('data: after\\n\\n');
+    }, 10);
+    request.on('close', () => clearInterval(look));
+  } else if (request.url.startsWith('/cut')) {
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: one\\n\\n', () => response.destroy());
+  } else if (request.url.startsWith('/once') && !existsSync(gate)) {
+    writeFileSync(gate, '');
+    response.destroy();
+  } else response.writeHead(404, { 'content-type': 'text/plain', 'content-length': 4 }).end('gone');
+}).listen(process.env.PORT);
+`,
+  },
   changing: { 'main.py': changing(1) },
 };
 
@@ -184,7 +215,13 @@ interface Call {
   readonly reader: RunReader;
 }
 
-async function call(name: string, fn: string, params: object, more: Partial<NewRun> = {}): Promise<Call> {
+async function call(
+  name: string,
+  fn: string,
+  params: object,
+  more: Partial<NewRun> = {},
+  live: 'items' | 'answer' = 'items',
+): Promise<Call> {
   const runId = newRunId();
   const { accepted, reader } = gateway.accept(
     {
@@ -201,7 +238,7 @@ async function call(name: string, fn: string, params: object, more: Partial<NewR
       queueTimeoutMs: 60_000,
       ...more,
     },
-    'items',
+    live,
   );
   expect(await accepted).toEqual({ state: 'accepted' });
   readers.add(reader as RunReader);
@@ -333,6 +370,62 @@ test('a process that dies ends its run as replica_crashed, and the next call wor
 test('an app that asks for it has a crashed run started once more', async () => {
   const { outcome } = await run('brittle', 'once', { path: path('crashed-once') });
   expect(outcome?.result?.toString()).toBe('"second"');
+});
+
+const forwarded = (target: string): Partial<NewRun> => ({
+  params: encodeRequest({ method: 'GET', target, headers: [], body: Buffer.alloc(0) }),
+});
+
+/** Kinds of a reader's events as they come, heads in full. */
+function eventsOf(reader: RunReader): { events: RunEvent[]; over: Promise<void> } {
+  const events: RunEvent[] = [];
+  const over = new Promise<void>((complete, error) => {
+    reader.events().subscribe({ next: (event) => events.push(event), error, complete });
+  });
+  return { events, over };
+}
+
+test('an app that is a web server is announced as one, and its answers reach their readers: a stream’s head before there is an item', async () => {
+  expect(await app('server', 'ready')).toMatchObject({ kind: 'server', functions: [], preformatted: true });
+  const gate = path('server-gate');
+  const { reader } = await call('server', 'stream', {}, forwarded(`/stream?${encodeURIComponent(gate)}`), 'answer');
+  const { events, over } = eventsOf(reader);
+  await until(() => events.length > 0);
+  expect(events).toEqual([{ type: 'head', head: expect.objectContaining({ status: 202, form: 'sse' }) }]);
+  await writeFile(gate, '');
+  await over;
+  expect(events.map(({ type }) => type)).toEqual(['head', 'items', 'outcome']);
+  expect(events[2]).toMatchObject({
+    outcome: { state: 'succeeded', items: 1, statusCode: 202, head: { status: 202 } },
+  });
+}, 180_000);
+
+test('a server’s whole answer is its run’s result, with its head', async () => {
+  const { reader, runId } = await call('server', 'gone', {}, forwarded('/gone'), 'answer');
+  const { events, over } = eventsOf(reader);
+  await over;
+  expect(events).toMatchObject([
+    { type: 'head', head: { status: 404, form: 'text' } },
+    { type: 'outcome', outcome: { state: 'succeeded', streamed: false, statusCode: 404, result: Buffer.from('gone') } },
+  ]);
+  expect((await gateway.look('demo', runId))?.head?.status).toBe(404);
+});
+
+test('a server’s stream that is cut ends as that, after its items', async () => {
+  const { reader, runId } = await call('server', 'cut', {}, forwarded('/cut'), 'answer');
+  const { events, over } = eventsOf(reader);
+  await over;
+  expect(events.at(-1)).toMatchObject({ outcome: { state: 'failed', items: 1, error: { code: 'upstream_reset' } } });
+  expect((events.at(-1) as { outcome: Outcome }).outcome.head).toBeUndefined();
+  expect((await gateway.look('demo', runId))?.head?.status).toBe(200);
+});
+
+test('a run that its server did not answer is tried once more, where its app asks for it', async () => {
+  const gate = path('server-once');
+  const { reader } = await call('server', 'once', {}, forwarded(`/once?${encodeURIComponent(gate)}`), 'answer');
+  const { events, over } = eventsOf(reader);
+  await over;
+  expect(events.at(-1)).toMatchObject({ outcome: { state: 'succeeded', statusCode: 404 } });
 });
 
 test('a run that is kept whole is limited in bytes, and what was valid stays', async () => {
