@@ -7,14 +7,14 @@ import { idempotencyOf } from './idempotency.ts';
 const rules = { policy: new AddressPolicy(), requireHttps: false };
 const path = { project: 'acme', app: 'chat', function: 'run' };
 
-function read(query: string, headers: Record<string, string> = {}, rawHeaders?: string[]) {
+function read(query: string, headers: Record<string, string> = {}, rawHeaders?: string[], more = {}) {
   const head: RequestHead = {
     method: 'POST',
     url: `/v4/acme/chat/run${query}`,
     headers,
     rawHeaders: rawHeaders ?? Object.entries(headers).flat(),
   };
-  return callRequest('0199', path, head, rules);
+  return callRequest('0199', path, head, { ...rules, ...more });
 }
 
 function refusal(...args: Parameters<typeof read>): string {
@@ -200,6 +200,13 @@ describe('an idempotency key', () => {
 
 describe('a webhook', () => {
   const hook = `?webhookEndpoint=${encodeURIComponent('https://example.com/hook?a=b&c=d')}`;
+
+  test('by plain http is refused where WEBHOOK_REQUIRE_HTTPS is set', () => {
+    const plain = `?webhookEndpoint=${encodeURIComponent('http://example.com/')}`;
+    expect(refusal(plain)).toBe('accepted');
+    expect(refusal(plain, {}, undefined, { requireHttps: true })).toBe('invalid_request');
+    expect(refusal(hook, {}, undefined, { requireHttps: true })).toBe('accepted');
+  });
 
   test('keeps its query, and the secret’s bytes', () => {
     // A header that holds the UTF-8 bytes of é, as Node hands them over.
