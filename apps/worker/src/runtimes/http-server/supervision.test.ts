@@ -1,5 +1,7 @@
 // Contract 1, custom runtimes: a server is started, looked at, left alone while it cannot serve, and replaced when it is not well.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +11,7 @@ import { reached } from '../testing/calls.ts';
 import { request, type ServerUnderTest, serverRuntime, Told } from '../testing/servers.ts';
 import { findProgram, freePort } from './server-program.ts';
 
-jest.setTimeout(60_000);
+jest.setTimeout(120_000);
 
 let moods: string;
 let told: Told;
@@ -80,12 +82,12 @@ test('a server that is not well is replaced, and the next call works', async () 
 });
 
 test('a server that is busy with a run and so answers no check is well', async () => {
-  const watch = { readyEveryMs: 50, wellEveryMs: 50, answerMs: 50 };
+  const watch = { readyEveryMs: 50, wellEveryMs: 50, answerMs: 700 };
   const runtime = await ready({ healthcheck: '/health', readycheck: '/ready', watch, concurrency: 1 });
   const before = await request(runtime, '/pid').result();
   const run = request(runtime, '/blocks');
   // Longer than three checks take.
-  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  await new Promise((resolve) => setTimeout(resolve, 3_000));
   await mood('done');
   expect(await run.result()).toBe('done');
   expect(await request(runtime, '/pid').result()).toBe(before);
@@ -166,4 +168,36 @@ test('a server elsewhere is served while it answers, told of while it does not, 
   expect(await request(runtime, '/').result()).toBe('elsewhere /base/');
   server.closeAllConnections();
   server.close();
+});
+
+test('a server that holds more than it may is ended as that, and replaced', async () => {
+  const runtime = await ready({ memoryBytes: 256 * 1024 * 1024 });
+  const end = await request(runtime, '/hoards').ended;
+  expect(end).toMatchObject({ state: 'failed', error: { code: 'out_of_memory' } });
+  expect(end.error?.message).toMatch(/^the server's processes were ended: they held \d+ MiB/);
+  await told.heard('process ready', 2);
+  expect(await request(runtime, '/pid').result()).toMatch(/^\d+$/);
+});
+
+const isRunning = async (pid: number): Promise<boolean> => {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  return stat !== '' && !stat.includes(') Z ');
+};
+
+test('a server and what it started end with their worker, though that is killed', async () => {
+  const doomed = spawn(
+    process.execPath,
+    ['--conditions=source', join(import.meta.dirname, '../testing/doomed-servers.ts')],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, NODE_OPTIONS: '' },
+    },
+  );
+  const [line] = (await once(doomed.stdout, 'data')) as [Buffer];
+  const pids = line.toString().trim().split(' ').map(Number);
+  expect(pids).toHaveLength(2);
+  expect(await Promise.all(pids.map(isRunning))).toEqual([true, true]);
+  doomed.kill('SIGKILL');
+  while ((await Promise.all(pids.map(isRunning))).includes(true))
+    await new Promise((resolve) => setTimeout(resolve, 10));
 });

@@ -41,12 +41,13 @@ export interface ServerUnderTest extends Partial<CustomServer> {
   readonly concurrency?: number;
   readonly timeoutMs?: number;
   readonly startupTimeoutMs?: number;
+  readonly memoryBytes?: number;
   readonly env?: Readonly<Record<string, string>>;
   readonly watch?: WatchTimes;
 }
 
 export function serverRuntime(told: Told, more: ServerUnderTest): Runtime {
-  const { folder = 'node', replicas = 1, concurrency = 100, env = {}, watch = OFTEN, ...rest } = more;
+  const { folder = 'node', replicas = 1, memoryBytes, concurrency = 100, env = {}, watch = OFTEN, ...rest } = more;
   const { timeoutMs = 60_000, startupTimeoutMs = 60_000, ...server } = rest;
   const make = httpServers({
     maxItemBytes: 100_000,
@@ -71,7 +72,7 @@ export function serverRuntime(told: Told, more: ServerUnderTest): Runtime {
     startupTimeoutMs,
     timeoutMs,
     maxOutputBytes: 200_000,
-    memoryBytes: undefined,
+    memoryBytes,
     env,
   });
 }

@@ -1,4 +1,5 @@
 // A web server whose checks answer as its test says: by files in the folder that it was started with.
+import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
@@ -23,6 +24,13 @@ const ways = {
   /** Never answers; tells that it is under way, and when its caller has gone. */
   '/hangs'(response) {
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: hangs\n\n');
+  },
+  /** In a session of its own, as daemons are. */
+  '/leaves-a-child': (response) => response.end(String(spawn('sleep', ['600'], { detached: true }).pid)),
+  /** Holds more and more, until it is stopped. */
+  '/hoards'() {
+    const held = [];
+    setInterval(() => held.push(Buffer.alloc(8 * 1024 * 1024, 1)), 5);
   },
   /** As a server that does one thing at a time: nothing is answered until it is done. */
   '/blocks'(response) {

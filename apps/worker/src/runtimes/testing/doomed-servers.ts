@@ -1,0 +1,10 @@
+// A worker that a test kills: serves a web server that has started a process of its own, and tells the process ids of both.
+
+import { reached } from './calls.ts';
+import { request, serverRuntime, Told } from './servers.ts';
+
+const runtime = serverRuntime(new Told(), { folder: 'moody', env: { MOODS: '/nowhere' } });
+runtime.start();
+await reached(runtime, 'ready');
+const pids = [await request(runtime, '/pid').result(), await request(runtime, '/leaves-a-child').result()];
+process.stdout.write(`${pids.join(' ')}\n`);
