@@ -2,7 +2,7 @@
 // until it is over would not be answered before it is: that is what is waited for, no time is measured.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { Caller } from '../client/caller.ts';
 import type { EventReader } from '../client/event-reader.ts';
@@ -16,8 +16,6 @@ import { BadNetwork } from './bad-network.ts';
 import { type Disk, openDisk } from './disk.ts';
 import { SHORT_TIMES } from './place.ts';
 import { replicasOf } from './processes.ts';
-
-jest.setTimeout(180_000);
 
 let stack: TestStack;
 let disk: Disk;

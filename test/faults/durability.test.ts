@@ -3,14 +3,12 @@
 import { mkdtemp, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { until } from '../client/until.ts';
 import { type Receiver, receiver } from '../receiver/receivers.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { SHORT_TIMES } from './place.ts';
-
-jest.setTimeout(120_000);
 
 interface Delivery {
   readonly runId: string;

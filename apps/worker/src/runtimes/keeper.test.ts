@@ -5,13 +5,11 @@ import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, expect, jest, test } from '@jest/globals';
+import { afterEach, expect, test } from '@jest/globals';
 import { keeperWord } from './keeper.ts';
 import { pythonRuntimes } from './python.ts';
 import type { Runtime } from './runtime.ts';
 import { Call, reached } from './testing/calls.ts';
-
-jest.setTimeout(60_000);
 
 const MIB = 2 ** 20;
 const logged: object[] = [];
@@ -41,8 +39,8 @@ function make(
     interpreter: process.env.PYTHON_UNDER_TEST,
     replicas: 1,
     replicaConcurrency: concurrency,
-    startupTimeoutMs: 20_000,
-    timeoutMs: 40_000,
+    startupTimeoutMs: 600_000,
+    timeoutMs: 600_000,
     cancelGraceMs: 1_000,
     memoryBytes,
     maxOutputBytes: 200_000,
@@ -98,11 +96,11 @@ test('a daemon ends with a worker that is killed', async () => {
 test('a replica that holds more memory than the app may is ended as out_of_memory, all its runs with it, and replaced', async () => {
   const runtime = await started(100, 128 * MIB);
   const before = await resultOf(runtime, 'pid');
-  const neighbour = new Call(runtime, 'holds', { mebibytes: 1, seconds: 30 });
+  const neighbour = new Call(runtime, 'holds', { mebibytes: 1, seconds: 6000 });
   await neighbour.until(() => neighbour.count === 1);
   const within = new Call(runtime, 'holds', { mebibytes: 40, seconds: 1.5 });
   expect(await within.ended).toMatchObject({ state: 'succeeded', items: 2 });
-  const over = new Call(runtime, 'holds', { mebibytes: 200, seconds: 30 });
+  const over = new Call(runtime, 'holds', { mebibytes: 200, seconds: 600 });
   for (const run of [over, neighbour]) {
     const { error } = await run.ended;
     expect(error?.code).toBe('out_of_memory');
@@ -128,7 +126,7 @@ test('an app that takes more memory than it may while it starts has failed to st
 test('a replica whose keeper is killed ends with it, and is replaced', async () => {
   const runtime = await started(100);
   const before = (await resultOf(runtime, 'pid')) as number;
-  const run = new Call(runtime, 'holds', { mebibytes: 1, seconds: 60 });
+  const run = new Call(runtime, 'holds', { mebibytes: 1, seconds: 600 });
   await run.until(() => run.count === 1);
   const [keeper] = (await resultOf(runtime, 'ancestors')) as [number];
   process.kill(keeper, 'SIGKILL');

@@ -21,7 +21,7 @@ beforeAll(async () => {
   raw = serverRuntime(told, { folder: 'raw' });
   for (const runtime of [fast, raw]) runtime.start();
   await Promise.all([fast, raw].map((runtime) => reached(runtime, 'ready')));
-}, 60_000);
+});
 afterAll(() => Promise.all([fast.close(), raw.close()]));
 
 interface Seen {
