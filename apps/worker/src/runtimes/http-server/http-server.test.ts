@@ -181,6 +181,15 @@ test.each(['never-answers', 'never-ends-its-head', 'never-ends-its-body'])(
   },
 );
 
+test('a kept connection that its server has closed costs only those a try whose request may not be repeated', async () => {
+  for (const _ of [1, 2, 3]) expect(await request(raw, '/one-each').result()).toBe('fine');
+  // One after the other on one connection, unless that was closed meanwhile because it was idle.
+  const codes: (string | undefined)[] = [];
+  for (let n = 0; n < 20; n++) codes.push((await request(raw, '/one-each', { method: 'POST' }).ended).error?.code);
+  expect(codes).toContain('upstream_unavailable');
+  expect(codes).toContain(undefined);
+});
+
 test('interim answers are passed over', async () => {
   expect(await request(raw, '/continues-first').result()).toBe('at last');
 });
