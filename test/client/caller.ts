@@ -77,17 +77,21 @@ export class Caller {
   }
 
   async lookUp(runId: string): Promise<LookedUp> {
-    const answer = await this.request(`/v4/${this.project}/runs/${runId}`, { method: 'GET' });
-    if (answer.status !== 200) throw new Error(`the look-up answered ${answer.status}: ${answer.text}`);
-    return JSON.parse(answer.text) as LookedUp;
+    return looked(await this.#look(runId));
   }
 
-  /** The look-up, once the run has ended. */
+  /** The look-up, once the run has ended. While the store is away it is looked again. */
   ended(runId: string): Promise<LookedUp> {
     return until(async () => {
-      const found = await this.lookUp(runId);
+      const answer = await this.#look(runId);
+      if (answer.status === 503) return undefined;
+      const found = looked(answer);
       return found.status !== 'queued' && found.status !== 'running' && found;
     });
+  }
+
+  #look(runId: string): Promise<Answer> {
+    return this.request(`/v4/${this.project}/runs/${runId}`, { method: 'GET' });
   }
 
   /** Asks for the end of a run. */
@@ -115,3 +119,9 @@ export class Caller {
 }
 
 const bodyOf = (params: object | string): string => (typeof params === 'string' ? params : JSON.stringify(params));
+
+/** @throws Error where it is no look-up */
+function looked({ status, text }: Answer): LookedUp {
+  if (status !== 200) throw new Error(`the look-up answered ${status}: ${text}`);
+  return JSON.parse(text) as LookedUp;
+}
