@@ -19,7 +19,7 @@ for i = 2, #ARGV, 3 do
     'round', 'asked', 'parked', 'call', 'attempt', 'body', 'state', 'items', 'streamed', 'ms', 'status', 'error', 'head')
   local holding, held = holder(f[3])
   local answer
-  if not f[1] then
+  if not f[1] or not f[13] then
     answer = {'gone'}
   elseif f[1] ~= 'pending' or attempt <= tonumber(f[2] or 0) then
     answer = {'settled'}

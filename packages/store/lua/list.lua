@@ -17,10 +17,11 @@ for i = 1, #found, 2 do
     read = read + 1
     place, last = at, id
     local f = redis.call('HMGET', K.run .. id, 'state', 'call')
+    -- Without its call it is of a version before this one: it goes as its time comes.
     local its_app, its_fn = string.match(f[2] or '', '^(%S+) (%S+) ')
     if not f[1] then
       gone[#gone + 1] = id
-    elseif (state == '' or f[1] == state) and (app == '' or its_app == app) and (fn == '' or its_fn == fn) then
+    elseif its_app and (state == '' or f[1] == state) and (app == '' or its_app == app) and (fn == '' or its_fn == fn) then
       runs[#runs + 1] = {id, unpack(redis.call('HMGET', K.run .. id, unpack(ARGV, 8)))}
     end
   end

@@ -1,7 +1,7 @@
 // The design's row `reap`, a pause of Redis, and deliveries that are due, case by case.
 import { once } from 'node:events';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { LEASE, SteppedStore } from './stepped-store.ts';
+import { LEASE, type Reply, SteppedStore } from './stepped-store.ts';
 
 let server: SteppedStore;
 let store: SteppedStore;
@@ -166,6 +166,15 @@ test('runs that a version before this one left behind hold nothing up', async ()
   await store.end('a', 'w:1');
   await store.pass(LEASE + 1);
   expect((await store.reap())[0]).toBe(1);
+});
+
+test('runs that a version before this one left behind are neither listed nor delivered', async () => {
+  const old = ['state', 'succeeded', 'app', 'app', 'fn', 'fn', 'accepted', '1', 'terms', '1 - h', 'ended', '2'];
+  await store.client.hset(`${store.prefix}run:old`, ...old, 'hook', 'http://receiver/', 'delivery', 'pending');
+  await store.client.zadd(`${store.prefix}runs`, 1, 'old');
+  const [read, , , runs] = (await store.run('list', '', '', 10, 10, '', '', '', 'state')) as Reply[];
+  expect([read, runs]).toEqual([1, []]);
+  expect(await store.begin('old', 1, 't')).toBe('gone');
 });
 
 test('a due delivery is handed out again until it is settled', async () => {

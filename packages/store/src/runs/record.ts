@@ -71,8 +71,10 @@ export function recordOf(runId: RunId, values: readonly (Buffer | null)[]): RunR
     return value === undefined ? undefined : Number(value);
   };
   const state = text('state') as RunState | undefined;
-  if (state === undefined) return undefined;
-  const { app, fn, acceptedAt } = readCall(text('call') ?? '');
+  const call = text('call');
+  // Without its call it is of a version before this one.
+  if (state === undefined || call === undefined) return undefined;
+  const { app, fn, acceptedAt } = readCall(call);
   // Its number, its token, and when it started: not yet, where it waits again.
   const [attempt = '0', , started = '-'] = text('attempt')?.split(' ') ?? [];
   const firstItemAt = time('first');
