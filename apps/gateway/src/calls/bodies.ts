@@ -40,13 +40,14 @@ export class Bodies {
       counted = body.heldBytes;
     };
     try {
+      await parsed();
       return await use(this.#arrived(raw.req, body, count) ?? (await this.#read(raw, body, count)));
     } finally {
       this.#held -= counted;
     }
   }
 
-  /** A body that came along with its head, as most do: waiting for it as for others, with a timer and four listeners, would take 4 µs more. */
+  /** A body that came along with its head, as most do: waiting for it as for others takes a timer and four listeners. */
   #arrived(req: IncomingMessage, body: GrowingBytes, count: () => void): Buffer | undefined {
     const { maxBytes, inFlightBytes } = this.limits;
     const { complete, destroyed, readableLength, headers } = req;
@@ -97,6 +98,9 @@ export class Bodies {
     });
   }
 }
+
+/** Node calls before it has parsed what came with a head; in the loop's next phase it has. */
+const parsed = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 const tooLarge = (maxBytes: number): ServiceError =>
   new ServiceError('payload_too_large', `The body is over ${maxBytes} bytes.`);
