@@ -5,7 +5,7 @@ import type { Episode } from './figures.ts';
 import type { Place } from './place.ts';
 
 /** What was under way when Redis last wrote may be in the tail that it loses. */
-const TAIL_MS = 5000;
+const TAIL_MS = 10_000;
 
 /** Resolves when calls of every kind succeed again. @throws Error where some do not within minutes */
 export async function episode(place: Place, name: string, options: FaultOptions): Promise<Episode> {

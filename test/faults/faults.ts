@@ -119,7 +119,8 @@ async function overflown(place: Place): Promise<undefined> {
     });
     place.network({ is: 'none' });
   });
-  const numbers = (await events.rest()).map((event) => Number(/^data: (\d+) x+$/.exec(event)?.[1]));
+  const items = (await events.rest()).filter((event) => event !== ': keep-alive');
+  const numbers = items.map((event) => Number(/^data: (\d+) x+$/.exec(event)?.[1]));
   const whole = numbers.length === BURST.n && numbers.every((number, at) => number === at);
   if (!whole) throw new Error(`of the burst came ${numbers.join(' ')}`);
   return undefined;
