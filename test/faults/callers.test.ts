@@ -82,7 +82,11 @@ const cases: Record<string, Begin> = {
     return () => redis.config('SET', 'maxmemory', '0');
   },
   'the function’s process is killed': async () => {
-    for (const pid of await replicasOf(stack.pid('worker'), stack.appsDir)) process.kill(pid, 'SIGKILL');
+    const replicas = (): Promise<number[]> => replicasOf(stack.pid('worker'), stack.appsDir);
+    const killed = await replicas();
+    for (const pid of killed) process.kill(pid, 'SIGKILL');
+    // Until the worker has noticed, a call may still be handed to the one that is dying.
+    await until(async () => (await replicas()).some((pid) => !killed.includes(pid)));
     return () => {};
   },
   'the worker is killed': async () => {
