@@ -92,8 +92,8 @@ export class PlayedRun {
     return this.#end({ state: 'succeeded', streamed: true, ...(head && { head, statusCode: head.status }) });
   }
 
-  fails(error: ErrorFields, state: 'failed' | 'cancelled' | 'timed_out' = 'failed'): Promise<void> {
-    return this.#end({ state, streamed: this.#last > 0, error });
+  fails(error: ErrorFields, state: 'failed' | 'cancelled' | 'timed_out' = 'failed', items = this.#last): Promise<void> {
+    return this.#end({ state, streamed: items > 0, error, items });
   }
 
   async #end(outcome: Pick<Outcome, 'state' | 'streamed'> & Partial<Outcome>): Promise<void> {

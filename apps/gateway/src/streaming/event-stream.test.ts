@@ -5,6 +5,7 @@ import { gunzipSync } from 'node:zlib';
 import { bytesOf, textOf } from '@inference-proxy/test/client';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
+import { Redis } from 'ioredis';
 import { GatewayUnderTest, NEVER_MS, PROJECT, token } from '../../test/gateway-under-test.ts';
 import { app } from '../../test/played-worker.ts';
 
@@ -78,6 +79,28 @@ test('a failure after the first item is the last event', async () => {
     error: { code: 'replica_crashed', message: 'gone', retryable: true },
   });
 });
+
+test.each(['', '?ids=true'])(
+  'a failure is told also to a reader who has more items than the store, which lost its last writes (%s)',
+  async (query) => {
+    const streaming = gateway.open(`/v4/${PROJECT}/chat/run${query}`, {
+      body: '{}',
+      headers: { accept: 'text/event-stream' },
+    });
+    const run = await gateway.worker.next();
+    await run.items(['one']);
+    const answer = await streaming;
+    const piece = piecesOf(answer);
+    expect(await piece()).toMatch(/data: one\n\n$/);
+    await run.items(['two']);
+    expect(await piece()).toMatch(/data: two\n\n$/);
+    const store = new Redis(gateway.redis.socket ?? String(gateway.redis.port));
+    await store.hset(`ip:{${PROJECT}}:run:${run.taken.runId}`, 'items', 1);
+    store.disconnect();
+    await run.fails({ code: 'worker_lost', message: 'gone' }, 'failed', 1);
+    expect(await piece()).toMatch(/event: error\ndata: .*worker_lost/);
+  },
+);
 
 test('the status line is held back only so long', async () => {
   const hasty = await GatewayUnderTest.start({ STREAM_COMMIT_MS: '150' }, gateway);

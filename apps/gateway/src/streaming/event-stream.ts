@@ -111,7 +111,8 @@ export class EventStream implements EntryTaker {
     const isLeft = this.reader.cursor < last;
     if (resumed && !isLeft && !this.#response.committed) {
       this.#settle({ how: 'complete' });
-    } else if (outcome.error && (isLeft || form === 'full')) {
+    } else if (outcome.error) {
+      // Also where the store has lost its last writes, and the failure a number that the reader has gone past.
       if (resumed) this.#commit();
       this.#fail(outcome.error, last, { outcome });
     } else {
