@@ -87,13 +87,32 @@ export class Calls {
     const { reader } = run;
     if (reader === undefined) return this.#answerLater(call, raw, run);
     try {
-      const { keepAlives, commitMs } = this.parts;
-      const { gzip, form, waitMs } = call;
-      const options = { onItems: account.firstItem, ...(waitMs !== undefined && { waitMs }) };
-      let live: LiveAnswer | undefined;
-      if (call.stream) {
-        const { startedAt } = account;
-        live = new EventStream(raw, reader, keepAlives, {
+      const live = this.#liveAnswer(call, surface, raw, reader, preformatted, account);
+      return live
+        ? await this.#answerLive(call, surface, raw, run, reader, await live.run(open))
+        : await this.#answerOnce(call, surface, raw, run, reader, open);
+    } finally {
+      // With the last reader goes the run, where it was not to go on without.
+      reader.close();
+    }
+  }
+
+  /** What writes the answer as it comes; nothing where it is given at once when the run has ended. */
+  #liveAnswer(
+    { stream, forwarded, gzip, form, waitMs }: CallRequest,
+    surface: Surface,
+    raw: ServerResponse,
+    reader: RunReader,
+    preformatted: boolean,
+    account: CallAccount,
+  ): LiveAnswer | undefined {
+    if (!stream && !forwarded) return undefined;
+    const { keepAlives, commitMs } = this.parts;
+    const { startedAt, firstItem: onItems } = account;
+    const options = { onItems, ...(waitMs !== undefined && { waitMs }) };
+    return forwarded
+      ? surface.forwarded?.(raw, reader, keepAlives, { ...options, onStream: () => account.begun('stream') })
+      : new EventStream(raw, reader, keepAlives, {
           ...options,
           startedAt,
           commitMs,
@@ -102,17 +121,6 @@ export class Calls {
           surface,
           preformatted,
         });
-      } else if (call.forwarded) {
-        const onStream = (): void => account.begun('stream');
-        live = surface.forwarded?.(raw, reader, keepAlives, { ...options, onStream });
-      }
-      return live
-        ? await this.#answerLive(call, surface, raw, run, reader, await live.run(open))
-        : await this.#answerOnce(call, surface, raw, run, reader, open);
-    } finally {
-      // With the last reader goes the run, where it was not to go on without.
-      reader.close();
-    }
   }
 
   async #accepted(
