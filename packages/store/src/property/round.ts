@@ -66,9 +66,14 @@ class Round {
   private readonly deliveries: DeliveryQueue;
   private disturbed = false;
   private ticked = performance.now();
+  /** When this process last stood still for so long that the store may have given everything a fresh term. */
+  private stoodStillAt = 0;
   private readonly ticking = setInterval(() => {
     const now = performance.now();
-    if (now - this.ticked > timings.leaseMs / 3) this.disturbed = true;
+    if (now - this.ticked > timings.leaseMs / 3) {
+      this.disturbed = true;
+      this.stoodStillAt = now;
+    }
     this.ticked = now;
   }, 10);
 
@@ -278,7 +283,8 @@ class Round {
       return found;
     };
     let found = await left();
-    while (found.length > 0 && performance.now() < until) {
+    // The dead are not forgotten while everything gets fresh terms.
+    while (found.length > 0 && performance.now() < Math.max(until, this.stoodStillAt + this.limitMs)) {
       await sleep(20);
       found = await left();
     }
