@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { DeliveryQueue } from '@inference-proxy/store';
 import { refusing } from '@inference-proxy/test/receiver';
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
 import { DeliveringStore, PROJECT, until } from './testing/delivering-store.ts';
@@ -164,9 +165,8 @@ test('a host that is dead is left alone but for probes, is found by one, and is 
 test("an hour's backlog does not starve fresh deliveries, and is drained itself", async () => {
   const opened = Promise.withResolvers<void>();
   const { url, taken } = await taking(0, undefined, opened.promise);
-  // The clock of an hour ago, while nobody dispatches.
-  const now = Date.now.bind(Date);
-  jest.spyOn(Date, 'now').mockImplementation(() => now() - 3_600_000);
+  // The store's clock of an hour ago, while nobody dispatches.
+  jest.spyOn(DeliveryQueue.prototype, 'now').mockImplementation(async () => Date.now() - 3_600_000);
   const old = await store.runsTo(times(300, (at) => url(at % 100)));
   jest.restoreAllMocks();
   await store.dispatcher({ WEBHOOK_CONCURRENCY: '8' });
