@@ -1,5 +1,5 @@
 // What must hold of every history, whatever went wrong meanwhile: one outcome a run, every item once and in order, every due webhook.
-import { type Delivered, type History, overlaps, type Seen, type Told } from './history.ts';
+import { type Delivered, type History, mayBeForgotten, overlaps, type Seen, type Told } from './history.ts';
 
 /** How many items each stream has. */
 export const ITEMS = 8;
@@ -42,13 +42,9 @@ export function faultsOf(history: History): Wrong[] {
 
 const about = ({ kind, tag, runId }: Seen): string => `${kind} ${tag}${runId === undefined ? '' : ` (${runId})`}`;
 
-/** Whether the store may have forgotten what it knew of this call. */
-const mayBeForgotten = (seen: Seen | undefined, { troubles }: History): boolean =>
-  seen !== undefined && troubles.some((trouble) => trouble.tailLost && overlaps(seen, trouble));
-
 function answerFaults(seen: Seen, history: History): Wrong[] {
   if (seen.is === 'ok') return [];
-  const forgotten = seen.is === 'not_found' && mayBeForgotten(seen, history);
+  const forgotten = seen.is === 'not_found' && mayBeForgotten(seen, history.troubles);
   if (!EXCUSED.has(seen.is) && !forgotten) {
     return [{ is: 'wrong', text: `${about(seen)} was answered by ${seen.is}`, seen }];
   }
@@ -73,7 +69,7 @@ function outcomeFaults(each: readonly Told[], seen: Seen | undefined, history: H
   const [first] = each;
   if (first === undefined) return [];
   const of = seen && { seen };
-  if (first.status === 'unknown' && !mayBeForgotten(seen, history)) {
+  if (first.status === 'unknown' && !mayBeForgotten(seen, history.troubles)) {
     return [{ is: 'lost', text: `${first.runId} is unknown`, ...of }];
   }
   if (first.status === 'queued' || first.status === 'running') {
@@ -86,7 +82,7 @@ function outcomeFaults(each: readonly Told[], seen: Seen | undefined, history: H
 /** One key, one run: whoever asks under it is answered by that run, and what succeeded was entered once. */
 function keyFaults(history: History): Wrong[] {
   return history.seen.flatMap((seen): Wrong[] => {
-    if (mayBeForgotten(seen, history)) return [];
+    if (mayBeForgotten(seen, history.troubles)) return [];
     const ids = new Set(seen.answeredBy ?? []);
     const times = history.entered.get(seen.tag) ?? 0;
     const once = seen.kind !== 'retried' || seen.is !== 'ok' || times === 1;
@@ -109,7 +105,7 @@ function deliveryFaults(history: History): Wrong[] {
       .filter(({ verified }) => !verified)
       .map(({ runId }): Wrong => ({ is: 'wrong', text: `${runId} came with a wrong signature` })),
     ...promised
-      .filter((one) => !mayBeForgotten(one, history))
+      .filter((one) => !mayBeForgotten(one, history.troubles))
       .flatMap((one) => runDeliveryFaults(one, byRun.get(String(one.runId)) ?? [], states)),
   ];
 }

@@ -68,6 +68,10 @@ export interface History {
   readonly left: readonly string[];
 }
 
+/** Whether the store may have forgotten what it knew of a call. */
+export const mayBeForgotten = (seen: Seen | undefined, troubles: readonly Trouble[]): boolean =>
+  seen !== undefined && troubles.some((trouble) => trouble.tailLost && overlaps(seen, trouble));
+
 /** What a call ends with where nothing was accepted, or nobody was told that it was. */
 export const REFUSED: ReadonlySet<string> = new Set(['unavailable', 'overloaded', 'broken']);
 

@@ -15,7 +15,7 @@ import { instancesOf, type Scale } from '../stack/scale.ts';
 import { type KillablePart, startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { BadNetwork, type Trouble as NetworkTrouble } from './bad-network.ts';
 import { type Disk, openDisk } from './disk.ts';
-import { type Delivered, type History, REFUSED, type Told, type Trouble } from './history.ts';
+import { type Delivered, type History, mayBeForgotten, REFUSED, type Told, type Trouble } from './history.ts';
 import { leftInStore, leftProcesses } from './leftovers.ts';
 import { Load } from './load.ts';
 
@@ -148,7 +148,10 @@ export class Place {
   async settle(): Promise<History> {
     await this.load.stop();
     const { seen } = this.load;
-    const promised = seen.flatMap(({ kind, is, runId }) => (kind === 'promised' && is === 'ok' ? [String(runId)] : []));
+    const promised = seen.flatMap((one) => {
+      const isDue = one.kind === 'promised' && one.is === 'ok' && !mayBeForgotten(one, this.troubles);
+      return isDue ? [String(one.runId)] : [];
+    });
     // What does not come shows in the history.
     await until(() => {
       const came = new Set(this.#delivered.map(({ runId }) => runId));
