@@ -44,7 +44,8 @@ const about = ({ kind, tag, runId }: Seen): string => `${kind} ${tag}${runId ===
 
 function answerFaults(seen: Seen, history: History): Wrong[] {
   if (seen.is === 'ok') return [];
-  const forgotten = seen.is === 'not_found' && mayBeForgotten(seen, history.troubles);
+  // `internal`: items are gone that only the store had, and a stream has no holes.
+  const forgotten = ['not_found', 'internal'].includes(seen.is) && mayBeForgotten(seen, history.troubles);
   if (!EXCUSED.has(seen.is) && !forgotten) {
     return [{ is: 'wrong', text: `${about(seen)} was answered by ${seen.is}`, seen }];
   }
