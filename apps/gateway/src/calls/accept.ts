@@ -25,6 +25,9 @@ const FULL = {
   store: 'The run store is full of what must be kept; call again later.',
 } as const;
 
+export const noSuchApp = (app: string): ServiceError =>
+  new ServiceError('not_found', `There is no app \`${app}\` in this project.`);
+
 /** The run that answers a call. */
 export interface AnsweringRun {
   readonly runId: RunId;
@@ -66,7 +69,7 @@ export class Acceptance {
    * @throws ServiceError `not_found`, `app_failed_to_start`
    */
   callable({ app, fn }: Pick<CallRequest, 'app' | 'fn'>, description: AppDescription | undefined): AppDescription {
-    if (description === undefined) throw new ServiceError('not_found', `There is no app \`${app}\` in this project.`);
+    if (description === undefined) throw noSuchApp(app);
     if (description.state === 'broken') {
       const { error } = description;
       throw new ServiceError('app_failed_to_start', error?.message ?? 'The app could not be started.', {

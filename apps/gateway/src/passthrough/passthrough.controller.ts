@@ -1,7 +1,9 @@
 // Contract 1, "An app with a custom runtime": any path below the app, with any method. What no other route of ours takes comes here.
+import { isAppName } from '@inference-proxy/contracts';
 import { All, Controller, NotFoundException, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CallGuard } from '../auth/guard.ts';
+import { noSuchApp } from '../calls/accept.ts';
 import { Calls } from '../calls/answer.ts';
 import type { CallPath } from '../calls/call-request.ts';
 import { serverTarget } from './server-target.ts';
@@ -16,8 +18,10 @@ export class PassthroughController {
   async forward(@Req() request: FastifyRequest<{ Params: CallPath }>, @Res() reply: FastifyReply): Promise<void> {
     const { params, url } = request;
     const { project, app } = params;
+    const kind = await this.calls.kindOf(params);
+    if (kind === undefined && isAppName(app)) throw noSuchApp(app);
     // Of functions, this is a path or a method that they do not have.
-    if ((await this.calls.kindOf(params)) !== 'server') throw new NotFoundException();
+    if (kind !== 'server') throw new NotFoundException();
     request.params = { project, app, function: serverTarget(url).name };
     return this.calls.answer(request, reply);
   }

@@ -368,6 +368,16 @@ test('an app whose server cannot be started says why, and a path of functions is
   }
 });
 
+test.each(['GET', 'POST', 'DELETE'])('a path of an app that nobody has is 404 with %s too', async (method) => {
+  for (const path of ['stie', 'stie/page', 'stie/a/b']) {
+    const answer = await gateway.request(`/v4/${PROJECT}/${path}`, { method });
+    expect([answer.status, errorOf(answer)]).toEqual([
+      404,
+      expect.objectContaining({ code: 'not_found', message: 'There is no app `stie` in this project.' }),
+    ]);
+  }
+});
+
 test('a forwarded call has one line and is counted, as the stream that it turned out to be', async () => {
   const answering = get('/told/a?x=1');
   const run = await next();

@@ -1,6 +1,7 @@
 // runtimes: where an app's own web server is, and how many connections to it are kept.
-import http from 'node:http';
+import type http from 'node:http';
 import https from 'node:https';
+import { PatientAgent } from './patient-agent.ts';
 
 /** A connection without a request is closed before a server that closes them, too, would: gunicorn does after 2 s, uvicorn and Node after 5 s. */
 const IDLE_MS = 1_000;
@@ -33,7 +34,7 @@ export const localAddress = (host: string, port: number): ServerAddress => ({
   authority: `localhost:${port}`,
   prefix: '',
   name: `the server on port ${port}`,
-  agent: new http.Agent(agentOptions),
+  agent: new PatientAgent(agentOptions),
 });
 
 /** @param url scheme, host, port and path */
@@ -47,6 +48,6 @@ export function remoteAddress(url: string): ServerAddress {
     authority: host,
     prefix: pathname.replace(/\/+$/, ''),
     name: url,
-    agent: secure ? new https.Agent(agentOptions) : new http.Agent(agentOptions),
+    agent: secure ? new https.Agent(agentOptions) : new PatientAgent(agentOptions),
   };
 }

@@ -80,6 +80,8 @@ test('an event may have as much as an item, in however many pieces and lines, an
   const lines = `data: ${'x'.repeat(400)}\n`.repeat(3);
   expect(codeOf(() => itemsOf('sse', [lines]))).toBe('output_too_large');
   expect(codeOf(() => itemsOf('sse', ['data: ', 'x'.repeat(LIMITS.maxItemBytes)]))).toBe('output_too_large');
+  expect(codeOf(() => itemsOf('sse', ['data\n'.repeat(LIMITS.maxItemBytes + 2)]))).toBe('output_too_large');
+  expect(itemsOf('sse', [`${'data\n'.repeat(LIMITS.maxItemBytes + 1)}\n`])).toHaveLength(1);
   // Comments keep a connection alive for as long as it takes.
   expect(
     itemsOf(

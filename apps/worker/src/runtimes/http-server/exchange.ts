@@ -153,7 +153,10 @@ export class Exchange {
   #complete(head: AnswerHead, reader: BodyReader): void {
     reader.end();
     const body = reader instanceof WholeBody && { body: reader.bytes };
-    if (this.#finish()) this.#listener.ended({ ok: true, head, ...body });
+    if (!this.#finish()) return;
+    // A server that has answered before it had read everything may never read the rest.
+    if (this.#request?.writableFinished === false) this.#request.destroy();
+    this.#listener.ended({ ok: true, head, ...body });
   }
 
   /** What is read is no longer the server's fault alone where it is too large. */

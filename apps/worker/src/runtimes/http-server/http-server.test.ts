@@ -190,6 +190,46 @@ test('a kept connection that its server has closed costs only those a try whose 
   expect(codes).toContain(undefined);
 });
 
+test('a refusal reaches the caller although its server closes the connection with the body unread', async () => {
+  const body = Buffer.alloc(8 * 2 ** 20);
+  for (let n = 0; n < 20; n++) {
+    const call = request(raw, '/refuses-a-body', { method: 'POST', body });
+    expect(await call.ended).toMatchObject({ state: 'succeeded', head: { status: 413 } });
+    expect(await call.result()).toBe('no');
+  }
+});
+
+test('a server that has answered is sent no more of the body', async () => {
+  const body = Buffer.alloc(64 * 2 ** 20);
+  const port = await freePort();
+  const left = Promise.withResolvers<number>();
+  const ended = Promise.withResolvers<void>();
+  const server = createServer().listen(port, '127.0.0.1');
+  const away = serverRuntime(told, {
+    url: `http://127.0.0.1:${port}`,
+    watch: { readyEveryMs: 50, wellEveryMs: 60_000, answerMs: 5_000 },
+  });
+  away.start();
+  await reached(away, 'ready');
+  // The probe's connections have come and gone.
+  server.on('connection', (socket) => {
+    socket.on('error', () => {}).on('close', () => left.resolve(socket.bytesRead));
+    socket.once('data', () => socket.pause().write('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nearly'));
+    // It goes on reading, late.
+    ended.promise.then(() => {
+      socket.on('data', () => {
+        if (socket.bytesRead > body.length) left.resolve(socket.bytesRead);
+      });
+      socket.resume();
+    });
+  });
+  expect(await request(away, '/', { method: 'POST', body }).result()).toBe('early');
+  ended.resolve();
+  expect(await left.promise).toBeLessThan(body.length);
+  await away.close();
+  await new Promise((resolve) => server.close(resolve));
+});
+
 test('interim answers are passed over', async () => {
   expect(await request(raw, '/continues-first').result()).toBe('at last');
 });

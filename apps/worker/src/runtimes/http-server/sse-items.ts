@@ -62,8 +62,8 @@ export class SseItems implements BodyReader {
     return whole;
   }
 
-  #hold(text: string): void {
-    this.#held += text.length;
+  #hold(text: string, joint = 0): void {
+    this.#held += text.length + joint;
     if (this.#held > this.#maxItemBytes)
       throw new ServiceError('output_too_large', `An event is over ${this.#maxItemBytes} bytes.`);
   }
@@ -82,7 +82,8 @@ export class SseItems implements BodyReader {
     const value = colon === -1 ? '' : line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1);
     switch (field) {
       case 'data':
-        this.#hold(value);
+        // With the newline that joins it to the line before: lines without anything add up, too.
+        this.#hold(value, this.#data.length === 0 ? 0 : 1);
         this.#data.push(value);
         return;
       case 'event':

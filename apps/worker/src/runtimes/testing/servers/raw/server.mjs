@@ -34,6 +34,9 @@ const ways = {
   'two-lengths': (socket) => socket.end(`${head('text/plain', 'content-length: 4', 'content-length: 5')}four`),
   'length-that-is-none': (socket) => socket.end(`${head('text/plain', 'content-length: four')}four`),
   'chunk-size-that-is-none': (socket) => socket.end(`${SSE}zz\r\ndata\r\n`),
+  // With bytes of the body unread, which makes the system reset the connection behind the answer.
+  'refuses-a-body': (socket) =>
+    socket.pause().write(whole('no').replace('200 OK', '413 Content Too Large'), () => socket.destroy()),
   'never-answers': () => {},
   'never-ends-its-head': (socket) => socket.write('HTTP/1.1 200 OK\r\nx-slow: '),
   'never-ends-its-body': (socket) => socket.write(`${head('text/plain', 'content-length: 10')}half`),
