@@ -45,7 +45,7 @@ function servingOn() {
   const apps = { projects: () => ['demo'], appsOf: () => [app], find: () => app };
   const logs = new RunLogs({ store: { log: async () => 'ok' as const }, maxBytes: 1_000, logger });
   const accounts = { metrics: new RunMetrics(new OperationsPort().registry), tracing: undefined, log: logger };
-  return { serving: new Serving(store, apps, logger, accounts, logs), renewals };
+  return { serving: new Serving(store, apps, logger, accounts, logs), app, renewals };
 }
 
 test('a worker that takes no more runs does not count as serving its apps, for all that its last runs may take', async () => {
@@ -58,4 +58,17 @@ test('a worker that takes no more runs does not count as serving its apps, for a
   expect(renewals).toEqual([['chat'], []]);
   await serving.drain(0, AbortSignal.timeout(1_000));
   expect(jest.getTimerCount()).toBe(0);
+});
+
+test('an app that does not start is served by nobody, so that what is queued for it fails with the reason', async () => {
+  const { serving, app, renewals } = servingOn();
+  serving.follow();
+  await jest.advanceTimersByTimeAsync(0);
+  const error = { code: 'app_failed_to_start', message: 'no module named x' } as const;
+  app.offer({ version: '1', manifest: undefined, error });
+  serving.follow();
+  await jest.advanceTimersByTimeAsync(0);
+  expect(renewals).toEqual([['chat'], []]);
+  await serving.stopIntake();
+  await serving.drain(0, AbortSignal.timeout(1_000));
 });

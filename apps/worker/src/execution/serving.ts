@@ -121,7 +121,12 @@ export class Serving {
       (err) => this.logger.error({ err, project }, 'no runs taken, trying again'),
     );
     // Who takes no more runs serves no more, for all that its last runs may take: how long calls wait for another counts from here.
-    const names = (): string[] => (this.stopped ? [] : this.apps.appsOf(project).map((app) => app.place.app));
+    // And what does not start is served by nobody: its queued runs fail with the reason (lua/reap), unless another worker has it.
+    const servable = (app: AppVersions): boolean => !this.stopped && app.describe().state !== 'broken';
+    const names = (): string[] => {
+      const served = this.apps.appsOf(project).filter(servable);
+      return served.map((app) => app.place.app);
+    };
     const leases = new Leases(project, this.store, this.held, names, this.logger);
     const served: ServedProject = { intake, leases, retryTimer: undefined };
     this.projects.set(project, served);
