@@ -11,6 +11,7 @@ import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { names, projectPrefix } from '../keys.ts';
 import { Kinds } from '../kinds.ts';
+import { Lane } from '../lane.ts';
 import { announce, withdraw } from '../registry/registry.ts';
 import { outcomeKind } from '../runs/outcome-codec.ts';
 import { runScript, type ScriptArgument } from '../scripts.ts';
@@ -99,22 +100,18 @@ export class WorkerStore {
   private readonly heads: TickBatch<readonly ScriptArgument[], 'ok' | 'lost'>;
   private readonly logs: LogWriter;
   private readonly ends: TickBatch<End, EndAnswer>;
+  private readonly lane: Lane;
   private closed = false;
 
   constructor(private readonly options: WorkerStoreOptions) {
     this.timings = { ...defaultTimings, ...options.timings };
-    this.appends = new TickBatch(
-      (project, items) => this.sendAppends(project, items),
-      ({ batch }) => batch.blob.length,
-    );
+    this.lane = new Lane(this.timings.commandMs);
+    this.appends = new TickBatch((project, items) => this.sendAppends(project, items), appendBytes);
     this.heads = new TickBatch(
       (project, items) => this.sendHeads(project, items),
       () => 0,
     );
-    this.ends = new TickBatch(
-      (project, items) => this.sendEnds(project, items),
-      ({ outcome }) => outcome.result?.length ?? 0,
-    );
+    this.ends = new TickBatch((project, items) => this.sendEnds(project, items), endBytes);
     this.logs = new LogWriter(options.commands, options.maxLogBytes ?? LOG_BYTES, this.timings.commandMs);
     options.subscriber.on('smessageBuffer', this.onMessage);
     options.subscriber.on('ready', this.onReady);
@@ -280,9 +277,8 @@ export class WorkerStore {
       args.push(runId, token, batch.first, batch.count, batch.kind, batch.blob);
       args.push(this.taken.get(attemptOf(runId, token)) ?? '-');
     }
-    const answers = (await withinLimit(
+    const answers = (await this.lane.call(total(items, appendBytes), () =>
       runScript(this.options.commands, 'append', project, args),
-      this.timings.commandMs,
     )) as [Buffer, number, number, number][];
     return answers.map(([code, last, taken, cancel]) => {
       const state = code.toString() as AppendAnswer['state'];
@@ -305,9 +301,8 @@ export class WorkerStore {
       runs.push(kind, runId, token, outcome.runTimeMs, outcome.result ?? '');
     }
     const args: ScriptArgument[] = [this.timings.handoverMs, kinds.count, ...kinds.values, ...runs];
-    const answers = (await withinLimit(
+    const answers = (await this.lane.call(total(items, endBytes), () =>
       runScript(this.options.commands, 'end', project, args),
-      this.timings.commandMs,
     )) as unknown[];
     const due: RunId[] = [];
     const ends = items.map(({ runId, token }, at): EndAnswer => {
@@ -321,5 +316,11 @@ export class WorkerStore {
     return ends;
   }
 }
+
+const appendBytes = ({ batch }: Append): number => batch.blob.length;
+const endBytes = ({ outcome }: End): number => outcome.result?.length ?? 0;
+
+const total = <Item>(items: readonly Item[], bytesOf: (item: Item) => number): number =>
+  items.reduce((bytes, item) => bytes + bytesOf(item), 0);
 
 const attemptOf = (runId: RunId, token: string): string => `${runId} ${token}`;
