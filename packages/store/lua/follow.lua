@@ -4,12 +4,12 @@
 --
 -- KEYS  1 the project's prefix
 -- ARGV  1 gateway  2 number of this call (rising per gateway; a lower one does nothing)  3 lease (ms)  4 bytes at most in all
---       (one entry may be over; a run for which nothing is left gets an empty page and asks again)  then per run: id, cursor, what it follows (o, i, l, f: see outbox), number of the last log
---       line it has (- for one that wants only those to come)
+--       (one entry or one result may be over; a run for which nothing is left gets an empty page and asks again)  then per run: id, cursor,
+--       what it follows (o, i, l, f: see outbox), number of the last log line it has (- for one that wants only those to come)
 -- Returns {stale (1/0), per run: {} when gone, or {state, token, last number, complete (1/0: what comes after this page comes live), entries as
 --       {id, kind, blob}, outcome, started (ms, or empty), number of the last log line, parts of the log as in lua/log,
 --       head of the answer for who has no item yet, or empty}};
---       outcome is {streamed, ms, ended, status, result, error, head} of an ended run whose entries are all in this answer, else {}
+--       outcome is {streamed, ms, ended, status, result, error, head} of an ended run whose entries are all in this answer, if it has room for the result, too; else {}
 --@include clock
 --@include record
 --@include outbox
@@ -72,7 +72,10 @@ for i = 5, #ARGV, 4 do
       add_follower(id, run, gateway, mode)
       redis.call('ZADD', K.reading, now + ARGV[3], id)
     end
+    local size = ENDED[run.state] and complete and redis.call('HSTRLEN', K.run .. id, 'body') or 0
+    if size > 0 and size > room and not untouched then complete = false end
     if ENDED[run.state] and complete then
+      room, untouched = room - size, untouched and size == 0
       local f = redis.call('HMGET', K.run .. id, 'streamed', 'ms', 'ended', 'status', 'body', 'error', 'head')
       outcome = {f[1] or '0', f[2], f[3], f[4] or '', f[5] or '', f[6] or '', f[7] or ''}
     end

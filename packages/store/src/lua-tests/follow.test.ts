@@ -62,6 +62,24 @@ test('the pages of one call are bounded together, and one entry always comes', a
   ]);
 });
 
+test('the results of one call are bounded together, and one always comes', async () => {
+  for (const [number, id] of ['a', 'b'].entries()) {
+    await store.accept(id);
+    await store.take('w', number + 1, 1);
+    await store.endAs(id, `w:${number + 1}`, { result: 'x'.repeat(5000) });
+  }
+  const follow = async (number: number, ...ids: string[]): Promise<unknown[][]> => {
+    const runs = ids.flatMap((id) => [id, 0, 'o', '-']);
+    const reply = await store.run('follow', 'g1', number, 15_000, 100, ...runs);
+    return (reply as [number, unknown[][]])[1].map((answer) => [(answer[5] as unknown[]).length, answer[3]]);
+  };
+  expect(await follow(1, 'a', 'b')).toEqual([
+    [7, 0],
+    [0, 0],
+  ]);
+  expect(await follow(2, 'b')).toEqual([[7, 0]]);
+});
+
 test('an ended run gives its outcome with its last page, and nobody is registered', async () => {
   const token = await store.running('a');
   await store.append('a', token, 1, 'a');
