@@ -51,3 +51,16 @@ test('a call that Redis refuses gives its room back', async () => {
   await expect(refused).rejects.toMatchObject({ code: 'overloaded' });
   expect(await lane.call(9 * MIB, () => Promise.resolve('taken'))).toBe('taken');
 });
+
+test('who may not wait for long is refused, and not sent when there is room again', async () => {
+  const lane = new Lane(60_000, 5);
+  const held = Promise.withResolvers<string>();
+  const first = lane.call(9 * MIB, () => held.promise);
+  const sent: number[] = [];
+  const late = lane.call(MIB, async () => void sent.push(2));
+  await expect(late).rejects.toMatchObject({ code: 'unavailable' });
+  held.resolve('answered');
+  expect(await first).toBe('answered');
+  await lane.call(MIB, async () => void sent.push(3));
+  expect(sent).toEqual([3]);
+});

@@ -1,5 +1,6 @@
-// Large values go to Redis one after the other: together they would hold up everything else on their connection, leases among it, for as long
-// as they take, and each that is not answered in time would be sent again on top.
+// Large values go to Redis, and come from it, one after the other: together they would hold up everything else on their connection, leases among
+// it, for as long as they take, and each that is not answered in time would be asked for again on top.
+import { ServiceError } from '@inference-proxy/contracts';
 import { withinLimit } from './time-limit.ts';
 
 /** Calls with less go at once. */
@@ -14,13 +15,19 @@ export class Lane {
   private free = LANE_BYTES;
   private readonly waiting: { readonly room: number; readonly enter: () => void }[] = [];
 
-  /** @param limitMs for a small call: {@link withinLimit} */
-  constructor(private readonly limitMs: number) {}
+  /**
+   * @param limitMs for a small call: {@link withinLimit}
+   * @param waitMs for room; absent: as long as it takes
+   */
+  constructor(
+    private readonly limitMs: number,
+    private readonly waitMs?: number,
+  ) {}
 
   /**
    * Sends when there is room. Its time counts from then on, and its room is given back when Redis has answered, however late.
    *
-   * @param bytes that it carries
+   * @param bytes that it carries, or asks for
    * @throws as `withinLimit`
    */
   async call<T>(bytes: number, send: () => Promise<T>): Promise<T> {
@@ -37,8 +44,22 @@ export class Lane {
   }
 
   private enter(room: number): Promise<void> {
-    return new Promise((enter) => {
-      this.waiting.push({ room, enter });
+    return new Promise((resolve, reject) => {
+      let timer: NodeJS.Timeout | undefined;
+      const place = {
+        room,
+        enter: () => {
+          clearTimeout(timer);
+          resolve();
+        },
+      };
+      if (this.waitMs !== undefined) {
+        timer = setTimeout(() => {
+          this.waiting.splice(this.waiting.indexOf(place), 1);
+          reject(new ServiceError('unavailable', 'The run store did not answer in time.'));
+        }, this.waitMs);
+      }
+      this.waiting.push(place);
       this.admit();
     });
   }

@@ -3,6 +3,7 @@ import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { names, projectPrefix } from '../keys.ts';
+import { Lane } from '../lane.ts';
 import { runScript, type ScriptArgument } from '../scripts.ts';
 import { TickBatch } from '../tick-batch.ts';
 import { withinLimit } from '../time-limit.ts';
@@ -43,10 +44,13 @@ export class Feeds {
   private number = Date.now();
   private readonly pages: TickBatch<PageRequest, LogPage | undefined>;
   private readonly departures: TickBatch<RunId, void>;
+  private readonly lane: Lane;
   private readonly positions: Positions;
   private attending: NodeJS.Timeout | undefined;
 
   constructor(private readonly options: FeedsOptions) {
+    const { commandMs } = options.timings;
+    this.lane = new Lane(commandMs, commandMs);
     this.pages = new TickBatch(
       (project, requests) => this.follow(project, requests),
       () => 0,
@@ -213,8 +217,9 @@ export class Feeds {
     const runs = [...places.keys()].flatMap((place) => place.split(' '));
     let answers: PageReply[] | undefined;
     for (let tries = 0; !answers && tries < STALE_TRIES; tries++) {
-      const args: ScriptArgument[] = [gatewayId, ++this.number, timings.leaseMs, PAGE_BYTES, ...runs];
-      const reply = await withinLimit(runScript(commands, 'follow', project, args), timings.commandMs);
+      const ask = (): Promise<unknown> =>
+        runScript(commands, 'follow', project, [gatewayId, ++this.number, timings.leaseMs, PAGE_BYTES, ...runs]);
+      const reply = await this.lane.call(PAGE_BYTES, ask);
       const [stale, pages] = reply as [number, PageReply[]];
       if (!stale) answers = pages;
     }
