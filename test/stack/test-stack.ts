@@ -47,6 +47,9 @@ export interface TestStack {
   stop(): Promise<void>;
 }
 
+/** A part that was killed is started again by then, or never. */
+const STARTS_AGAIN_MS = 120_000;
+
 export interface TestStackOptions {
   /** A folder of apps, `<project>/<app>/`; those of `test/apps` unless said otherwise. */
   readonly apps?: string;
@@ -159,7 +162,8 @@ export async function startTestStack({
     marksDir,
     logs: () => logs,
     async kill(part, name = 'SIGKILL') {
-      const again = once(starts, part);
+      // A Redis that cannot read its file any more never does.
+      const again = once(starts, part, { signal: AbortSignal.timeout(STARTS_AGAIN_MS) });
       signal(part, name);
       await again;
     },
