@@ -1,8 +1,8 @@
 // The dispatcher's table of contents: what there is, and what each is made of.
 import { readFileSync } from 'node:fs';
 import { SealedBox } from '@inference-proxy/crypto';
-import { AddressPolicy, GuardedAgent } from '@inference-proxy/egress';
-import { type Boot, closeRedis, connectRedis } from '@inference-proxy/platform';
+import { AddressPolicy, GuardedAgent, WebhookUrls } from '@inference-proxy/egress';
+import { accountLog, type Boot, closeRedis, connectRedis } from '@inference-proxy/platform';
 import { DeliveryQueue, DeliveryStore, defaultTimings, HostStore } from '@inference-proxy/store';
 import { type DynamicModule, Module } from '@nestjs/common';
 import { Redis } from 'ioredis';
@@ -115,8 +115,7 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
             queue,
             slots,
             agent,
-            policy,
-            requireHttps: settings.WEBHOOK_REQUIRE_HTTPS,
+            urls: new WebhookUrls({ policy, requireHttps: settings.WEBHOOK_REQUIRE_HTTPS }),
             box,
             hosts,
             schedule: { delaysS: settings.WEBHOOK_SCHEDULE, jitter: settings.WEBHOOK_JITTER },
@@ -124,8 +123,8 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
             leaseMs,
             recordMs,
             version,
-            // Its lines hold no headers: there is nothing to look for and hide.
-            log: logger.child({}, { redact: [] }),
+            log: logger,
+            lines: accountLog(logger),
             accounts: { metrics: new DeliveryMetrics(operations.registry), tracing },
           }),
       },

@@ -1,6 +1,6 @@
 // The gateway's one module: its table of contents.
 import { SealedBox } from '@inference-proxy/crypto';
-import { AddressPolicy } from '@inference-proxy/egress';
+import { AddressPolicy, WebhookUrls } from '@inference-proxy/egress';
 import { accountLog, type Boot } from '@inference-proxy/platform';
 import { GatewayStore } from '@inference-proxy/store';
 import { type DynamicModule, Module } from '@nestjs/common';
@@ -51,10 +51,10 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
   const { settings, logger, operations, tracing, store, openCalls, filter } = parts;
   const box = new SealedBox(settings.SECRETS_KEY);
   const retention = { promisedMs: settings.RUN_RETENTION_S * 1000, otherMs: settings.SYNC_RUN_RETENTION_S * 1000 };
-  const webhookRules = {
+  const webhooks = new WebhookUrls({
     policy: new AddressPolicy(settings.WEBHOOK_ALLOWED_NETWORKS),
     requireHttps: settings.WEBHOOK_REQUIRE_HTTPS,
-  };
+  });
   const tokenRules = { issuer: settings.JWT_ISSUER, audience: settings.JWT_AUDIENCE };
   const keepAlives = new KeepAlive();
   const bodies = new Bodies({
@@ -103,7 +103,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
             bodies,
             openCalls,
             keepAlives,
-            webhookRules,
+            webhooks,
             passthrough: serverSurface(settings.TRUSTED_PROXIES),
             accounts: {
               metrics: new CallMetrics(operations.registry),

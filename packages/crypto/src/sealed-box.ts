@@ -5,13 +5,14 @@ import {
   createHash,
   createSecretKey,
   type KeyObject,
-  randomBytes,
+  randomFillSync,
 } from 'node:crypto';
 
 const VERSION = 1;
 const KEY_BYTES = 32;
 const KEY_ID_BYTES = 4;
 const NONCE_BYTES = 12;
+const NONCES = 128;
 const TAG_BYTES = 16;
 const HEAD_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES + TAG_BYTES;
 /** 32 bytes are 43 digits and one `=`. */
@@ -47,6 +48,9 @@ const keyId = (key: Buffer): Buffer =>
 export class SealedBox {
   readonly #newest: { readonly id: Buffer; readonly key: KeyObject };
   readonly #keys: ReadonlyMap<string, KeyObject>;
+  /** Random bytes for nonces, drawn many at a time: drawing is a fifth of what sealing costs. None is used twice. */
+  readonly #random = Buffer.alloc(NONCES * NONCE_BYTES);
+  #drawn = NONCES;
 
   /** @param keys of `parseSecretKeys`, newest first, at least one */
   constructor(keys: readonly Buffer[]) {
@@ -62,11 +66,21 @@ export class SealedBox {
    * @returns base64 of version (1 byte), key id (4), nonce (12), tag (16), ciphertext
    */
   seal(secret: Buffer, runId: string): string {
-    const nonce = randomBytes(NONCE_BYTES);
+    const nonce = this.#nonce();
     const cipher = createCipheriv('aes-256-gcm', this.#newest.key, nonce, { authTagLength: TAG_BYTES });
     cipher.setAAD(associated(this.#newest.id, runId));
     const text = Buffer.concat([cipher.update(secret), cipher.final()]);
     return Buffer.concat([Buffer.of(VERSION), this.#newest.id, nonce, cipher.getAuthTag(), text]).toString('base64');
+  }
+
+  #nonce(): Buffer {
+    if (this.#drawn === NONCES) {
+      randomFillSync(this.#random);
+      this.#drawn = 0;
+    }
+    const at = NONCE_BYTES * this.#drawn;
+    this.#drawn += 1;
+    return this.#random.subarray(at, at + NONCE_BYTES);
   }
 
   /**

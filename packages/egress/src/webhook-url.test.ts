@@ -3,10 +3,10 @@
 import { ServiceError } from '@inference-proxy/contracts';
 import { expect, test } from '@jest/globals';
 import { AddressPolicy, parseNetworks } from './address-policy.ts';
-import { judgeWebhookUrl, MAX_WEBHOOK_URL_BYTES, webhookEndpointOf } from './webhook-url.ts';
+import { judgeWebhookUrl, MAX_WEBHOOK_URL_BYTES, WebhookUrls, webhookEndpointOf } from './webhook-url.ts';
 
 const policy = new AddressPolicy();
-const judge = (text: string) => judgeWebhookUrl(text, policy);
+const judge = (text: string) => judgeWebhookUrl(text, { policy });
 const refusal = (act: () => unknown): string => {
   try {
     act();
@@ -144,16 +144,16 @@ test('a URL of exactly 8 KiB is taken', () => {
 });
 
 test('where https is required, http is refused', () => {
-  expect(refusal(() => judgeWebhookUrl('http://example.com/', policy, { requireHttps: true }))).toContain(
+  expect(refusal(() => judgeWebhookUrl('http://example.com/', { policy, requireHttps: true }))).toContain(
     'must be an https URL',
   );
-  expect(judgeWebhookUrl('https://example.com/', policy, { requireHttps: true })).toBe('https://example.com/');
+  expect(judgeWebhookUrl('https://example.com/', { policy, requireHttps: true })).toBe('https://example.com/');
 });
 
 test('an allowed network opens its literals', () => {
   const open = new AddressPolicy(parseNetworks('127.0.0.0/8,::1/128'));
-  expect(judgeWebhookUrl('http://127.1:9000/', open)).toBe('http://127.0.0.1:9000/');
-  expect(judgeWebhookUrl('http://localhost:9000/', open)).toBe('http://localhost:9000/');
+  expect(judgeWebhookUrl('http://127.1:9000/', { policy: open })).toBe('http://127.0.0.1:9000/');
+  expect(judgeWebhookUrl('http://localhost:9000/', { policy: open })).toBe('http://localhost:9000/');
 });
 
 test.each([
@@ -179,4 +179,27 @@ test.each([
   ['encoded, but no UTF-8', 'webhookEndpoint=http://a/%ff', 'is not percent-encoded UTF-8'],
 ])('a parameter that is %s is refused', (_name, query, why) => {
   expect(refusal(() => webhookEndpointOf(query))).toContain(why);
+});
+
+test('what is asked for again is judged as it was, taken or refused', () => {
+  const urls = new WebhookUrls({ policy });
+  const asked = (endpoint: string) => urls.asked(`webhookEndpoint=${encodeURIComponent(endpoint)}`);
+  for (let time = 0; time < 3; time += 1) {
+    expect(asked('HTTP://Example.com/#part')).toBe('http://example.com/');
+    expect(urls.judge('HTTP://Example.com/#part')).toBe('http://example.com/');
+    expect(urls.asked('async=true')).toBeUndefined();
+    expect(refusal(() => asked('http://127.0.0.1/'))).toContain('loopback');
+    expect(refusal(() => urls.judge('http://127.0.0.1/'))).toContain('loopback');
+    expect(refusal(() => urls.asked('webhookEndpoint='))).toContain('is empty');
+  }
+});
+
+test('as many receivers as there may be are judged as well as few', () => {
+  const urls = new WebhookUrls({ policy });
+  for (let time = 0; time < 2; time += 1) {
+    for (let at = 0; at < 3000; at += 1) {
+      const url = `http://r${at}.example/${'p'.repeat(at)}`;
+      expect([urls.judge(url), urls.asked(`webhookEndpoint=${url}`)]).toEqual([url, url]);
+    }
+  }
 });

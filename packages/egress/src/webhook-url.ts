@@ -3,6 +3,53 @@ import { isIP } from 'node:net';
 import { ServiceError } from '@inference-proxy/contracts';
 import type { AddressPolicy } from './address-policy.ts';
 
+export interface WebhookRules {
+  readonly policy: AddressPolicy;
+  readonly requireHttps?: boolean;
+}
+
+/** Callers have few receivers: to judge a URL costs some 30 µs, in the gateway and again in the dispatcher, to know it again next to nothing. */
+const REMEMBERED = 1000;
+/** What is longer is judged each time. */
+const REMEMBERED_LENGTH = 1024;
+
+/** Webhooks' URLs by the rules of this process. What is refused is judged each time. */
+export class WebhookUrls {
+  readonly #rules: WebhookRules;
+  readonly #asked = new Map<string, string | undefined>();
+  readonly #judged = new Map<string, string>();
+
+  constructor(rules: WebhookRules) {
+    this.#rules = rules;
+  }
+
+  /**
+   * The URL that a call asks for, judged; nothing where it asks for none.
+   *
+   * @param rawQuery what stands after the `?` of the request's target, undecoded
+   * @throws ServiceError `invalid_request`
+   */
+  asked(rawQuery: string): string | undefined {
+    return remembered(this.#asked, rawQuery, () => {
+      const endpoint = webhookEndpointOf(rawQuery);
+      return endpoint === undefined ? undefined : judgeWebhookUrl(endpoint, this.#rules);
+    });
+  }
+
+  /** As `judgeWebhookUrl` by these rules. @throws ServiceError `invalid_request` */
+  judge(text: string): string {
+    return remembered(this.#judged, text, () => judgeWebhookUrl(text, this.#rules));
+  }
+}
+
+function remembered<Value>(known: Map<string, Value>, text: string, value: () => Value): Value {
+  if (known.has(text)) return known.get(text) as Value;
+  const found = value();
+  if (known.size >= REMEMBERED) known.clear();
+  if (text.length <= REMEMBERED_LENGTH) known.set(text, found);
+  return found;
+}
+
 const PARAMETER = 'webhookEndpoint';
 /** Bounds what is stored with each run; browsers and proxies stop at about this length too. */
 export const MAX_WEBHOOK_URL_BYTES = 8192;
@@ -55,7 +102,7 @@ function formDecoded(text: string): string | undefined {
  * @returns the URL as WHATWG writes it, without its fragment (which is never sent)
  * @throws ServiceError `invalid_request` that says what is wrong with it
  */
-export function judgeWebhookUrl(text: string, policy: AddressPolicy, { requireHttps = false } = {}): string {
+export function judgeWebhookUrl(text: string, { policy, requireHttps = false }: WebhookRules): string {
   if (Buffer.byteLength(text) > MAX_WEBHOOK_URL_BYTES) refuse(`is longer than ${MAX_WEBHOOK_URL_BYTES} bytes`);
   // The URL parser would drop or encode these without a word: the caller meant another URL, or sent it unencoded.
   if (/[\p{Cc}\p{Z}]/u.test(text)) refuse('holds a space or a control character; URL-encode it');

@@ -3,7 +3,7 @@ import { accountLog } from './account-log.ts';
 import { createLogger } from './logging.ts';
 
 /** What a logger and its account log write, parsed, without their times. */
-function both(level: string, write: (log: Pick<ReturnType<typeof accountLog>, 'info' | 'error'>) => void) {
+function both(level: string, write: (log: Pick<ReturnType<typeof accountLog>, 'info' | 'warn' | 'error'>) => void) {
   const written: string[] = [];
   const logger = createLogger({ name: 'test', level, destination: { write: (line) => void written.push(line) } });
   write(logger);
@@ -23,9 +23,10 @@ test('its lines are the logger’s, whatever callers put into names', () => {
   const { logged, account } = both('info', (log) => {
     log.info({ runId: 'a', status: 200, ms: 1.5, code: undefined, streamed: false }, 'call');
     log.info({ project: 'quote " and \\ and \n and \ud800 and é', items: Number.NaN, error: { code: 'x' } }, 'call');
+    log.warn({ runId: 'c', judged: { state: 'failed' } }, 'given up');
     log.error({ runId: 'b' }, 'run');
   });
-  expect(account).toHaveLength(3);
+  expect(account).toHaveLength(4);
   expect(account).toEqual(logged);
 });
 

@@ -4,6 +4,7 @@ import { isoTime, jsonOutputOf, type Logger } from './logging.ts';
 
 export interface AccountLog {
   info(fields: object, text: string): void;
+  warn(fields: object, text: string): void;
   error(fields: object, text: string): void;
 }
 
@@ -15,12 +16,12 @@ export function accountLog(logger: Logger): AccountLog {
   const output = jsonOutputOf(logger);
   if (!output) return logger.child({}, { redact: [] });
   const own = JSON.stringify({ pid: process.pid, hostname: hostname(), ...logger.bindings() }).slice(1, -1);
-  const at = (level: 'info' | 'error'): AccountLog['info'] => {
+  const at = (level: 'info' | 'warn' | 'error'): AccountLog['info'] => {
     if (!logger.isLevelEnabled(level)) return () => {};
     const head = `{"level":${logger.levels.values[level]},"time":"`;
     return (fields, text) => {
       output.write(`${head}${isoTime()}",${own},${JSON.stringify(fields).slice(1, -1)},"msg":"${text}"}\n`);
     };
   };
-  return { info: at('info'), error: at('error') };
+  return { info: at('info'), warn: at('warn'), error: at('error') };
 }

@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
--- Begins attempts of runs' deliveries: one at a time each, under a lease.
+-- Begins attempts of runs' deliveries: one at a time each, under a lease. The envelope of a run that returned a value is kept with its
+-- first one; any other's is made of what is answered here, and kept by delivery-record before it is sent.
 --
 -- KEYS  1 the project's prefix
--- ARGV  1 lease (ms)  then per run: id, the attempt that the job stands for, token of this attempt
+-- ARGV  1 lease (ms)  2-7 what stands before, between and after run id, state, result, run time and end in such an envelope  then per run: id, the attempt that the job stands for, token of this attempt
 -- Returns per run {gone | settled | busy}, {early, ms until it is due}, or
 --       {begun, `<refusals> <ended (ms)> <attempts before this round of the schedule> <age of the round (ms)> <how often the run was taken>
 --       <the caller's traceparent or ->`, when it was parked (ms) and why or empty, url, sealed secret or empty,
@@ -11,8 +12,16 @@
 -- Asked again: an attempt that has begun begins again under its token.
 --@include clock
 --@include hold
+--@include iso-time
 local lease, answers = tonumber(ARGV[1]), {}
-for i = 2, #ARGV, 3 do
+
+-- As src/deliveries/kept-envelope.ts: without the result, which stands in the record.
+local function kept_envelope(id, state, ms, ended)
+  local head = ARGV[2] .. id .. ARGV[3] .. state .. ARGV[4]
+  return string.format('%d:', #head) .. head .. ARGV[5] .. ms .. ARGV[6] .. iso_time(tonumber(ended)) .. ARGV[7]
+end
+
+for i = 8, #ARGV, 3 do
   local id, attempt, token = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]
   local key = K.run .. id
   local f = redis.call('HMGET', key, 'delivery', 'tries', 'hold', 'hook', 'secret', 'ended', 'envelope', 'refusals', 'next',
@@ -32,7 +41,13 @@ for i = 2, #ARGV, 3 do
     answer = {'early', f[9] - now}
   else
     local upto = string.format('%d', now + lease)
-    redis.call('HSET', key, 'hold', token .. ' ' .. upto .. ' ' .. ARGV[1])
+    local hold = token .. ' ' .. upto .. ' ' .. ARGV[1]
+    if not f[7] and f[16] == 'succeeded' and f[15] ~= '' and f[18] ~= '1' and not f[22] then
+      f[7] = kept_envelope(id, f[16], f[19], f[6])
+      redis.call('HSET', key, 'hold', hold, 'envelope', f[7])
+    else
+      redis.call('HSET', key, 'hold', hold)
+    end
     redis.call('ZADD', K.due, upto, id)
     local figures = string.format('%s %s %s %d %s %s', f[8] or '0', f[6], f[10] or '0', now - tonumber(f[11] or f[6]), string.match(f[14] or '0', '^%d+'),
       string.match(f[13], '^%S+ %S+ %d+ %S+ %S+ %S+ (%S+)') or '-')

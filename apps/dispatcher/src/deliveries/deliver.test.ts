@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { DueDelivery } from '@inference-proxy/contracts';
 import { SealedBox, serviceSignature } from '@inference-proxy/crypto';
-import { AddressPolicy, GuardedAgent, parseNetworks } from '@inference-proxy/egress';
+import { AddressPolicy, GuardedAgent, parseNetworks, WebhookUrls } from '@inference-proxy/egress';
 import { Registry } from '@inference-proxy/platform';
 import type { Entered, Entry, HostOutcome, Slot } from '@inference-proxy/store';
 import { type Receiver, receiver } from '@inference-proxy/test/receiver';
@@ -110,9 +110,10 @@ const PATIENT_MS = 60_000;
 const lines: { readonly text: string; readonly fields: object }[] = [];
 const log = (fields: object, text: string) => void lines.push({ fields, text });
 
+const policy = new AddressPolicy(parseNetworks('127.0.0.0/8'));
+
 function journey(records: Records, more: Partial<DeliverOptions> = {}) {
   lines.length = 0;
-  const policy = new AddressPolicy(parseNetworks('127.0.0.0/8'));
   const agent = new GuardedAgent({ policy, connectTimeoutMs: PATIENT_MS });
   cleanups.push(() => agent.close());
   const jobs = new Jobs();
@@ -131,8 +132,7 @@ function journey(records: Records, more: Partial<DeliverOptions> = {}) {
     queue: jobs,
     slots,
     agent,
-    policy,
-    requireHttps: false,
+    urls: new WebhookUrls({ policy }),
     box,
     hosts,
     schedule: { delaysS: [0, 5, 300, 1800, 7200], jitter: 0 },
@@ -141,6 +141,7 @@ function journey(records: Records, more: Partial<DeliverOptions> = {}) {
     recordMs: PATIENT_MS,
     version: '0.1.0',
     log: { debug: log, info: log, warn: log, error: log },
+    lines: { info: log, warn: log, error: log },
     accounts: { metrics: new DeliveryMetrics(new Registry()), tracing: undefined },
     ...more,
   });
@@ -244,7 +245,12 @@ test('a queue that is away does not undo the record', async () => {
 
 test.each<[string, string, Partial<DeliverOptions>, Partial<AttemptRecord>]>([
   ['to an address no longer allowed', 'http://10.0.0.1/', {}, { errorClass: 'blocked' }],
-  ['by http where https is now required', 'http://127.0.0.1/', { requireHttps: true }, { errorClass: 'blocked' }],
+  [
+    'by http where https is now required',
+    'http://127.0.0.1/',
+    { urls: new WebhookUrls({ policy, requireHttps: true }) },
+    { errorClass: 'blocked' },
+  ],
   [
     'whose secret no key opens',
     'http://127.0.0.1/',

@@ -2,8 +2,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type DueDelivery, ServiceError } from '@inference-proxy/contracts';
 import { type SealedBox, UnsealError } from '@inference-proxy/crypto';
-import { type AddressPolicy, type ExchangeLimits, type GuardedAgent, judgeWebhookUrl } from '@inference-proxy/egress';
-import { parseTraceparent } from '@inference-proxy/platform';
+import type { ExchangeLimits, GuardedAgent, WebhookUrls } from '@inference-proxy/egress';
+import { type AccountLog, parseTraceparent } from '@inference-proxy/platform';
 import type { HostOutcome, Slot } from '@inference-proxy/store';
 import type { HostLimits, Turn } from '../fairness/host-limits.ts';
 import { hostOutcome } from '../fairness/host-outcome.ts';
@@ -39,8 +39,7 @@ export interface DeliverOptions {
   readonly queue: NextJobs;
   readonly slots: HostSlots;
   readonly agent: GuardedAgent;
-  readonly policy: AddressPolicy;
-  readonly requireHttps: boolean;
+  readonly urls: WebhookUrls;
   readonly box: SealedBox;
   /** This process' own turns at quick receivers: they spare most parkings. */
   readonly hosts: HostLimits;
@@ -52,6 +51,8 @@ export interface DeliverOptions {
   readonly recordMs: number;
   readonly version: string;
   readonly log: DeliveryLog;
+  /** One line for each attempt. */
+  readonly lines: AccountLog;
   /** Where attempts are counted and traced. */
   readonly accounts: AttemptAccountParts;
 }
@@ -162,10 +163,10 @@ export class Deliver {
   }
 
   async #send(task: DeliveryTask, url: URL, body: Buffer, traceparent: string | undefined): Promise<AttemptRecord> {
-    const { agent, box, limits, policy, requireHttps, version } = this.#options;
+    const { agent, box, limits, urls, version } = this.#options;
     try {
       // The gateway judged this URL by the settings of its time.
-      judgeWebhookUrl(task.url, policy, { requireHttps });
+      urls.judge(task.url);
       const headers = deliveryHeaders(task, body, box, { now: Date.now(), version, traceparent });
       return await attempt(agent, url, headers, body, limits);
     } catch (error) {
@@ -250,8 +251,9 @@ export class Deliver {
       judged,
       recorded,
     };
-    if (judged.state === 'failed') this.#options.log.warn(fields, 'given up');
-    else this.#options.log.info(fields, judged.state === 'delivered' ? 'delivered' : 'to be tried again');
+    const { lines } = this.#options;
+    if (judged.state === 'failed') lines.warn(fields, 'given up');
+    else lines.info(fields, judged.state === 'delivered' ? 'delivered' : 'to be tried again');
   }
 }
 

@@ -1,6 +1,7 @@
 // Contract 1 to 3: one call from its request to its answer.
 import type { ServerResponse } from 'node:http';
 import { type AppDescription, type Outcome, ServiceError } from '@inference-proxy/contracts';
+import type { WebhookUrls } from '@inference-proxy/egress';
 import type { GatewayStore, RunReader } from '@inference-proxy/store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { asServiceError, send } from '../http/answer.ts';
@@ -10,7 +11,7 @@ import { EventStream, type StreamEnd } from '../streaming/event-stream.ts';
 import type { KeepAlive } from '../streaming/keep-alive.ts';
 import type { Acceptance, AnsweringRun } from './accept.ts';
 import type { Bodies } from './bodies.ts';
-import type { CallPath, CallRequest, WebhookRules } from './call-request.ts';
+import type { CallPath, CallRequest } from './call-request.ts';
 import type { OpenCall, OpenCalls } from './departure.ts';
 import { type LiveAnswer, managed, type Surface } from './surface.ts';
 
@@ -20,7 +21,7 @@ export interface CallsParts {
   readonly bodies: Bodies;
   readonly openCalls: OpenCalls;
   readonly keepAlives: KeepAlive;
-  readonly webhookRules: WebhookRules;
+  readonly webhooks: WebhookUrls;
   /** In whose terms servers of apps' own are called. */
   readonly passthrough: Surface;
   readonly accounts: AccountParts;
@@ -57,7 +58,7 @@ export class Calls {
       open = this.parts.openCalls.begin(raw);
       const app = await this.parts.acceptance.find(path);
       const surface = app?.kind === 'server' ? this.parts.passthrough : asked;
-      const call = surface.ask(runId, path, raw.req, this.parts.webhookRules);
+      const call = surface.ask(runId, path, raw.req, this.parts.webhooks);
       account.begun(formOf(call));
       account.end(await this.#answer(call, app, surface, request, raw, open, account));
     } catch (thrown) {

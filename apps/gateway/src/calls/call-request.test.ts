@@ -1,10 +1,10 @@
 import { ServiceError } from '@inference-proxy/contracts';
-import { AddressPolicy } from '@inference-proxy/egress';
+import { AddressPolicy, WebhookUrls } from '@inference-proxy/egress';
 import { describe, expect, test } from '@jest/globals';
 import { accepts, callRequest, type RequestHead } from './call-request.ts';
 import { idempotencyOf } from './idempotency.ts';
 
-const rules = { policy: new AddressPolicy(), requireHttps: false };
+const policy = new AddressPolicy();
 const path = { project: 'acme', app: 'chat', function: 'run' };
 
 function read(query: string, headers: Record<string, string> = {}, rawHeaders?: string[], more = {}) {
@@ -14,7 +14,7 @@ function read(query: string, headers: Record<string, string> = {}, rawHeaders?: 
     headers,
     rawHeaders: rawHeaders ?? Object.entries(headers).flat(),
   };
-  return callRequest('0199', path, head, { ...rules, ...more });
+  return callRequest('0199', path, head, new WebhookUrls({ policy, ...more }));
 }
 
 function refusal(...args: Parameters<typeof read>): string {

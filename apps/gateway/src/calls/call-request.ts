@@ -1,7 +1,7 @@
 // Contract 1: headers and query into a CallRequest. Pure: what is wrong is known before a byte of the body is read.
 import type { IncomingHttpHeaders } from 'node:http';
 import { type RunId, ServiceError } from '@inference-proxy/contracts';
-import { type AddressPolicy, judgeWebhookUrl, webhookEndpointOf } from '@inference-proxy/egress';
+import type { WebhookUrls } from '@inference-proxy/egress';
 import { hasBody } from '../http/has-body.ts';
 import { queryOf } from '../http/query.ts';
 import { type StreamForm, streamFormOf } from '../streaming/stream-form.ts';
@@ -59,20 +59,15 @@ export interface CallPath {
   readonly function: string;
 }
 
-export interface WebhookRules {
-  readonly policy: AddressPolicy;
-  readonly requireHttps: boolean;
-}
-
 /** What is asked of the answer, which is not in the same words for functions and for servers of an app's own. */
 export type AskedAnswer = Pick<CallRequest, 'path' | 'stream' | 'form' | 'forwarded'>;
 
 /** A function's call. @throws ServiceError `invalid_request`, `unsupported_media_type` */
-export function callRequest(runId: RunId, path: CallPath, head: RequestHead, rules: WebhookRules): CallRequest {
+export function callRequest(runId: RunId, path: CallPath, head: RequestHead, webhooks: WebhookUrls): CallRequest {
   const { headers, url = '' } = head;
   checkContentType(headers);
   const query = queryOf(url);
-  return callOnTerms(runId, path, head, query, rules, {
+  return callOnTerms(runId, path, head, query, webhooks, {
     path: url.split('?', 1)[0] as string,
     stream: accepts(headers.accept, ['text/event-stream']),
     form: streamFormOf(query),
@@ -86,11 +81,11 @@ export function callOnTerms(
   path: CallPath,
   head: RequestHead,
   query: string,
-  rules: WebhookRules,
+  webhooks: WebhookUrls,
   answer: AskedAnswer,
 ): CallRequest {
   const { headers, method = '' } = head;
-  const webhook = query === '' ? undefined : webhookOf(query, head, rules);
+  const webhook = query === '' ? undefined : webhookOf(query, head, webhooks);
   const waiting = waitingOf(query, headers.prefer);
   const idempotencyKey = headers['idempotency-key'] === undefined ? undefined : idempotencyKeyOf(head.rawHeaders);
   const onDisconnect = onDisconnectOf(query);
@@ -175,10 +170,9 @@ function waitingOf(
   };
 }
 
-function webhookOf(query: string, head: RequestHead, rules: WebhookRules): Webhook | undefined {
-  const endpoint = webhookEndpointOf(query);
-  if (endpoint === undefined) return undefined;
-  const url = judgeWebhookUrl(endpoint, rules.policy, { requireHttps: rules.requireHttps });
+function webhookOf(query: string, head: RequestHead, webhooks: WebhookUrls): Webhook | undefined {
+  const url = webhooks.asked(query);
+  if (url === undefined) return undefined;
   const secret = webhookSecret(head.rawHeaders);
   return { url, ...(secret && { secret }) };
 }

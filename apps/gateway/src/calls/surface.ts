@@ -7,10 +7,11 @@ import {
   type Outcome,
   type RunId,
 } from '@inference-proxy/contracts';
+import type { WebhookUrls } from '@inference-proxy/egress';
 import type { GatewayStore, RunReader } from '@inference-proxy/store';
 import type { StreamEnd, StreamOptions } from '../streaming/event-stream.ts';
 import type { KeepAlive } from '../streaming/keep-alive.ts';
-import { type CallPath, type CallRequest, callRequest, type RequestHead, type WebhookRules } from './call-request.ts';
+import { type CallPath, type CallRequest, callRequest, type RequestHead } from './call-request.ts';
 import type { OpenCall } from './departure.ts';
 import { type EnvelopeAnswer, envelopeAnswer } from './outcome.ts';
 import { parametersOf } from './parameters.ts';
@@ -37,7 +38,7 @@ export interface ForwardedOptions extends Pick<StreamOptions, 'onItems' | 'waitM
 
 export interface Surface {
   /** What the head of a request asks for. @throws ServiceError `invalid_request`, `unsupported_media_type` */
-  ask(runId: RunId, path: CallPath, head: RequestHead, rules: WebhookRules): CallRequest;
+  ask(runId: RunId, path: CallPath, head: RequestHead, webhooks: WebhookUrls): CallRequest;
   /** A body as it may be. @throws ServiceError `invalid_request` */
   body(bytes: Buffer): Buffer;
   /** What the body asks for, beyond the head. */

@@ -12,9 +12,9 @@ import { serverTarget } from './server-target.ts';
 /** @param trustedProxies whose word on where a call came from counts */
 export function serverSurface(trustedProxies: readonly Network[]): Surface {
   return {
-    ask: (runId, path, head, rules) => {
+    ask: (runId, path, head, webhooks) => {
       const { prefix, target, name } = serverTarget(head.url ?? '');
-      return callOnTerms(runId, { ...path, function: name }, head, queryOf(head.url ?? ''), rules, {
+      return callOnTerms(runId, { ...path, function: name }, head, queryOf(head.url ?? ''), webhooks, {
         path: prefix + target,
         stream: false,
         form: 'plain',

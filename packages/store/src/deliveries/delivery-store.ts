@@ -7,7 +7,7 @@ import { runScript, type ScriptArgument } from '../scripts.ts';
 import { TickBatch } from '../tick-batch.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreTimings } from '../timings.ts';
-import { keptEnvelope } from './kept-envelope.ts';
+import { ENVELOPE_PIECES, keptEnvelope } from './kept-envelope.ts';
 import { type BeginReply, begunBy } from './stored-delivery.ts';
 
 /** One attempt under way. */
@@ -156,7 +156,7 @@ export class DeliveryStore {
   }
 
   private async sendBeginnings(project: string, items: Beginning[]): Promise<Begun[]> {
-    const args: ScriptArgument[] = [Math.max(...items.map(({ leaseMs }) => leaseMs))];
+    const args: ScriptArgument[] = [Math.max(...items.map(({ leaseMs }) => leaseMs)), ...ENVELOPE_PIECES];
     const tokens = items.map(({ job }) => {
       this.begun += 1;
       const token = `${this.tokens}${this.begun}`;

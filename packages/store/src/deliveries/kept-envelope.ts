@@ -1,5 +1,25 @@
 // webhooks.md "Semantics": the envelope's bytes as they are kept before the first attempt is sent. A result that stands in the run's record already
 // is not kept a second time.
+import { type EndState, envelope } from '@inference-proxy/contracts';
+
+/** What no JSON text holds. */
+const MARK = '\0';
+
+/**
+ * What stands before, between and after run id, state, result, run time and end in the envelope of a run that returned a value: the store keeps
+ * that one itself as the first attempt begins (lua/delivery-begin.lua).
+ */
+export const ENVELOPE_PIECES: readonly string[] = envelope(MARK, {
+  state: MARK as EndState,
+  items: 0,
+  streamed: false,
+  runTimeMs: MARK,
+  endedAt: 0,
+  result: Buffer.from(MARK),
+})
+  .toString()
+  .replace(new Date(0).toISOString(), MARK)
+  .split(MARK);
 
 const COLON = 0x3a;
 

@@ -121,7 +121,10 @@ export class DeliveryQueue {
         jobs.push({ name: 'deliver', data, opts: { jobId: jobId(data), delay, timestamp } });
       }
     }
-    await this.queue.addBulk(jobs);
+    const [only] = jobs;
+    // The usual case, without the pipeline that several need.
+    if (only && jobs.length === 1) await this.queue.add(only.name, only.data, only.opts);
+    else await this.queue.addBulk(jobs);
   }
 }
 

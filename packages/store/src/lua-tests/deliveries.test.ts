@@ -1,8 +1,10 @@
 // Contract 4: one attempt at a time under a lease, its envelope kept before it is sent, with a clock that the test moves.
+import { readFileSync } from 'node:fs';
+import { envelope } from '@inference-proxy/contracts';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { envelopeFrom, keptEnvelope } from '../deliveries/kept-envelope.ts';
+import { ENVELOPE_PIECES, envelopeFrom, keptEnvelope } from '../deliveries/kept-envelope.ts';
 import { isHeld } from '../deliveries/stored-delivery.ts';
-import { type Reply, SteppedStore } from './stepped-store.ts';
+import { type EndOptions, type Reply, SteppedStore } from './stepped-store.ts';
 
 const HANDOVER = 10_000;
 const LEASE = 20_000;
@@ -18,14 +20,17 @@ beforeEach(() => {
   store = server.fresh();
 });
 
-/** A run that has ended, its delivery due. */
-async function due(id = 'r'): Promise<string> {
-  await store.end(id, await store.running(id, { hook: 'http://a/' }));
+/** A run that has ended, its delivery due; without a value, so that its envelope is for the dispatcher to make. */
+async function due(
+  id = 'r',
+  outcome: EndOptions = { state: 'failed', error: '{"code":"function_error"}' },
+): Promise<string> {
+  await store.endAs(id, await store.running(id, { hook: 'http://a/' }), outcome);
   return id;
 }
 
 const begin = async (id: string, attempt: number, token: string): Promise<Reply[]> =>
-  ((await store.run('delivery-begin', LEASE, id, attempt, token)) as Reply[][])[0] as Reply[];
+  ((await store.run('delivery-begin', LEASE, ...ENVELOPE_PIECES, id, attempt, token)) as Reply[][])[0] as Reply[];
 const keep = async (id: string, attempt: number, token: string, text: string): Promise<Reply> =>
   ((await store.run('delivery-record', HANDOVER, id, attempt, token, text, 'kept', '', '')) as Reply[])[0] as Reply;
 const redeliver = async (id: string, request = 'q1'): Promise<Reply> =>
@@ -43,6 +48,70 @@ test('an envelope that was kept before an attempt was sent is that of every late
   expect(await store.recordAttempt(id, 2, 't3', 'delivered')).toBe(1);
   expect(await redeliver(id)).toBe(3);
   expect(kept(await begin(id, 3, 't4'))).toBe('1:{}');
+});
+
+const DAY = 24 * HOUR;
+test.each<[string, string, number]>([
+  ['an object', '{"n":1.0}', 0],
+  ['a text that is in the run id, too', 'r', 1],
+  ['characters of several bytes', '"naïve \u2028 🚀"', 999],
+  ['much', `"${'x'.repeat(100_000)}"`, 61_000],
+  ['null', 'null', 40 * DAY + 5 * HOUR],
+  ['a list', '[1]', 500 * DAY - 3 * HOUR],
+])(
+  'the envelope of a run that returned %s is kept as its first attempt begins, to the byte as the answer had it',
+  async (_name, result, later) => {
+    await store.advance(later);
+    const id = await due('r', { result, ms: '12.5' });
+    await store.advance(1500);
+    const [, , , , , text, stored, ...more] = (await begin(id, 1, 't1')) as string[];
+    expect(more).toEqual([]);
+    const endedAt = Number((await store.record(id)).ended);
+    const bytes = envelope(id, {
+      state: 'succeeded',
+      items: 0,
+      streamed: false,
+      runTimeMs: '12.5',
+      endedAt,
+      result: Buffer.from(result),
+    });
+    expect(envelopeFrom(Buffer.from(text as string), Buffer.from(stored as string)).toString()).toBe(bytes.toString());
+    expect((text as string).length).toBeLessThan(250);
+    expect(await keep(id, 1, 't1', '1:other')).toBe(1);
+    expect(await store.record(id)).toMatchObject({ envelope: text });
+  },
+);
+
+test('dates of envelopes are right on the days that calendars get wrong', async () => {
+  const days = [
+    '1970-01-01',
+    '1999-12-31',
+    '2000-02-28',
+    '2000-02-29',
+    '2000-03-01',
+    '2024-02-29',
+    '2027-02-28',
+    '2027-03-01',
+    '2100-02-28',
+    '2100-03-01',
+    '9999-12-31',
+  ];
+  const times = days.flatMap((day) => ['T00:00:00.000Z', 'T23:59:59.999Z', 'T11:02:09.010Z'].map((time) => day + time));
+  const source = readFileSync(new URL('../../lua/shared/iso-time.lua', import.meta.url), 'utf8');
+  const script = `${source} local all = {} for at = 1, #ARGV do all[at] = iso_time(tonumber(ARGV[at])) end return all`;
+  expect(await store.client.eval(script, 0, ...times.map((time) => Date.parse(time)))).toEqual(times);
+});
+
+test.each<[string, EndOptions]>([
+  ['failed', { state: 'failed', error: '{"code":"function_error"}', result: '' }],
+  ['returned nothing', { result: '' }],
+  ['yielded items', { streamed: 1 }],
+  ['was answered by a server of its own', { result: 'text', head: '{"s":200}' }],
+])('of a run that %s nothing is kept as its first attempt begins', async (_name, outcome) => {
+  const id = await due('r', outcome);
+  const reply = await begin(id, 1, 't1');
+  expect([kept(reply), reply.length]).toEqual(['', 10]);
+  expect(await store.record(id)).not.toHaveProperty('envelope');
 });
 
 test('an attempt that another one has overtaken keeps no envelope, and asked again nothing changes', async () => {

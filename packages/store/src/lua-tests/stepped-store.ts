@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { Redis } from 'ioredis';
+import { ENVELOPE_PIECES } from '../deliveries/kept-envelope.ts';
 import { projectPrefix } from '../keys.ts';
 import { packArguments, type ScriptArgument, unpackReply } from '../message-pack.ts';
 import { type ScriptName, scriptSource, scriptText } from '../scripts.ts';
@@ -206,7 +207,7 @@ export class SteppedStore {
 
   /** @returns gone, settled, busy or begun */
   async begin(id: string, attempt: number, token: string, lease = 20_000): Promise<Reply> {
-    const [answer] = (await this.run('delivery-begin', lease, id, attempt, token)) as Reply[][];
+    const [answer] = (await this.run('delivery-begin', lease, ...ENVELOPE_PIECES, id, attempt, token)) as Reply[][];
     return answer?.[0] as Reply;
   }
 
