@@ -13,7 +13,8 @@
 --@include clock
 --@include hold
 --@include iso-time
-local lease, answers = tonumber(ARGV[1]), {}
+--@include many
+local lease, answers, due = tonumber(ARGV[1]), {}, {}
 
 -- As src/deliveries/kept-envelope.ts: without the result, which stands in the record.
 local function kept_envelope(id, state, ms, ended)
@@ -48,7 +49,7 @@ for i = 8, #ARGV, 3 do
     else
       redis.call('HSET', key, 'hold', hold)
     end
-    redis.call('ZADD', K.due, upto, id)
+    due[#due + 1], due[#due + 2] = upto, id
     local figures = string.format('%s %s %s %d %s %s', f[8] or '0', f[6], f[10] or '0', now - tonumber(f[11] or f[6]), string.match(f[14] or '0', '^%d+'),
       string.match(f[13], '^%S+ %S+ %d+ %S+ %S+ %S+ (%S+)') or '-')
     local kept = f[7] or ''
@@ -62,4 +63,5 @@ for i = 8, #ARGV, 3 do
   end
   answers[#answers + 1] = answer
 end
+if #due > 0 then many('ZADD', K.due, due) end
 return reply(answers)

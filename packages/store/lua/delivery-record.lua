@@ -14,7 +14,7 @@
 --@include keep
 --@include hold
 local KEPT_ATTEMPTS = 100
-local answers = {}
+local answers, over_with = {}, {}
 local function record(id, attempt, token, text, next_state, delay, note)
   local key = K.run .. id
   local f = redis.call('HMGET', key, 'hold', 'recorded', 'missed', 'parked', 'call', 'size', 'wanted')
@@ -54,7 +54,7 @@ local function record(id, attempt, token, text, next_state, delay, note)
   else
     -- The sealed secret stays as long as the run, to sign a redelivery.
     if tonumber(attempt) > 1 then over[#over + 1] = 'next'; over[#over + 1] = 'refusals' end
-    redis.call('ZREM', K.due, id)
+    over_with[#over_with + 1] = id
     keep(id, true, tonumber(string.match(f[5], '^%S+ %S+ %d+ (%d+)')))
   end
   redis.call('HDEL', key, unpack(over))
@@ -69,6 +69,7 @@ local function record(id, attempt, token, text, next_state, delay, note)
   return 1
 end
 for i = 2, #ARGV, 7 do answers[#answers + 1] = record(unpack(ARGV, i, i + 6)) end
+if #over_with > 0 then many('ZREM', K.due, over_with) end
 send_kept()
 count_bytes()
 return reply(answers)
