@@ -1,5 +1,5 @@
 // A disk that is full, or takes no more of one file. As root Redis' folder is a small tmpfs, which is really filled; elsewhere its server may
-// write no file beyond the size it has (RLIMIT_FSIZE, which needs no rights): to Redis both are a write that fails.
+// write no file beyond a size (RLIMIT_FSIZE, which needs no rights): to Redis both are a write that fails, after a part of it was written.
 import { execFile } from 'node:child_process';
 import { chmod, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -18,14 +18,25 @@ export interface Disk {
   readonly dir: string;
   /** Runs Redis so that a file's size limit is an error and not the end of the process. */
   wrap(binary: RedisBinary): Promise<RedisBinary>;
-  /** From now on the process writes no file beyond the size that its append-only file has. */
-  limit(pid: number): Promise<void>;
+  /** From now on the process writes no file beyond the size that its append-only file has, and so many bytes more. */
+  limit(pid: number, options?: { spare?: number; data?: string }): Promise<void>;
   unlimit(pid: number): Promise<void>;
-  /** Fills the disk to the last byte. @returns what makes room again */
-  fill(pid: number): Promise<() => Promise<void>>;
+  /** Fills the disk to the last byte. @param data where that Redis has its data, unless in `dir`. @returns what makes room again */
+  fill(pid: number, data?: string): Promise<() => Promise<void>>;
   /** The append-only file that is being written. */
   appendOnlyFile(): Promise<string>;
   close(): Promise<void>;
+}
+
+/** Of what a full disk still takes: the rest of the last block. */
+const REST_OF_BLOCK = 50;
+
+/** The append-only file that a Redis with its data in `dir` is writing. */
+export async function appendOnlyFileIn(dir: string): Promise<string> {
+  const folder = join(dir, 'appendonlydir');
+  const files = (await readdir(folder)).filter((name) => name.endsWith('.incr.aof'));
+  // Each rewrite begins another, with the next number.
+  return join(folder, files.sort((a, b) => a.localeCompare(b, 'en', { numeric: true })).at(-1) ?? '');
 }
 
 export async function openDisk(): Promise<Disk> {
@@ -34,15 +45,11 @@ export async function openDisk(): Promise<Disk> {
     () => true,
     () => false,
   );
-  const appendOnlyFile = async (): Promise<string> => {
-    const folder = join(dir, 'appendonlydir');
-    const files = (await readdir(folder)).filter((name) => name.endsWith('.incr.aof')).sort();
-    return join(folder, files.at(-1) ?? '');
-  };
   const setLimit = async (pid: number, bytes: number | 'unlimited'): Promise<void> => {
     await run('prlimit', ['--pid', String(pid), `--fsize=${bytes}:`]);
   };
-  const limit = async (pid: number): Promise<void> => setLimit(pid, (await stat(await appendOnlyFile())).size);
+  const limit: Disk['limit'] = async (pid, { spare = 0, data = dir } = {}) =>
+    setLimit(pid, (await stat(await appendOnlyFileIn(data))).size + spare);
   const unlimit = (pid: number): Promise<void> => setLimit(pid, 'unlimited');
   const wrapper = join(dir, 'redis-server.sh');
   return {
@@ -55,9 +62,9 @@ export async function openDisk(): Promise<Disk> {
     },
     limit,
     unlimit,
-    async fill(pid) {
+    async fill(pid, data = dir) {
       if (!isOwn) {
-        await limit(pid);
+        await limit(pid, { spare: REST_OF_BLOCK, data });
         return () => unlimit(pid);
       }
       const filler = join(dir, 'filler');
@@ -74,7 +81,7 @@ export async function openDisk(): Promise<Disk> {
       }
       return () => rm(filler);
     },
-    appendOnlyFile,
+    appendOnlyFile: () => appendOnlyFileIn(dir),
     async close() {
       if (isOwn) await run('umount', ['-l', dir]);
       await rm(dir, { recursive: true, force: true });

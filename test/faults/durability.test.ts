@@ -1,14 +1,18 @@
 // docs/operations.md, "What is safe when": its table, cell by cell. Redis is killed by SIGKILL right after a 202, after an item was seen and after a
 // delivery was acknowledged; the death of a machine is that of Redis and of every write that the disk did not have yet.
-import { mkdtemp, readdir, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
 import { Caller } from '../client/caller.ts';
 import { until } from '../client/until.ts';
 import { type Receiver, receiver } from '../receiver/receivers.ts';
+import { freePort } from '../stack/ports.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+import { appendOnlyFileIn } from './disk.ts';
 import { SHORT_TIMES } from './place.ts';
+import { rewritten } from './rewritten.ts';
 
 interface Delivery {
   readonly runId: string;
@@ -18,6 +22,7 @@ interface Delivery {
 
 let stack: TestStack;
 let redisDir: string;
+let redis: Redis;
 let caller: Caller;
 let hook: Receiver;
 const delivered: Delivery[] = [];
@@ -35,8 +40,9 @@ async function begin(args: readonly string[]): Promise<void> {
     },
     () => beforeAnswer(),
   );
+  const port = await freePort();
   stack = await startTestStack({
-    redis: { args },
+    redis: { args, port },
     redisDir,
     env: {
       ...SHORT_TIMES,
@@ -51,31 +57,31 @@ async function begin(args: readonly string[]): Promise<void> {
   await caller.ready('streams');
   // The first call of a project writes what later ones do not.
   expect((await caller.call('streams/value', { value: 1 })).status).toBe(200);
+  redis = new Redis(port, '127.0.0.1', { maxRetriesPerRequest: null });
+  redis.on('error', () => {});
+  await rewritten(redis);
 }
 
 async function end(): Promise<void> {
+  redis?.disconnect();
   await stack?.stop();
   await hook?.close();
   await rm(redisDir, { recursive: true, force: true });
 }
 
-const fileOfRedis = async (): Promise<string> => {
-  const folder = join(redisDir, 'appendonlydir');
-  const names = (await readdir(folder)).filter((name) => name.endsWith('.incr.aof')).sort();
-  return join(folder, names.at(-1) ?? '');
-};
-const sizeOfFile = async (): Promise<number> => (await stat(await fileOfRedis())).size;
+const sizeOfFile = async (): Promise<number> => (await stat(await appendOnlyFileIn(redisDir))).size;
 
-/** The process dies; resolves when calls succeed again. */
+/** The process dies; resolves when calls succeed again, and no file gives way to another any more. */
 async function killed(): Promise<void> {
   await stack.kill('redis');
   await works();
+  await rewritten(redis);
 }
 
 /** The machine dies: of the file there is what was on the disk. Resolves when calls succeed again. */
 async function killedWith(bytes: number): Promise<void> {
   stack.pause('redis');
-  await truncate(await fileOfRedis(), bytes);
+  await truncate(await appendOnlyFileIn(redisDir), bytes);
   await killed();
 }
 

@@ -16,7 +16,8 @@ export async function episode(place: Place, name: string, options: FaultOptions)
   const trouble = { from, to: Number.POSITIVE_INFINITY, ...(fault.tailLost && { tailLost: true }) };
   place.troubles.push(trouble);
   const overAt = (await fault.run(place, options)) ?? performance.now();
-  const goodAt = await place.recovered();
+  const back = await place.recovered(overAt);
+  await fault.mended?.(place);
   trouble.to = performance.now();
-  return { ...trouble, name, overAt, goodAt };
+  return { ...trouble, name, overAt, ...back };
 }

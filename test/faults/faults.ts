@@ -6,6 +6,7 @@ import { until } from '../client/until.ts';
 import type { KillablePart } from '../stack/test-stack.ts';
 import { PARTS, type Place } from './place.ts';
 import { replicasOf } from './processes.ts';
+import { rewritten } from './rewritten.ts';
 
 export interface FaultOptions {
   /** One of several things that are alike; the short form takes the first, the soak any. */
@@ -21,6 +22,8 @@ export interface Fault {
   readonly tailLost?: true;
   /** For the soak alone: it takes a minute. */
   readonly long?: true;
+  /** What else is made whole again, after service has returned and before anything else goes wrong. */
+  mended?(place: Place): Promise<void>;
 }
 
 const GATEWAYS: KillablePart[] = ['gateway-1', 'gateway-2'];
@@ -178,11 +181,14 @@ export const faults: Record<string, Fault> = {
   },
   'the disk is full': {
     async run(place, options) {
+      // As after any time of work: a file that a rewrite began, which Redis leaves a hole in (docs/decisions/0019-the-file-is-rewritten.md).
+      await rewritten(place.redis);
       const free = await place.disk.fill(place.stack.pid('redis'));
       await lasts(options);
       await free();
       return undefined;
     },
+    mended: (place) => rewritten(place.redis),
   },
   // Redis flushes at every write, and as a slow disk would, something holds it for as long as a flush may take: there is no slow disk to be had
   // without rights over the machine.

@@ -6,11 +6,13 @@ export interface Episode extends Trouble {
   readonly name: string;
   /** When what was wrong had ended. */
   readonly overAt: number;
-  /** When the first call that began after that had ended well, of the kind that came last. */
+  /** When the first call that began after that had ended well, of the kind that came last: wherever the proxy sent it. */
   readonly goodAt: number;
+  /** When all was as before: what was killed is there again, and each gateway answers by itself. */
+  readonly wholeAt: number;
 }
 
-export const HEADINGS = ['fault', 'accepted', 'ended', 'lost', 'doubled', 'recovery s', 'stall s'] as const;
+export const HEADINGS = ['fault', 'accepted', 'ended', 'lost', 'doubled', 'recovery s', 'whole s', 'stall s'] as const;
 
 /**
  * One line of the table; counts are of the calls that were under way during the episode.
@@ -36,6 +38,7 @@ export function lineOf(
     String(lost),
     String(of('doubled')),
     seconds(Math.max(0, episode.goodAt - episode.overAt)),
+    seconds(Math.max(0, episode.wholeAt - episode.overAt)),
     seconds(longestStall(met.filter(({ beganAt }) => beganAt >= (before?.overAt ?? 0)))),
   ];
 }

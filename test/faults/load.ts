@@ -75,16 +75,20 @@ export class Load {
     );
   }
 
-  /** Resolves when `count` calls of each kind that began after this have ended well. @returns when the first of each had, `performance.now()` */
-  async succeeds(count: number): Promise<number> {
-    const from = performance.now();
+  /**
+   * Resolves when `count` calls of each kind that began after `from` have ended well; that may have been before this was asked.
+   *
+   * @returns when the first of each had, `performance.now()`
+   */
+  async succeeds(count: number, from = performance.now()): Promise<number> {
+    const askedAt = performance.now();
     const kinds = Object.keys(CALLERS) as Kind[];
     const good = (kind: Kind): Seen[] =>
       this.seen.filter((one) => one.kind === kind && one.is === 'ok' && one.beganAt >= from);
     while (true) {
       const lacking = kinds.filter((kind) => good(kind).length < count);
       if (lacking.length === 0) break;
-      if (performance.now() > from + HANGS_MS) throw new Error(`these do not succeed again: ${lacking.join(', ')}`);
+      if (performance.now() > askedAt + HANGS_MS) throw new Error(`these do not succeed again: ${lacking.join(', ')}`);
       await sleep(50);
     }
     return Math.max(...kinds.map((kind) => Math.min(...good(kind).map(({ endedAt }) => endedAt))));

@@ -113,13 +113,18 @@ export class Place {
     await this.load.succeeds(2);
   }
 
-  /** Resolves when calls of every kind succeed, and at each gateway. @returns when the last of them first did, `performance.now()` */
-  async recovered(): Promise<number> {
-    const [load, ...gateways] = await Promise.all([
-      this.load.succeeds(1),
+  /**
+   * Resolves when all is as before: calls of every kind succeed, and at each gateway.
+   *
+   * @param since when what was wrong had ended; all times are those of `performance.now()`
+   * @returns when callers were served again: a call of each kind that began since then had succeeded; and when each gateway answered by itself
+   */
+  async recovered(since = performance.now()): Promise<{ goodAt: number; wholeAt: number }> {
+    const [goodAt, ...gateways] = await Promise.all([
+      this.load.succeeds(1, since),
       ...instancesOf('gateway', SCALE.gateway).map((name) => this.#serves(this.gateway(name))),
     ]);
-    return Math.max(load, ...gateways);
+    return { goodAt, wholeAt: Math.max(goodAt, ...gateways) };
   }
 
   async #serves(caller: Caller): Promise<number> {

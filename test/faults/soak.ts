@@ -101,8 +101,8 @@ async function restarted(place: Place): Promise<Episode> {
   const from = performance.now();
   await restartAll(place);
   const overAt = performance.now();
-  const goodAt = await place.recovered();
-  return { name: RESTART, from, to: performance.now(), overAt, goodAt };
+  const back = await place.recovered(overAt);
+  return { name: RESTART, from, to: performance.now(), overAt, ...back };
 }
 
 process.exitCode = await soak(process.argv.slice(2));

@@ -1,7 +1,7 @@
 // Embedded Redis, second half: a real server as a child of ours, with the settings the run store is designed for.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, rm } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { guard, type Release } from './guard.ts';
 import { freePort } from './ports.ts';
@@ -80,13 +80,29 @@ function settings(options: RedisOptions, port: number, socket: string | undefine
   ];
 }
 
-/** Resolves when it accepts connections; rejects with its last words when it exits before. */
-async function ready(child: ChildProcess, lines: string[]): Promise<void> {
+/** Of what a server says that cannot read what it has written: a full disk or a crash of the machine may leave that. */
+const UNREADABLE = /reading the (?:append only file|RDB base file)|truncated file is not the last/;
+
+/** @param lines its last words */
+function whyNotStarted(how: string, lines: readonly string[], { path, libraries }: RedisBinary, dir: string): string {
+  if (!lines.some((line) => UNREADABLE.test(line))) return `Redis did not start (${how}): ${lines.join(' | ')}`;
+  const folder = join(resolve(dir), 'appendonlydir');
+  const checker = basename(path).startsWith('valkey') ? 'valkey-check-aof' : 'redis-check-aof';
+  const command = libraries === undefined ? checker : `LD_LIBRARY_PATH=${libraries} ${join(dirname(path), checker)}`;
+  return (
+    `Redis cannot read its file in ${folder}. Copy that folder, then cut off what is damaged, and all that was written after it, with: ` +
+    `${command} --fix ${join(folder, 'appendonly.aof.manifest')}; or remove the folder to begin with nothing`
+  );
+}
+
+/** Resolves when it accepts connections; rejects with the reason when it exits before. */
+async function ready(child: ChildProcess, lines: string[], binary: RedisBinary, dir: string): Promise<void> {
   if (!child.stdout) throw new Error('a server without output');
   await new Promise<void>((accept, refuse) => {
     child.once('error', refuse);
-    child.once('exit', (code, signal) => {
-      refuse(new Error(`Redis did not start (${signal ?? `exit code ${code}`}): ${lines.join(' | ')}`));
+    // When all that it said has been read.
+    child.once('close', (code, signal) => {
+      refuse(new Error(whyNotStarted(signal ?? `exit code ${code}`, lines, binary, dir)));
     });
     createInterface({ input: child.stdout as NonNullable<typeof child.stdout> }).on('line', (line) => {
       lines.push(line);
@@ -116,7 +132,7 @@ async function attempt(binary: RedisBinary, options: RedisOptions): Promise<Runn
     });
   });
   if (child.pid !== undefined) release = guard(child.pid, options.graceS ?? 3, options.removeWithUs);
-  await ready(child, lines);
+  await ready(child, lines, binary, options.dir);
   // A server that runs keeps nobody's event loop alive: its owner stops it, or the guard does.
   child.unref();
   for (const pipe of [child.stdout, child.stderr]) (pipe as unknown as { unref(): void }).unref();
@@ -142,7 +158,7 @@ async function attempt(binary: RedisBinary, options: RedisOptions): Promise<Runn
 /**
  * Starts a Redis of our own and resolves when it answers.
  *
- * @throws NoRedis where none can be had; Error with the server's last words where it does not start
+ * @throws NoRedis where none can be had; Error with the server's last words where it does not start, or with what to do where it cannot read its file
  */
 export async function startRedis(options: RedisOptions): Promise<RunningRedis> {
   const binary = options.binary ?? (await obtainRedis(options.say ?? (() => {})));

@@ -1,8 +1,8 @@
 // `npm start`, with stand-ins for the services: what a newcomer and an operator can rely on.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { readdirSync, readFileSync } from 'node:fs';
+import { appendFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -189,6 +189,25 @@ test('a part that never becomes ready ends the start with its reason, and nothin
   expect(await stack.ended).toBe(1);
   expect(stack.output()).toContain('Cannot start: worker does not start: exit code 3');
   expect(stack.output()).toContain('gateway ends: SIGTERM');
+});
+
+test('a file that Redis cannot read again is told in one line with what to do, and nothing is left running', async () => {
+  const data = join(folder, 'damaged');
+  const first = start(data, await freePort());
+  await first.says('Ready in');
+  first.child.kill('SIGTERM');
+  await first.ended;
+  const files = join(data, 'redis', 'appendonlydir');
+  const name = readdirSync(files).find((file) => file.endsWith('.incr.aof')) as string;
+  await appendFile(join(files, name), '\0\0\0*1\r\n');
+  const second = start(data, await freePort());
+  expect(await second.ended).toBe(1);
+  const told = second
+    .output()
+    .split('\n')
+    .filter((line) => line.startsWith('Cannot start'));
+  expect(told).toEqual([expect.stringContaining(`Redis cannot read its file in ${files}`)]);
+  expect(told[0]).toContain(`redis-check-aof --fix ${join(files, 'appendonly.aof.manifest')}`);
 });
 
 test('a second Ctrl-C ends a part that does not want to end', async () => {

@@ -15,6 +15,9 @@ export const projectsKey = 'ip:projects';
 /** How long a project's place in that index is good for, ms. */
 export const INDEX_MS = 5_000;
 
+/** string: `<Redis' run_id> <commands refused for a file that could not be written>` that the last rewrite of its file has covered. */
+export const rewrittenKey = 'ip:rewritten';
+
 /** Behind the project's prefix. Those that end in `:` take a name. */
 export const names = {
   /** hash: a run's record */

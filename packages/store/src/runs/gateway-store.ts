@@ -10,6 +10,7 @@ import { runScript } from '../scripts.ts';
 import { withinLimit } from '../time-limit.ts';
 import { defaultTimings, type StoreLogger, type StoreTimings } from '../timings.ts';
 import { type Accepted, Acceptor, type NewRun } from './accept.ts';
+import { AppendOnlyFile } from './append-only-file.ts';
 import { readDepths, type StoreDepths } from './depths.ts';
 import { type RunExtent, readExtent } from './extent.ts';
 import { Feeds } from './feeds.ts';
@@ -54,6 +55,7 @@ export class GatewayStore {
   private readonly registry: Registry;
   private readonly reaper: Reaper;
   private readonly sweeper: Sweeper;
+  private readonly file: AppendOnlyFile;
   private readonly acceptor: Acceptor;
   private readonly indexed = new Map<string, number>();
 
@@ -66,6 +68,7 @@ export class GatewayStore {
     this.deliveryLog = new DeliveryLog(commands, deliveries, this.timings);
     this.reaper = new Reaper(commands, deliveries, logger, this.timings);
     this.sweeper = new Sweeper(commands, logger, this.timings, options.storeMaxBytes);
+    this.file = new AppendOnlyFile(commands, logger, this.timings);
     this.acceptor = new Acceptor(
       commands,
       gatewayId,
@@ -81,6 +84,7 @@ export class GatewayStore {
     this.registry.start();
     this.reaper.start();
     this.sweeper.start();
+    this.file.start();
   }
 
   stop(): void {
@@ -88,6 +92,7 @@ export class GatewayStore {
     this.registry.stop();
     this.reaper.stop();
     this.sweeper.stop();
+    this.file.stop();
   }
 
   /** True when the store answers within its limit. */

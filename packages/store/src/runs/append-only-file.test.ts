@@ -1,0 +1,80 @@
+import { readdir, readFile, stat, truncate } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { defaultTimings } from '../timings.ts';
+import { AppendOnlyFile } from './append-only-file.ts';
+
+const LOOKS_EVERY_MS = 20;
+
+let server: TestRedis;
+let redis: Redis;
+const warnings: string[] = [];
+const logger = { warn: (_fields: object, text: string) => warnings.push(text), error: () => {} };
+const gateway = (): AppendOnlyFile => new AppendOnlyFile(redis, logger, defaultTimings);
+
+const rewrites = async (): Promise<number> => Number(/^aof_rewrites:(\d+)/m.exec(await redis.info('persistence'))?.[1]);
+
+/** Has them look until the file was rewritten so often since Redis started, and that is noted. */
+async function looked(gateways: readonly AppendOnlyFile[], wanted: number): Promise<void> {
+  const noted = await redis.get('ip:rewritten');
+  while ((await rewrites()) < wanted || (await redis.get('ip:rewritten')) === noted) {
+    for (const one of gateways) await one.once();
+    await new Promise((resolve) => setTimeout(resolve, LOOKS_EVERY_MS));
+  }
+}
+
+const folder = async (): Promise<string> =>
+  join(((await redis.config('GET', 'dir')) as string[])[1] as string, 'appendonlydir');
+
+/** What stands in the file that is being written. */
+async function file(): Promise<string> {
+  const names = (await readdir(await folder())).filter((name) => name.endsWith('.incr.aof'));
+  return join(await folder(), names.sort((a, b) => a.localeCompare(b, 'en', { numeric: true })).at(-1) as string);
+}
+
+beforeAll(async () => {
+  server = await testRedis({ persist: true, tcp: true });
+  redis = new Redis(server.port, '127.0.0.1', { maxRetriesPerRequest: null });
+  redis.on('error', () => {});
+});
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+
+test('the file is rewritten once after Redis has started, however many gateways look, and not again', async () => {
+  const gateways = [gateway(), gateway(), gateway()];
+  await looked(gateways, 1);
+  const after = await rewrites();
+  for (let n = 0; n < 3; n++) for (const one of [...gateways, gateway()]) await one.once();
+  expect(await rewrites()).toBe(after);
+});
+
+test('half of a transaction, which a crash of the machine left at the end of the file, is never executed, at no later start either', async () => {
+  await redis.set('before', '1');
+  const path = await file();
+  const whole = (await stat(path)).size;
+  await redis.multi().set('half', '1').set('other half', '1').exec();
+  server.pause();
+  // The last command but EXEC is cut through.
+  await truncate(path, (await stat(path)).size - '*1\r\n$4\r\nEXEC\r\n'.length - 5);
+  await server.restart({ kill: true });
+  expect(await redis.mget('before', 'half', 'other half')).toEqual(['1', null, null]);
+  // Redis has cut off no more than the last command.
+  expect((await readFile(path, 'utf8')).slice(whole)).toContain('half');
+  await looked([gateway()], 1);
+  expect(await readFile(await file(), 'utf8')).not.toContain('half');
+  await server.restart({ kill: true });
+  expect(await redis.mget('before', 'half', 'other half')).toEqual(['1', null, null]);
+});
+
+test('where Redis does not allow it, one line says so', async () => {
+  await redis.call('ACL', 'SETUSER', 'default', '-bgrewriteaof');
+  await redis.set('ip:rewritten', 'of another start');
+  const one = gateway();
+  for (let n = 0; n < 3; n++) await one.once();
+  expect(warnings).toEqual([expect.stringMatching(/BGREWRITEAOF/)]);
+  await redis.call('ACL', 'SETUSER', 'default', '+bgrewriteaof');
+});

@@ -1,0 +1,120 @@
+// docs/decisions/0019-the-file-is-rewritten.md: Redis' append-only file may hold what it cannot read again, and is written anew. Runs in every
+// gateway; doubles are harmless.
+import type { Redis } from 'ioredis';
+import { rewrittenKey } from '../keys.ts';
+import { withinLimit } from '../time-limit.ts';
+import type { StoreLogger, StoreTimings } from '../timings.ts';
+
+/** After a rewrite that failed, and so that a Redis that does not allow it is not asked all the time. */
+const AGAIN_MS = 30_000;
+/** What Redis says where another gateway was first, or it rewrites by itself. */
+const UNDER_WAY = /already in progress/;
+
+/** What Redis tells of its file. */
+interface FileState {
+  readonly enabled: boolean;
+  /** Which start of Redis, and how many commands it has refused since because it could not write: another value, and the file is in doubt. */
+  readonly state: string;
+  /** It cannot write, or is writing the whole of it just now: not the time. */
+  readonly busy: boolean;
+  readonly lastRewriteFailed: boolean;
+}
+
+export class AppendOnlyFile {
+  private timer: NodeJS.Timeout | undefined;
+  private running = false;
+  /** The state that a finished rewrite has covered. */
+  private covered: string | undefined;
+  /** The state that the rewrite under way, begun by us, covers. */
+  private asked: string | undefined;
+  /** The state that a line was written about: one line each. */
+  private told: string | undefined;
+  private notBefore = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    private readonly redis: Redis,
+    private readonly logger: StoreLogger,
+    private readonly timings: StoreTimings,
+  ) {}
+
+  start(): void {
+    this.timer ??= setInterval(() => void this.once(), this.timings.reapMs);
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+    this.timer = undefined;
+  }
+
+  /** Looks, and does the next that is to be done: begins a rewrite, or notes that one has ended. */
+  async once(): Promise<void> {
+    if (this.running) return;
+    this.running = true;
+    try {
+      await this.look();
+    } catch {
+      // Redis is away, or cannot write: reap and the connection tell of that.
+    } finally {
+      this.running = false;
+    }
+  }
+
+  private async look(): Promise<void> {
+    const { enabled, state, busy, lastRewriteFailed } = await this.fileState();
+    if (!enabled || busy || state === this.covered) return;
+    if (this.asked !== undefined) {
+      const done = this.asked;
+      this.asked = undefined;
+      if (lastRewriteFailed) this.failed(state, 'Redis did not finish it: its own log says why');
+      else await this.timely(this.redis.set(rewrittenKey, done));
+    }
+    if ((await this.timely(this.redis.get(rewrittenKey))) === state) {
+      this.covered = state;
+      return;
+    }
+    if (performance.now() >= this.notBefore) await this.rewrite(state);
+  }
+
+  private async rewrite(state: string): Promise<void> {
+    try {
+      // Not within a limit: what is answered late has begun all the same.
+      await this.redis.bgrewriteaof();
+      this.asked = state;
+    } catch (error) {
+      const { message } = error as Error;
+      // Begun before what it is to cover, perhaps: the next look asks again.
+      if (!UNDER_WAY.test(message)) this.failed(state, message);
+    }
+  }
+
+  private failed(state: string, reason: string): void {
+    this.notBefore = performance.now() + AGAIN_MS;
+    if (this.told === state) return;
+    this.told = state;
+    this.logger.warn(
+      { reason },
+      'Redis has started, or could not write, and its file was not rewritten (BGREWRITEAOF): it may not be able to read it again',
+    );
+  }
+
+  private async fileState(): Promise<FileState> {
+    const info = String(await this.timely(this.redis.call('INFO', 'server', 'persistence', 'errorstats')));
+    const is = (name: string): string => new RegExp(`^${name}:(?:count=)?(\\w+)`, 'm').exec(info)?.[1] ?? '';
+    return {
+      enabled: is('aof_enabled') === '1',
+      state: `${is('run_id')} ${is('errorstat_MISCONF') || 0}`,
+      busy:
+        is('loading') === '1' ||
+        is('aof_last_write_status') !== 'ok' ||
+        is('aof_rewrite_in_progress') === '1' ||
+        is('aof_rewrite_scheduled') === '1' ||
+        // Then it refuses for another reason.
+        is('rdb_last_bgsave_status') !== 'ok',
+      lastRewriteFailed: is('aof_last_bgrewrite_status') !== 'ok',
+    };
+  }
+
+  private timely<T>(call: Promise<T>): Promise<T> {
+    return withinLimit(call, this.timings.commandMs);
+  }
+}

@@ -1,0 +1,13 @@
+// Waits for what a gateway does to Redis' append-only file (docs/decisions/0019-the-file-is-rewritten.md).
+import type { Redis } from 'ioredis';
+import { until } from '../client/until.ts';
+
+/** Resolves when the file was rewritten since Redis has started, and since it last could not write; at once where there is no file. */
+export async function rewritten(redis: Redis): Promise<void> {
+  await until(async () => {
+    const info = String(await redis.call('INFO', 'server', 'persistence', 'errorstats'));
+    const is = (name: string): string => new RegExp(`^${name}:(?:count=)?(\\w+)`, 'm').exec(info)?.[1] ?? '0';
+    if (is('aof_enabled') === '0') return true;
+    return (await redis.get('ip:rewritten')) === `${is('run_id')} ${is('errorstat_MISCONF')}`;
+  });
+}
