@@ -5,9 +5,17 @@ import { names, projectPrefix, projectsKey } from '../keys.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 
-/** Tells every gateway of an app as it is now. */
-export async function announce(redis: Redis, project: string, app: AppDescription): Promise<void> {
+/**
+ * Tells every gateway of an app as it is now. Where it is not ready at this worker while others serve it, what is known of it stands: one
+ * worker's trouble takes an app from nobody.
+ */
+export async function announce(redis: Redis, project: string, app: AppDescription, workerId: string): Promise<void> {
   const prefix = projectPrefix(project);
+  if (app.state === 'broken') await redis.zrem(prefix + names.serving + app.app, workerId);
+  if (app.state !== 'ready') {
+    const others = (await serversOf(redis, prefix, app.app)).filter((other) => other !== workerId);
+    if (others.length > 0 && (await redis.hexists(prefix + names.apps, app.app))) return;
+  }
   const text = JSON.stringify(app);
   await Promise.all([
     redis.hset(prefix + names.apps, app.app, text),
@@ -20,10 +28,15 @@ export async function announce(redis: Redis, project: string, app: AppDescriptio
 export async function withdraw(redis: Redis, project: string, app: string, workerId: string): Promise<void> {
   const prefix = projectPrefix(project);
   await redis.zrem(prefix + names.serving + app, workerId);
-  const [seconds] = await redis.time();
-  if ((await redis.zcount(prefix + names.serving + app, Number(seconds) * 1000, '+inf')) > 0) return;
+  if ((await serversOf(redis, prefix, app)).length > 0) return;
   await redis.hdel(prefix + names.apps, app);
   await redis.spublish(prefix + names.announced, JSON.stringify({ app, gone: true }));
+}
+
+/** The workers that serve an app, by their leases. */
+async function serversOf(redis: Redis, prefix: string, app: string): Promise<string[]> {
+  const [seconds] = await redis.time();
+  return redis.zrangebyscore(prefix + names.serving + app, Number(seconds) * 1000, '+inf');
 }
 
 type Announcement = AppDescription | { readonly app: string; readonly gone: true };

@@ -87,7 +87,10 @@ export class WorkerStore {
   onCancel: (run: { project: string; runId: RunId; token: string }) => void = () => {};
   /** A reader took items up to this number. */
   onTaken: (run: { project: string; runId: RunId; token: string; upTo: number }) => void = () => {};
-  /** The store did not know this worker in that project: its lease had run out, or the store was emptied, its apps with it. */
+  /**
+   * The store did not know this worker in that project, for its lease had run out or the store was emptied; or an app that this worker serves
+   * is not known, or as broken elsewhere.
+   */
   onForgotten: (project: string) => void = () => {};
 
   readonly timings: StoreTimings;
@@ -225,9 +228,10 @@ export class WorkerStore {
     });
   }
 
-  /** Tells the gateways of an app. Repeat after a restart of Redis; harmless. */
+  /** Tells the gateways of an app, unless it is not ready here and others serve it. Repeat after a restart of Redis; harmless. */
   announce(project: string, app: AppDescription): Promise<void> {
-    return withinLimit(announce(this.options.commands, project, app), this.timings.commandMs);
+    const { commands, workerId } = this.options;
+    return withinLimit(announce(commands, project, app, workerId), this.timings.commandMs);
   }
 
   withdraw(project: string, app: string): Promise<void> {

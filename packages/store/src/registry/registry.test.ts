@@ -1,0 +1,87 @@
+import type { AppDescription } from '@inference-proxy/contracts';
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import type { GatewayStore, WorkerStore } from '../index.ts';
+import { APP, RealStore } from '../journeys/real-store.ts';
+
+let store: RealStore;
+let gateway: GatewayStore;
+let well: WorkerStore;
+let ill: WorkerStore;
+let project: string;
+let count = 0;
+
+const ready: AppDescription = {
+  app: APP,
+  kind: 'functions',
+  state: 'ready',
+  version: '1',
+  functions: [],
+  queueLimit: 1,
+  queueTimeoutMs: 1,
+  preformatted: true,
+};
+const broken: AppDescription = {
+  ...ready,
+  state: 'broken',
+  error: { code: 'app_failed_to_start', message: 'no disk' },
+};
+const starting: AppDescription = { ...ready, state: 'starting' };
+
+const stored = async (): Promise<string | undefined> => {
+  const text = await store.admin.hget(`ip:{${project}}:apps`, APP);
+  return text === null ? undefined : (JSON.parse(text) as AppDescription).state;
+};
+
+beforeAll(async () => {
+  store = await RealStore.open();
+});
+afterAll(() => store.close());
+
+beforeEach(async () => {
+  count += 1;
+  project = `p${count}`;
+  gateway = store.gateway(`g${count}`);
+  well = await store.worker(`well${count}`, project);
+  ill = await store.worker(`ill${count}`, project);
+});
+
+test.each([broken, starting])(
+  'an app that one worker serves stays so when another says it is $state',
+  async (trouble) => {
+    await well.renew(project, [], [APP]);
+    await ill.renew(project, [], [APP]);
+    await well.announce(project, ready);
+    await ill.announce(project, trouble);
+    expect(await stored()).toBe('ready');
+    expect((await gateway.apps(project)).get(APP)?.state).toBe('ready');
+  },
+);
+
+test('an app that is broken at every worker is told as broken, by the last one of them', async () => {
+  await well.renew(project, [], [APP]);
+  await ill.renew(project, [], [APP]);
+  await well.announce(project, ready);
+  await ill.announce(project, broken);
+  await well.announce(project, broken);
+  expect(await stored()).toBe('broken');
+});
+
+test('a worker that is not the app’s only one tells of it where nobody has', async () => {
+  await well.renew(project, [], [APP]);
+  await ill.announce(project, starting);
+  expect(await stored()).toBe('starting');
+});
+
+test.each(['broken elsewhere', 'not known'])('a worker whose app is %s hears it with its next renewal', async (how) => {
+  const forgotten: string[] = [];
+  well.onForgotten = (name) => forgotten.push(name);
+  await well.announce(project, ready);
+  await well.renew(project, [], [APP]);
+  forgotten.length = 0;
+  await well.renew(project, [], [APP]);
+  expect(forgotten).toEqual([]);
+  if (how === 'not known') await store.admin.hdel(`ip:{${project}}:apps`, APP);
+  else await store.admin.hset(`ip:{${project}}:apps`, APP, JSON.stringify(broken));
+  await well.renew(project, [], [APP]);
+  expect(forgotten).toEqual([project]);
+});
