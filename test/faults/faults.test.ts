@@ -11,7 +11,7 @@ import { Place, SHORT_TIMES } from './place.ts';
 // Against hanging only: the last one waits for deliveries and looks up every run.
 jest.setTimeout(400_000);
 
-const BETWEEN_MS = 500;
+const BETWEEN_MS = 100;
 
 let place: Place;
 

@@ -175,14 +175,13 @@ export class Place {
     }
     const entered = new Map<string, number>();
     for (const tag of await readdir(this.#marks)) entered.set(tag, (await readFile(join(this.#marks, tag))).length);
-    return {
-      seen,
-      delivered: this.#delivered,
-      told,
-      entered,
-      troubles: this.troubles,
-      left: await this.#left(),
-    };
+    return { ...this.soFar(), told, entered, left: await this.#left() };
+  }
+
+  /** What was seen, and nothing of what became of it. */
+  soFar(): History {
+    const { troubles } = this;
+    return { seen: this.load.seen, delivered: this.#delivered, told: [], entered: new Map(), troubles, left: [] };
   }
 
   async close(): Promise<void> {

@@ -8,6 +8,7 @@ export async function rewritten(redis: Redis): Promise<void> {
     const info = String(await redis.call('INFO', 'server', 'persistence', 'errorstats'));
     const is = (name: string): string => new RegExp(`^${name}:(?:count=)?(\\w+)`, 'm').exec(info)?.[1] ?? '0';
     if (is('aof_enabled') === '0') return true;
-    return (await redis.get('ip:rewritten')) === `${is('run_id')} ${is('errorstat_MISCONF')}`;
+    const busy = is('aof_rewrite_in_progress') === '1' || is('aof_last_bgrewrite_status') !== 'ok';
+    return !busy && (await redis.get('ip:rewritten')) === `${is('run_id')} ${is('errorstat_MISCONF')}`;
   });
 }

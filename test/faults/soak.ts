@@ -12,6 +12,8 @@ import { Place } from './place.ts';
 
 const MINUTE_MS = 60_000;
 const LONGEST_PAUSE_MS = 3000;
+/** Against hanging only: callers are given up after minutes, and each run is looked up. Shorter where service did not return. */
+const LONGEST_SETTLING_MS = { whole: 15 * MINUTE_MS, broken: 5 * MINUTE_MS };
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
@@ -52,12 +54,12 @@ async function soak(names: readonly string[]): Promise<number> {
   try {
     const from = performance.now();
     const over = (part: number): boolean => stopped || performance.now() - from > minutes * MINUTE_MS * part;
-    const memory = [await memoryOf(place)];
+    const memory: Memory = { 'at the start': await memoryOf(place) };
     const episodes: Episode[] = [];
     let failure: Error | undefined;
     for (const name of shuffledForEver(names.length > 0 ? names : [...Object.keys(faults), RESTART], random)) {
       if (over(1)) break;
-      if (memory.length === 1 && over(1 / 2)) memory.push(await memoryOf(place));
+      if (over(1 / 2)) memory['in the middle'] ??= await memoryOf(place);
       await sleep(random() * LONGEST_PAUSE_MS);
       try {
         episodes.push(name === RESTART ? await restarted(place) : await episode(place, name, options));
@@ -67,9 +69,9 @@ async function soak(names: readonly string[]): Promise<number> {
       }
       say(lineOf(episodes.at(-1) as Episode, episodes.at(-2), place.load, []).join('  '));
     }
-    memory.push(await memoryOf(place));
-    const history = await place.settle();
-    const wrong = faultsOf(history);
+    // Where service did not return, somebody may be away for good.
+    if (!failure) memory['at the end'] = await memoryOf(place);
+    const { history, wrong } = await judged(place, LONGEST_SETTLING_MS[failure ? 'broken' : 'whole']);
     if (failure) wrong.push({ is: 'wrong', text: `service did not return: ${failure.message}` });
     report({ episodes, memory, history, wrong });
     return wrong.length === 0 ? 0 : 1;
@@ -78,17 +80,42 @@ async function soak(names: readonly string[]): Promise<number> {
   }
 }
 
+/** What became of all calls; where that cannot be found out (the store is away for good), that is what is wrong. */
+async function judged(place: Place, limitMs: number): Promise<{ history: History; wrong: Wrong[] }> {
+  const late = new AbortController();
+  try {
+    const history = await Promise.race([
+      place.settle(),
+      sleep(limitMs, undefined, { signal: late.signal }).then(() => {
+        throw new Error('it took too long');
+      }),
+    ]);
+    return { history, wrong: faultsOf(history) };
+  } catch (error) {
+    const text = `what became of the calls cannot be told: ${(error as Error).message}`;
+    return { history: place.soFar(), wrong: [{ is: 'wrong', text }] };
+  } finally {
+    late.abort();
+  }
+}
+
+/** When, whose, how much. */
+type Memory = Record<string, Readonly<Record<string, string>>>;
+
 interface Soaked {
   readonly episodes: readonly Episode[];
-  readonly memory: readonly Readonly<Record<string, string>>[];
+  readonly memory: Memory;
   readonly history: History;
   readonly wrong: readonly Wrong[];
 }
 
 function report({ episodes, memory, history, wrong }: Soaked): void {
   say(`\n${tableOf([HEADINGS, ...episodes.map((one, at) => lineOf(one, episodes[at - 1], history, wrong))])}`);
-  const times = memory.length > 2 ? ['at the start', 'in the middle', 'at the end'] : ['at the start', 'at the end'];
-  const parts = Object.keys(memory[0] ?? {}).map((name) => [name, ...memory.map((sizes) => sizes[name] ?? '')]);
+  const times = Object.keys(memory);
+  const parts = Object.keys(memory['at the start'] ?? {}).map((name) => [
+    name,
+    ...times.map((time) => memory[time]?.[name] ?? ''),
+  ]);
   say(`\n${tableOf([['memory', ...times], ...parts])}`);
   say(`\n${history.seen.length} calls, ${history.delivered.length} deliveries, ${wrong.length} wrong`);
   for (const { is, text } of wrong) say(`${is}: ${text}`);
@@ -105,4 +132,5 @@ async function restarted(place: Place): Promise<Episode> {
   return { name: RESTART, from, to: performance.now(), overAt, ...back };
 }
 
-process.exitCode = await soak(process.argv.slice(2));
+// Callers of a service that never returned would go on asking it.
+process.exit(await soak(process.argv.slice(2)));

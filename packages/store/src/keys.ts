@@ -15,7 +15,7 @@ export const projectsKey = 'ip:projects';
 /** How long a project's place in that index is good for, ms. */
 export const INDEX_MS = 5_000;
 
-/** string: `<Redis' run_id> <commands refused for a file that could not be written>` that the last rewrite of its file has covered. */
+/** string: `<Redis' run_id> <commands refused for a file that could not be written>` that the last rewrite of its file was asked for. */
 export const rewrittenKey = 'ip:rewritten';
 
 /** Behind the project's prefix. Those that end in `:` take a name. */

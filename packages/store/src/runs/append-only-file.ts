@@ -5,7 +5,7 @@ import { rewrittenKey } from '../keys.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 
-/** After a rewrite that failed, and so that a Redis that does not allow it is not asked all the time. */
+/** Between two rewrites that failed, and so that a Redis that does not allow it is not asked all the time. */
 const AGAIN_MS = 30_000;
 /** What Redis says where another gateway was first, or it rewrites by itself. */
 const UNDER_WAY = /already in progress/;
@@ -23,10 +23,8 @@ interface FileState {
 export class AppendOnlyFile {
   private timer: NodeJS.Timeout | undefined;
   private running = false;
-  /** The state that a finished rewrite has covered. */
+  /** The state that a rewrite has covered that is done. */
   private covered: string | undefined;
-  /** The state that the rewrite under way, begun by us, covers. */
-  private asked: string | undefined;
   /** The state that a line was written about: one line each. */
   private told: string | undefined;
   private notBefore = Number.NEGATIVE_INFINITY;
@@ -46,7 +44,7 @@ export class AppendOnlyFile {
     this.timer = undefined;
   }
 
-  /** Looks, and does the next that is to be done: begins a rewrite, or notes that one has ended. */
+  /** Looks, and begins a rewrite where there is to be one. */
   async once(): Promise<void> {
     if (this.running) return;
     this.running = true;
@@ -62,29 +60,27 @@ export class AppendOnlyFile {
   private async look(): Promise<void> {
     const { enabled, state, busy, lastRewriteFailed } = await this.fileState();
     if (!enabled || busy || state === this.covered) return;
-    if (this.asked !== undefined) {
-      const done = this.asked;
-      this.asked = undefined;
-      if (lastRewriteFailed) this.failed(state, 'Redis did not finish it: its own log says why');
-      else await this.timely(this.redis.set(rewrittenKey, done));
-    }
-    if ((await this.timely(this.redis.get(rewrittenKey))) === state) {
+    const asked = (await this.timely(this.redis.get(rewrittenKey))) === state;
+    if (asked && !lastRewriteFailed) {
       this.covered = state;
       return;
     }
-    if (performance.now() >= this.notBefore) await this.rewrite(state);
+    if (performance.now() < this.notBefore) return;
+    if (asked) this.failed(state, 'Redis did not finish it: its own log says why');
+    await this.rewrite(state);
   }
 
   private async rewrite(state: string): Promise<void> {
     try {
       // Not within a limit: what is answered late has begun all the same.
       await this.redis.bgrewriteaof();
-      this.asked = state;
     } catch (error) {
       const { message } = error as Error;
-      // Begun before what it is to cover, perhaps: the next look asks again.
+      // One that began before what this is to cover, perhaps: the next look asks again.
       if (!UNDER_WAY.test(message)) this.failed(state, message);
+      return;
     }
+    await this.timely(this.redis.set(rewrittenKey, state));
   }
 
   private failed(state: string, reason: string): void {
