@@ -162,10 +162,13 @@ export async function startTestStack({
     marksDir,
     logs: () => logs,
     async kill(part, name = 'SIGKILL') {
-      // A Redis that cannot read its file any more never does.
       const again = once(starts, part, { signal: AbortSignal.timeout(STARTS_AGAIN_MS) });
       signal(part, name);
-      await again;
+      // A Redis that cannot read its file any more never does.
+      await again.catch(() => {
+        const why = logs.split('\n').findLast((line) => line.includes(`${part} ended`));
+        throw new Error(`${part} is not started again: ${why}`);
+      });
     },
     restart: (part) => supervisor.restart(part),
     pause: (part) => void signal(part, 'SIGSTOP'),
