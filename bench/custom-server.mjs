@@ -62,7 +62,10 @@ for (const way of ['direct', 'through', 'direct', 'through']) {
   tell({ way, itemsPerSecond: await streamed(way) });
 }
 
-/** From a saved change to the first answer of the server that has it: its watch, its start, its first good check. */
+/** A service in production does not look at its folders again. */
+const WATCHED_MS = 20_000;
+
+/** From a saved change to the first answer of the server that has it: its watch, its start, its first good check. None where it is not seen. */
 async function swapped() {
   const manifest = fileURLToPath(new URL('apps/demo/served/app.toml', import.meta.url));
   const before = readFileSync(manifest, 'utf8');
@@ -70,7 +73,10 @@ async function swapped() {
   const startedAt = performance.now();
   appendFileSync(manifest, `# ${startedAt}\n`);
   try {
-    while ((await where()).pid === pid) await pause(5);
+    while ((await where()).pid === pid) {
+      if (performance.now() - startedAt > WATCHED_MS) return undefined;
+      await pause(5);
+    }
     return performance.now() - startedAt;
   } finally {
     writeFileSync(manifest, before);
@@ -78,6 +84,11 @@ async function swapped() {
   }
 }
 const ms = [];
-for (let n = 0; n < 5; n++) ms.push(await swapped());
-tell({ what: 'from a saved change to its first answer', ms: percentiles(ms) });
+for (let n = 0; n < 5; n++) {
+  const took = await swapped();
+  if (took === undefined) break;
+  ms.push(took);
+}
+const what = 'from a saved change to its first answer';
+tell(ms.length > 0 ? { what, ms: percentiles(ms) } : { what, ms: 'changes are not seen: NODE_ENV is production' });
 process.exit(0);
