@@ -43,7 +43,7 @@ function accounts() {
   };
   const line = (level: string) => (fields: object, text: string) => void lines.push({ level, fields, text });
   const metrics = new RunMetrics(registry);
-  const log = { info: line('info'), error: line('error') };
+  const log = { info: line('info'), warn: line('warn'), error: line('error') };
   const value = async (sample: string): Promise<number | undefined> => {
     const line = (await registry.metrics()).split('\n').find((one) => one.startsWith(`${sample} `));
     return line === undefined ? undefined : Number(line.slice(sample.length + 1));
