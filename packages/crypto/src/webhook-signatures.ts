@@ -1,12 +1,16 @@
 // Contract 4: the two signatures of a delivery, over the exact bytes that are sent.
-import { hmacSha256 } from './hmac.ts';
+import { createHmac, createSecretKey } from 'node:crypto';
 
 const STANDARD_PREFIX = 'whsec_';
 /** RFC 4648 §4 with its padding: what the verifiers of Standard Webhooks decode. */
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
+/**
+ * HMAC-SHA256 of `<id>.<timestamp>.<body>`, fed piece by piece: a body of megabytes is not copied to be signed.
+ * A key object, because Node 24 takes 23 µs to find out that a Buffer is none (7 µs so).
+ */
 const digest = (key: Buffer, id: string, timestamp: number, body: Buffer, encoding: 'hex' | 'base64'): string =>
-  hmacSha256(key, `${id}.${timestamp}.`, body, encoding);
+  createHmac('sha256', createSecretKey(key)).update(`${id}.${timestamp}.`).update(body).digest(encoding);
 
 /**
  * `X-Service-Webhook-Signature`: `v1,` and the lowercase hex of the HMAC.
