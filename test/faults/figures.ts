@@ -17,15 +17,18 @@ export const HEADINGS = ['fault', 'accepted', 'ended', 'lost', 'doubled', 'recov
 /**
  * One line of the table; counts are of the calls that were under way during the episode.
  *
- * @param before the one before it: whoever that one held up was not held up by this one
+ * @param beside the ones before and after it: whoever they held up was not held up by this one
  */
 export function lineOf(
   episode: Episode,
-  before: Episode | undefined,
+  { before, after }: { readonly before?: Episode | undefined; readonly after?: Episode | undefined },
   { seen }: Pick<History, 'seen'>,
   wrong: readonly Wrong[],
 ): string[] {
   const met = seen.filter((one) => overlaps(one, episode));
+  const heldUpByAfter = ({ beganAt, endedAt }: Seen): boolean =>
+    after !== undefined && beganAt >= episode.overAt && endedAt > after.from;
+  const own = met.filter((one) => one.beganAt >= (before?.overAt ?? 0) && !heldUpByAfter(one));
   const accepted = met.filter(({ is }) => !REFUSED.has(is)).length;
   const of = (is: Wrong['is']): number =>
     new Set(wrong.flatMap((one) => (one.is === is && one.seen && overlaps(one.seen, episode) ? [one.seen.tag] : [])))
@@ -39,7 +42,7 @@ export function lineOf(
     String(of('doubled')),
     seconds(Math.max(0, episode.goodAt - episode.overAt)),
     seconds(Math.max(0, episode.wholeAt - episode.overAt)),
-    seconds(longestStall(met.filter(({ beganAt }) => beganAt >= (before?.overAt ?? 0)))),
+    seconds(longestStall(own)),
   ];
 }
 

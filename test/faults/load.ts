@@ -216,6 +216,8 @@ export class Load {
 async function readInto(had: Had, events: EventReader): Promise<string> {
   try {
     for (let event = await events.next(); event !== undefined; event = await events.next()) {
+      // That a quiet stream is there is nothing that anybody came for.
+      if (event === ': keep-alive') continue;
       had.came();
       const failure = /(?:^|\n)event: error\ndata: (.*)$/s.exec(event)?.[1];
       if (failure !== undefined) return codeOf(failure);

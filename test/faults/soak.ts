@@ -67,7 +67,7 @@ async function soak(names: readonly string[]): Promise<number> {
         failure = new Error(`${name}: ${(error as Error).message}`);
         break;
       }
-      say(lineOf(episodes.at(-1) as Episode, episodes.at(-2), place.load, []).join('  '));
+      say(lineOf(episodes.at(-1) as Episode, { before: episodes.at(-2) }, place.load, []).join('  '));
     }
     // Where service did not return, somebody may be away for good.
     if (!failure) memory['at the end'] = await memoryOf(place);
@@ -110,7 +110,10 @@ interface Soaked {
 }
 
 function report({ episodes, memory, history, wrong }: Soaked): void {
-  say(`\n${tableOf([HEADINGS, ...episodes.map((one, at) => lineOf(one, episodes[at - 1], history, wrong))])}`);
+  const lines = episodes.map((one, at) =>
+    lineOf(one, { before: episodes[at - 1], after: episodes[at + 1] }, history, wrong),
+  );
+  say(`\n${tableOf([HEADINGS, ...lines])}`);
   const times = Object.keys(memory);
   const parts = Object.keys(memory['at the start'] ?? {}).map((name) => [
     name,
