@@ -47,7 +47,9 @@ const BURST = { n: 120, size: 200_000 };
 
 const ended = async (place: Place, part: KillablePart, signal: NodeJS.Signals): Promise<number> => {
   const at = performance.now();
-  await place.stack.kill(part, signal);
+  const again = place.stack.kill(part, signal);
+  place.load.more();
+  await again;
   return at;
 };
 

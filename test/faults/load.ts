@@ -59,20 +59,25 @@ export class Load {
   readonly seen: Seen[] = [];
   #stopped = false;
   #tags = 0;
-  readonly #loops: Promise<void>[];
+  readonly #kinds: Record<Kind, (tag: string) => Promise<Came>> = {
+    call: (tag) => this.#call(tag),
+    stream: () => this.#stream(),
+    resumed: () => this.#resumed(),
+    promised: (tag) => this.#promised(tag),
+    retried: (tag) => this.#retried(tag),
+  };
+  readonly #callers: Promise<void>[];
 
   /** Begins at once. */
   constructor(private readonly options: LoadOptions) {
-    const kinds: Record<Kind, (tag: string) => Promise<Came>> = {
-      call: (tag) => this.#call(tag),
-      stream: () => this.#stream(),
-      resumed: () => this.#resumed(),
-      promised: (tag) => this.#promised(tag),
-      retried: (tag) => this.#retried(tag),
-    };
-    this.#loops = (Object.keys(kinds) as Kind[]).flatMap((kind) =>
-      Array.from({ length: CALLERS[kind] }, () => this.#loop(kind, kinds[kind])),
+    this.#callers = (Object.keys(CALLERS) as Kind[]).flatMap((kind) =>
+      Array.from({ length: CALLERS[kind] }, () => this.#calls(kind)),
     );
+  }
+
+  /** One more caller of each kind, from now until it was served: the others may be waiting for what has just died. */
+  more(): void {
+    for (const kind of Object.keys(CALLERS) as Kind[]) this.#callers.push(this.#calls(kind, ({ is }) => is === 'ok'));
   }
 
   /**
@@ -97,21 +102,25 @@ export class Load {
   /** Begins no more; resolves when all have ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    await Promise.all(this.#loops);
+    await Promise.all(this.#callers);
   }
 
-  async #loop(kind: Kind, once: (tag: string) => Promise<Came>): Promise<void> {
+  /** Calls one after the other. @param enough of one call: that it is the last */
+  async #calls(kind: Kind, enough: (came: Came) => boolean = () => false): Promise<void> {
     while (!this.#stopped) {
       const tag = `${kind}-${++this.#tags}`;
       const beganAt = performance.now();
       const hanging = new AbortController();
       const came = await Promise.race([
-        once(tag).catch((error: NodeJS.ErrnoException): Came => ({ is: isBroken(error) ? 'broken' : String(error) })),
+        this.#kinds[kind](tag).catch(
+          (error: NodeJS.ErrnoException): Came => ({ is: isBroken(error) ? 'broken' : String(error) }),
+        ),
         sleep(HANGS_MS, { is: 'nothing: it hangs' }, { signal: hanging.signal }).catch(() => ({ is: '' })),
       ]);
       hanging.abort();
       const endedAt = performance.now();
       this.seen.push({ kind, tag, beganAt, endedAt, stalledMs: endedAt - beganAt, ...came });
+      if (enough(came)) return;
       await sleep(PAUSE_MS);
     }
   }
