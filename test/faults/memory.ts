@@ -16,7 +16,7 @@ export async function memoryOf(place: Place): Promise<Record<string, string>> {
   }
   const used = Number(/used_memory:(\d+)/.exec(await place.redis.info('memory'))?.[1]);
   sizes['redis, used_memory'] = `${(used / MIB).toFixed(1)} MiB`;
-  // What it grows by: plain runs are kept for 10 minutes, promised ones for a day.
+  // What it grows by: plain runs are kept for 10 minutes, promised ones for a day, 24 MB of each cut-off gateway's burst among them.
   sizes['runs kept'] = String(await place.redis.zcard('ip:{demo}:runs'));
   return sizes;
 }

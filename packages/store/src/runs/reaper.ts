@@ -12,6 +12,8 @@ const MOST = 200;
 const MOST_CALLS = 50;
 /** A project where nothing is open is still visited, but only every so many rounds. */
 const IDLE_ROUNDS = 30;
+/** So long a gap between two reaps of an idle project is what that makes of it on a busy machine, and no pause of Redis. */
+const IDLE_GAP_ROUNDS = 2 * IDLE_ROUNDS;
 /** A gateway that wrote a project's score accepts for `INDEX_MS` without writing it again: until well after that, a project is not idle. */
 const SETTLED_MS = 2 * INDEX_MS;
 
@@ -19,6 +21,8 @@ export class Reaper {
   private timer: NodeJS.Timeout | undefined;
   private round = 0;
   private running = false;
+  /** When Redis answered last (monotonic ms). */
+  private answeredAt = Number.NEGATIVE_INFINITY;
   /** Per project the score of the index, since when it has been that (monotonic ms), and whether nothing was open. A newer score means new runs. */
   private readonly seen = new Map<string, { score: string; since: number; idle: boolean }>();
 
@@ -48,6 +52,10 @@ export class Reaper {
         this.redis.zrange(projectsKey, '0', '-1', 'WITHSCORES'),
         this.timings.commandMs,
       );
+      const now = performance.now();
+      // It was away, or we were: whose lease ran out meanwhile may be alive, wherever it is.
+      if (now - this.answeredAt > this.timings.pauseMs) for (const seen of this.seen.values()) seen.idle = false;
+      this.answeredAt = now;
       for (let at = 0; at < projects.length; at += 2) {
         const project = projects[at] as string;
         const score = projects[at + 1] as string;
@@ -58,7 +66,7 @@ export class Reaper {
         }
         if (seen.idle && this.round % IDLE_ROUNDS !== 0) continue;
         const settled = performance.now() - seen.since > SETTLED_MS;
-        seen.idle = (await this.safely(project)) && settled;
+        seen.idle = (await this.safely(project, seen.idle)) && settled;
       }
     } catch (error) {
       this.logger.warn({ err: error }, 'reaping failed; tried again in a moment');
@@ -68,9 +76,10 @@ export class Reaper {
   }
 
   /** One project that cannot be reaped does not keep the others from it. */
-  private async safely(project: string): Promise<boolean> {
+  private async safely(project: string, idle: boolean): Promise<boolean> {
+    const { pauseMs, reapMs } = this.timings;
     try {
-      return await this.project(project);
+      return await this.project(project, idle ? pauseMs + IDLE_GAP_ROUNDS * reapMs : pauseMs);
     } catch (error) {
       this.logger.warn({ err: error, project }, 'a project was not reaped; tried again in a moment');
       return false;
@@ -78,15 +87,15 @@ export class Reaper {
   }
 
   /** All whose time is up, however many: each is told in the same round. @returns true when nothing is open in the project */
-  private async project(project: string): Promise<boolean> {
-    let answer = await this.reap(project);
-    for (let call = 1; call < MOST_CALLS && answer.ended >= MOST; call++) answer = await this.reap(project);
+  private async project(project: string, pauseMs: number): Promise<boolean> {
+    let answer = await this.reap(project, pauseMs);
+    for (let call = 1; call < MOST_CALLS && answer.ended >= MOST; call++) answer = await this.reap(project, pauseMs);
     return answer.idle;
   }
 
-  private async reap(project: string): Promise<{ readonly idle: boolean; readonly ended: number }> {
+  private async reap(project: string, pauseMs: number): Promise<{ readonly idle: boolean; readonly ended: number }> {
     const { timings } = this;
-    const args = [timings.pauseMs, timings.leaseMs, timings.workerGraceMs, timings.handoverMs, MOST, timings.staleMs];
+    const args = [pauseMs, timings.leaseMs, timings.workerGraceMs, timings.handoverMs, MOST, timings.staleMs];
     const [idle, due, overdue, ended] = (await withinLimit(
       runScript(this.redis, 'reap', project, args),
       timings.commandMs,

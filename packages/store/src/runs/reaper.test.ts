@@ -1,0 +1,40 @@
+import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import type { DeliveryQueue } from '../deliveries/queue.ts';
+import { INDEX_MS, projectsKey } from '../keys.ts';
+import { defaultTimings } from '../timings.ts';
+import { Reaper } from './reaper.ts';
+
+const LOOK_EVERY_MS = 50;
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+let server: TestRedis;
+let redis: Redis;
+beforeAll(async () => {
+  server = await testRedis();
+  redis = new Redis(server.socket as string);
+});
+afterAll(async () => {
+  redis.disconnect();
+  await server.stop();
+});
+
+test('a gateway and a worker that die while nothing is open in their project are forgotten all the same', async () => {
+  const gateways = 'ip:{demo}:gateways';
+  const workers = 'ip:{demo}:workers';
+  const timings = { ...defaultTimings, reapMs: 50, pauseMs: 200, leaseMs: 500 };
+  const logger = { warn: () => {}, error: () => {} };
+  // Nothing is ever due here.
+  const deliveries = { handOver: () => {} } as unknown as DeliveryQueue;
+  const reaper = new Reaper(redis, deliveries, logger, timings);
+  await redis.zadd(projectsKey, '1', 'demo');
+  reaper.start();
+  // Until then a project is reaped in every round.
+  await sleep(2.2 * INDEX_MS);
+  await redis.zadd(gateways, Date.now() + timings.leaseMs, 'dead');
+  await redis.zadd(workers, Date.now() + timings.leaseMs, 'dead');
+  while ((await redis.zcard(gateways)) + (await redis.zcard(workers)) > 0) await sleep(LOOK_EVERY_MS);
+  reaper.stop();
+  expect(await redis.zcard(gateways)).toBe(0);
+});
