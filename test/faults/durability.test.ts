@@ -11,6 +11,7 @@ import { type Receiver, receiver } from '../receiver/receivers.ts';
 import { freePort } from '../stack/ports.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { appendOnlyFileIn } from './disk.ts';
+import { flushed } from './flushed.ts';
 import { SHORT_TIMES } from './place.ts';
 import { rewritten } from './rewritten.ts';
 
@@ -72,17 +73,23 @@ async function end(): Promise<void> {
 const sizeOfFile = async (): Promise<number> => (await stat(await appendOnlyFileIn(redisDir))).size;
 
 /** The process dies; resolves when calls succeed again, and no file gives way to another any more. */
-async function killed(): Promise<void> {
+async function died(): Promise<void> {
   await stack.kill('redis');
   await works();
   await rewritten(redis);
+}
+
+/** The process dies while no flush is out that a slow disk holds up: the table's footing. */
+async function killed(): Promise<void> {
+  await flushed(redis);
+  await died();
 }
 
 /** The machine dies: of the file there is what was on the disk. Resolves when calls succeed again. */
 async function killedWith(bytes: number): Promise<void> {
   stack.pause('redis');
   await truncate(await appendOnlyFileIn(redisDir), bytes);
-  await killed();
+  await died();
 }
 
 const gate = (): string => join(stack.marksDir, `gate-${++gates}`);

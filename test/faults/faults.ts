@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../client/until.ts';
 import type { KillablePart } from '../stack/test-stack.ts';
+import { flushed } from './flushed.ts';
 import { PARTS, type Place } from './place.ts';
 import { replicasOf } from './processes.ts';
 import { rewritten } from './rewritten.ts';
@@ -145,7 +146,12 @@ export const faults: Record<string, Fault> = {
   'a gateway is told to stop': stopped(GATEWAYS),
   'a worker is told to stop': stopped(WORKERS),
   'a dispatcher is told to stop': stopped(DISPATCHERS),
-  'Redis is killed': killed(['redis']),
+  'Redis is killed': {
+    async run(place) {
+      await flushed(place.redis);
+      return ended(place, 'redis', 'SIGKILL');
+    },
+  },
   'Redis is killed and its last writes are lost': {
     tailLost: true,
     async run(place) {
