@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../client/until.ts';
 import type { KillablePart } from '../stack/test-stack.ts';
-import { flushed } from './flushed.ts';
+import { withoutFlushes } from './flushed.ts';
 import { PARTS, type Place } from './place.ts';
 import { replicasOf } from './processes.ts';
 import { rewritten } from './rewritten.ts';
@@ -148,7 +148,7 @@ export const faults: Record<string, Fault> = {
   'a dispatcher is told to stop': stopped(DISPATCHERS),
   'Redis is killed': {
     async run(place) {
-      await flushed(place.redis);
+      await withoutFlushes(place.redis);
       return ended(place, 'redis', 'SIGKILL');
     },
   },

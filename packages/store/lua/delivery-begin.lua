@@ -3,7 +3,8 @@
 -- first one; any other's is made of what is answered here, and kept by delivery-record before it is sent.
 --
 -- KEYS  1 the project's prefix
--- ARGV  1 lease (ms)  2-7 what stands before, between and after run id, state, result, run time and end in such an envelope  then per run: id, the attempt that the job stands for, token of this attempt
+-- ARGV  1 lease (ms)  2-7 what stands before, between and after run id, state, result, run time and end in such an envelope
+--       then per run: id, the attempt that the job stands for, token of this attempt
 -- Returns per run {gone | settled | busy}, {early, ms until it is due}, or
 --       {begun, `<refusals> <ended (ms)> <attempts before this round of the schedule> <age of the round (ms)> <how often the run was taken>
 --       <the caller's traceparent or ->`, when it was parked (ms) and why or empty, url, sealed secret or empty,

@@ -9,7 +9,8 @@
 -- Returns {stale (1/0), per run: {} when gone, or {state, token, last number, complete (1/0: what comes after this page comes live), entries as
 --       {id, kind, blob}, outcome, started (ms, or empty), number of the last log line, parts of the log as in lua/log,
 --       head of the answer for who has no item yet, or empty}};
---       outcome is {streamed, ms, ended, status, result, error, head} of an ended run whose entries are all in this answer, if it has room for the result, too; else {}
+--       outcome is {streamed, ms, ended, status, result, error, head} of an ended run whose entries are all in this answer, if it has room for
+--       the result, too; else {}
 --@include clock
 --@include record
 --@include outbox

@@ -3,8 +3,8 @@
 --
 -- KEYS  1 the project's prefix
 -- ARGV  1 worker  2 lease (ms)  3 how many apps follow, the apps  then per run: id, token
--- Returns {new (1: the store did not know this worker, or not any more; or one of its apps is not known, or as another's trouble), per run {held (1/0), number that readers took, cancel (1/0)}}:
---       the second way of acknowledgements and cancels.
+-- Returns {unknown (1: the store did not know this worker, or not any more; or an app of its is not known, or as broken, which is another
+--       worker's word), per run {held (1/0), number that readers took, cancel (1/0)}}: the second way of acknowledgements and cancels.
 --@include clock
 --@include fence
 local worker, lease, napps = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])

@@ -54,7 +54,7 @@ const FLAGS: Readonly<Record<Entry, string>> = { normal: 'n', parked: 'p', force
  * How long a slot serves attempt after attempt before it goes back, so that parked deliveries and other dispatchers get theirs. Where there was
  * a failure of late it goes back after each.
  */
-const PASS_MS = 250;
+const PASS_MS = 100;
 /** Lines looked at in one call: it stays short. */
 const LOOKED_AT = 50;
 

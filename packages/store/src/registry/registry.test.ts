@@ -1,7 +1,7 @@
 import type { AppDescription } from '@inference-proxy/contracts';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import type { GatewayStore, WorkerStore } from '../index.ts';
-import { APP, RealStore } from '../journeys/real-store.ts';
+import { APP, RealStore, until } from '../journeys/real-store.ts';
 
 let store: RealStore;
 let gateway: GatewayStore;
@@ -43,6 +43,16 @@ beforeEach(async () => {
   gateway = store.gateway(`g${count}`);
   well = await store.worker(`well${count}`, project);
   ill = await store.worker(`ill${count}`, project);
+});
+
+test('an announced app is known to gateways, and a change reaches them', async () => {
+  expect((await gateway.apps(project)).size).toBe(0);
+  await well.announce(project, ready);
+  expect((await gateway.apps(project)).get(APP)).toEqual(ready);
+  await well.announce(project, broken);
+  await until(async () => (await gateway.apps(project)).get(APP)?.state === 'broken');
+  await well.withdraw(project, APP);
+  await until(async () => (await gateway.apps(project)).size === 0);
 });
 
 test.each([broken, starting])(

@@ -4,6 +4,7 @@ import type { Redis } from 'ioredis';
 import { rewrittenKey } from '../keys.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
+import { Rounds } from './rounds.ts';
 
 /** Between two rewrites that failed, and so that a Redis that does not allow it is not asked all the time. */
 const AGAIN_MS = 30_000;
@@ -20,9 +21,7 @@ interface FileState {
   readonly lastRewriteFailed: boolean;
 }
 
-export class AppendOnlyFile {
-  private timer: NodeJS.Timeout | undefined;
-  private running = false;
+export class AppendOnlyFile extends Rounds {
   /** The state that a rewrite has covered that is done. */
   private covered: string | undefined;
   /** The state that a line was written about: one line each. */
@@ -33,31 +32,20 @@ export class AppendOnlyFile {
     private readonly redis: Redis,
     private readonly logger: StoreLogger,
     private readonly timings: StoreTimings,
-  ) {}
-
-  start(): void {
-    this.timer ??= setInterval(() => void this.once(), this.timings.reapMs);
+  ) {
+    super(timings.reapMs);
   }
 
-  stop(): void {
-    clearInterval(this.timer);
-    this.timer = undefined;
-  }
-
-  /** Looks, and begins a rewrite where there is to be one. */
-  async once(): Promise<void> {
-    if (this.running) return;
-    this.running = true;
+  /** Begins a rewrite where there is to be one. */
+  protected override async look(): Promise<void> {
     try {
-      await this.look();
+      await this.judge();
     } catch {
       // Redis is away, or cannot write: reap and the connection tell of that.
-    } finally {
-      this.running = false;
     }
   }
 
-  private async look(): Promise<void> {
+  private async judge(): Promise<void> {
     const { enabled, state, busy, lastRewriteFailed } = await this.fileState();
     if (!enabled || busy || state === this.covered) return;
     const asked = (await this.timely(this.redis.get(rewrittenKey))) === state;

@@ -190,24 +190,3 @@ test('a reader that pauses costs its cursor and goes on from the log without a g
 test('a gateway that asks for a run nobody knows is told so', async () => {
   await expect(collect(gateway.read('demo', newRunId(), 'items', 0))).rejects.toMatchObject({ code: 'not_found' });
 });
-
-test('an announced app is known to gateways, and a change reaches them', async () => {
-  const app = {
-    app: 'hello',
-    kind: 'functions',
-    state: 'ready',
-    version: '1',
-    functions: [],
-    queueLimit: 1,
-    queueTimeoutMs: 1,
-    preformatted: true,
-  } as const;
-  expect((await gateway.apps('acme')).size).toBe(0);
-  await worker.announce('acme', app);
-  expect((await gateway.apps('acme')).get('hello')).toEqual(app);
-  await worker.announce('acme', { ...app, state: 'broken' });
-  while ((await gateway.apps('acme')).get('hello')?.state !== 'broken')
-    await new Promise((resolve) => setImmediate(resolve));
-  await worker.withdraw('acme', 'hello');
-  while ((await gateway.apps('acme')).size > 0) await new Promise((resolve) => setImmediate(resolve));
-});

@@ -5,6 +5,7 @@ import { INDEX_MS, projectsKey } from '../keys.ts';
 import { runScript } from '../scripts.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
+import { Rounds } from './rounds.ts';
 
 /** Runs handled at most per kind and call: a call stays short. */
 const MOST = 200;
@@ -17,10 +18,8 @@ const IDLE_GAP_ROUNDS = 2 * IDLE_ROUNDS;
 /** A gateway that wrote a project's score accepts for `INDEX_MS` without writing it again: until well after that, a project is not idle. */
 const SETTLED_MS = 2 * INDEX_MS;
 
-export class Reaper {
-  private timer: NodeJS.Timeout | undefined;
+export class Reaper extends Rounds {
   private round = 0;
-  private running = false;
   /** When Redis answered last (monotonic ms). */
   private answeredAt = Number.NEGATIVE_INFINITY;
   /** Per project the score of the index, since when it has been that (monotonic ms), and whether nothing was open. A newer score means new runs. */
@@ -31,21 +30,12 @@ export class Reaper {
     private readonly deliveries: DeliveryQueue,
     private readonly logger: StoreLogger,
     private readonly timings: StoreTimings,
-  ) {}
-
-  start(): void {
-    this.timer ??= setInterval(() => void this.once(), this.timings.reapMs);
+  ) {
+    super(timings.reapMs);
   }
 
-  stop(): void {
-    clearInterval(this.timer);
-    this.timer = undefined;
-  }
-
-  /** One round over all projects with something open. */
-  async once(): Promise<void> {
-    if (this.running) return;
-    this.running = true;
+  /** Over all projects with something open. */
+  protected override async look(): Promise<void> {
     try {
       this.round++;
       const projects = await withinLimit(
@@ -70,8 +60,6 @@ export class Reaper {
       }
     } catch (error) {
       this.logger.warn({ err: error }, 'reaping failed; tried again in a moment');
-    } finally {
-      this.running = false;
     }
   }
 

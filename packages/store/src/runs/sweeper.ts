@@ -4,6 +4,7 @@ import { names, projectPrefix, projectsKey } from '../keys.ts';
 import { runScript } from '../scripts.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
+import { Rounds } from './rounds.ts';
 
 /** Runs forgotten per kind and call: a call stays short. */
 const MOST = 256;
@@ -42,9 +43,7 @@ interface Kept {
 
 const timeOf = (text: Buffer): number => (text.length > 0 ? Number(text) : Number.POSITIVE_INFINITY);
 
-export class Sweeper {
-  private timer: NodeJS.Timeout | undefined;
-  private running = false;
+export class Sweeper extends Rounds {
   private round = 0;
   private readonly projects = new Map<string, Kept>();
   /** What all projects' runs take, and what they may. Infinite until it was asked for: nobody is refused on a guess. */
@@ -57,17 +56,14 @@ export class Sweeper {
     private readonly logger: StoreLogger,
     private readonly timings: StoreTimings,
     private readonly maxBytes: number | undefined,
-  ) {}
-
-  start(): void {
-    if (this.timer) return;
-    this.timer = setInterval(() => void this.once(), this.timings.reapMs);
-    void this.once();
+  ) {
+    super(timings.reapMs);
   }
 
-  stop(): void {
-    clearInterval(this.timer);
-    this.timer = undefined;
+  /** With a round at once: until the first nobody is refused. */
+  override start(): void {
+    super.start();
+    void this.once();
   }
 
   /** What the runs of all projects take, bytes, and the bound (infinite while not known). */
@@ -86,10 +82,8 @@ export class Sweeper {
     return room - own > this.limit * PLENTY ? undefined : room;
   }
 
-  /** One round over all projects. */
-  async once(): Promise<void> {
-    if (this.running) return;
-    this.running = true;
+  /** Over all projects. */
+  protected override async look(): Promise<void> {
     try {
       await this.measure();
       // While calls are refused, or nearly, at once: what made it tight may have ended.
@@ -102,8 +96,6 @@ export class Sweeper {
       await this.makeRoom();
     } catch (error) {
       this.logger.warn({ err: error }, 'sweeping failed; tried again in a moment');
-    } finally {
-      this.running = false;
     }
   }
 
