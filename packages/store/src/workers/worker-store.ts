@@ -78,8 +78,20 @@ const LOG_BYTES = 256 * 1024;
 /** Parameters handed over by one take; one run may be over. */
 const TAKE_BYTES = 1024 * 1024;
 const RETRY_MS = 200;
-/** A wake from just before the last take's answer is old news; one from long before comes from a clock that stepped back. */
+/** A wake from just before the answer to a take is old news; one from long before comes from a clock that stepped back. */
 const OLD_WAKE_US = 1_000_000;
+
+/** A worker's takes from one project. Times are the store's, µs. */
+interface Takes {
+  /** Of the last one; it rises. */
+  number: number;
+  /** By app: when a take that asked for it was last answered. A wake from before that is old news. */
+  readonly answered: Map<string, number>;
+  /** The apps that the take under way asks for. */
+  asked: ReadonlySet<string>;
+  /** By app: the wakes that came meanwhile, judged by its answer. */
+  readonly held: Map<string, number>;
+}
 
 export class WorkerStore {
   /** Something may be queued in the project (for this app, where named). */
@@ -95,8 +107,7 @@ export class WorkerStore {
 
   readonly timings: StoreTimings;
   private readonly served = new Set<string>();
-  /** Per project: number of the last take, and the store's time (µs) of its answer: a wake from before it is old news. */
-  private readonly takes = new Map<string, { number: number; answeredAt: number }>();
+  private readonly takes = new Map<string, Takes>();
   /** Plain streams of this worker, by attempt: the number of the last item that readers took. What they have not taken stays in the window. */
   private readonly taken = new Map<string, number>();
   private readonly appends: TickBatch<Append, AppendAnswer>;
@@ -147,18 +158,18 @@ export class WorkerStore {
     project: string,
     wants: readonly { app: string; slots: number }[],
   ): Promise<{ runs: TakenRun[]; more: boolean }> {
-    const state = this.takes.get(project) ?? { number: 0, answeredAt: 0 };
-    this.takes.set(project, state);
-    state.number++;
+    const takes = this.takesOf(project);
+    takes.number++;
+    takes.asked = new Set(wants.map(({ app }) => app));
     const { workerId, logger } = this.options;
-    const args: ScriptArgument[] = [workerId, state.number, this.timings.leaseMs, TAKE_BYTES];
+    const args: ScriptArgument[] = [workerId, takes.number, this.timings.leaseMs, TAKE_BYTES];
     for (const want of wants) args.push(want.app, want.slots);
     while (!this.closed) {
       try {
         const reply = (await runScript(this.options.commands, 'take', project, args)) as [number, number, ...Buffer[]];
         const [answeredAt, more, ...values] = reply;
-        state.answeredAt = answeredAt;
-        const token = `${workerId}:${state.number}`;
+        this.answered(project, takes, answeredAt);
+        const token = `${workerId}:${takes.number}`;
         const runs = takenRuns(project, token, values);
         for (const { runId, paced } of runs) if (paced) this.taken.set(attemptOf(runId, token), 0);
         return { runs, more: more === 1 };
@@ -258,8 +269,7 @@ export class WorkerStore {
     for (const line of message.toString('latin1').split('\n')) {
       const [verb, subject, token, upTo] = line.split(' ') as [string, string, string, string];
       if (verb === 'wake') {
-        const age = (this.takes.get(project)?.answeredAt ?? 0) - Number(token);
-        if (age <= 0 || age > OLD_WAKE_US) this.onWake(project, subject);
+        this.woken(project, subject, Number(token));
       } else if (verb === 'cancel') {
         this.onCancel({ project, runId: subject, token });
       } else if (verb === 'taken') {
@@ -268,6 +278,33 @@ export class WorkerStore {
       }
     }
   };
+
+  private takesOf(project: string): Takes {
+    let takes = this.takes.get(project);
+    if (takes === undefined) {
+      takes = { number: 0, answered: new Map(), asked: new Set(), held: new Map() };
+      this.takes.set(project, takes);
+    }
+    return takes;
+  }
+
+  private woken(project: string, app: string, at: number): void {
+    const { answered, asked, held } = this.takesOf(project);
+    if (asked.has(app)) {
+      held.set(app, at);
+      return;
+    }
+    const age = (answered.get(app) ?? 0) - at;
+    if (age <= 0 || age > OLD_WAKE_US) this.onWake(project, app);
+  }
+
+  private answered(project: string, takes: Takes, at: number): void {
+    for (const app of takes.asked) takes.answered.set(app, at);
+    takes.asked = new Set();
+    const held = [...takes.held];
+    takes.held.clear();
+    for (const [app, wokenAt] of held) this.woken(project, app, wokenAt);
+  }
 
   private took(runId: RunId, token: string, upTo: number): void {
     const attempt = attemptOf(runId, token);
