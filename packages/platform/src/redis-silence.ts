@@ -8,7 +8,7 @@ const ASK_AFTER = 2;
 const DROP_AFTER = 5;
 
 /**
- * Watches a client until it is closed. What was under way is sent again on the new connection, as after any break.
+ * Watches a client until it is closed, and again when it is opened again. What was under way is sent again on the new connection, as after any break.
  *
  * @param blocks commands of this client may take as long as they like: it is watched only while it connects
  */
@@ -16,7 +16,7 @@ export function dropWhenSilent(client: Redis, { blocks = false } = {}): void {
   let watched: Redis['stream'] | undefined;
   let heard = 0;
   let silent = 0;
-  const timer = setInterval(() => {
+  const look = (): void => {
     const { stream, status } = client;
     const connected = status === 'connect' || (status === 'ready' && !blocks);
     if (!connected || stream !== watched || stream.bytesRead !== heard) {
@@ -28,6 +28,16 @@ export function dropWhenSilent(client: Redis, { blocks = false } = {}): void {
     silent++;
     if (silent === ASK_AFTER && status === 'ready') client.ping().catch(() => {});
     if (silent === DROP_AFTER) stream.destroy();
-  }, LOOK_EVERY_MS).unref();
-  client.once('end', () => clearInterval(timer));
+  };
+  let timer: NodeJS.Timeout | undefined;
+  const watch = (): void => {
+    timer ??= setInterval(look, LOOK_EVERY_MS).unref();
+  };
+  watch();
+  // BullMQ ends the connection that it blocks on and opens it again, where it waited too long for an answer.
+  client.on('connecting', watch);
+  client.on('end', () => {
+    clearInterval(timer);
+    timer = undefined;
+  });
 }

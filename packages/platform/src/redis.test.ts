@@ -76,6 +76,21 @@ test('so is the connection that a second one blocks on, but only while it is bei
   await Promise.all([closeRedis(first), closeRedis(second)]);
 });
 
+test('and when it was closed and is opened again', async () => {
+  const client = connectRedis(server.url, 'again', logger);
+  await redisReady(client);
+  const ended = once(client, 'end');
+  await closeRedis(client);
+  await ended;
+  server.pause();
+  client.connect().catch(() => {});
+  await once(client, 'close');
+  server.resume();
+  await redisReady(client);
+  expect(await client.set('key', 'again')).toBe('OK');
+  await closeRedis(client);
+});
+
 test('closing does not wait for a Redis that hangs', async () => {
   const client = connectRedis(server.url, 'closing', logger);
   await redisReady(client);

@@ -250,6 +250,14 @@ test('a cancelled neighbour that does not end harms nobody', async () => {
   await own.close();
 });
 
+test('a task that has seen its cancel already cleans up undisturbed', async () => {
+  const run = call('cancelled_twice');
+  await run.until(() => run.count === 1);
+  run.running?.cancel('cancelled');
+  expect((await run.ended).state).toBe('cancelled');
+  expect(run.printed).toEqual(['cleaned up']);
+});
+
 test('the app sees an allow-list of the environment and its own settings', async () => {
   const environment = JSON.parse((await call('environment').result()) ?? '{}');
   expect(environment).toMatchObject({ GREETING: 'hello', PROJECT_ID: 'demo', APP_NAME: 'test', PYTHONUNBUFFERED: '1' });

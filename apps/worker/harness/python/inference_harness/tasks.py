@@ -61,7 +61,8 @@ class Tasks:
         run.task.add_done_callback(lambda task: self._ended(run, task))
 
     def _cancel(self, run):
-        if run.task is not None:
+        if run.task is not None and not run.delivered:
+            run.delivered = True
             run.task.cancel()
 
     async def _drive(self, run):
@@ -104,6 +105,7 @@ class Tasks:
         try:
             await self._produce(run, iterator)
         finally:
+            run.delivered = True  # a cancel from now on leaves `finally` blocks alone
             aclose = getattr(iterator, "aclose", None)
             if aclose is not None:
                 await aclose()

@@ -145,6 +145,24 @@ async def async_sleeper():
         print("cleaned up")
 
 
+async def cancelled_twice():
+    """Sees that it is cancelled before the word to its task, which comes while it cleans up."""
+    loop, late = asyncio.get_running_loop(), []
+    loop.call_soon_threadsafe = lambda *call, **_context: late.append(call)
+    try:
+        while True:
+            yield "awake"
+            await asyncio.sleep(0.001)
+    finally:
+        while not late:
+            await asyncio.sleep(0.001)
+        del loop.call_soon_threadsafe
+        for call in late:
+            loop.call_soon(*call)
+        await asyncio.sleep(0.001)
+        print("cleaned up")
+
+
 async def gives_a_generator(n=3):
     return count(n)
 
