@@ -1,5 +1,8 @@
 // `npm run soak`: everything that can go wrong goes wrong at random moments for SOAK_MINUTES (20), with the leases and times of production, behind
 // nginx where there is one. Arguments are names of faults, to have those alone. SOAK_SEED repeats the order and the victims of an earlier run.
+import { writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { faultsOf, type Wrong } from './checker.ts';
 import { episode } from './episode.ts';
@@ -74,7 +77,11 @@ async function soak(names: readonly string[]): Promise<number> {
     const { history, wrong } = await judged(place, LONGEST_SETTLING_MS[failure ? 'broken' : 'whole']);
     if (failure) wrong.push({ is: 'wrong', text: `service did not return: ${failure.message}` });
     report({ episodes, memory, history, wrong });
-    return wrong.length === 0 ? 0 : 1;
+    if (wrong.length === 0) return 0;
+    const path = join(tmpdir(), `soak-${seed}.log`);
+    await writeFile(path, place.stack.logs());
+    say(`\nwhat its parts have logged: ${path}`);
+    return 1;
   } finally {
     await place.close();
   }
