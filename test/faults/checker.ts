@@ -42,6 +42,8 @@ export function faultsOf(history: History): Wrong[] {
 
 const about = ({ kind, tag, runId }: Seen): string => `${kind} ${tag}${runId === undefined ? '' : ` (${runId})`}`;
 
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
+
 function answerFaults(seen: Seen, history: History): Wrong[] {
   if (seen.is === 'ok') return [];
   // `internal`: items are gone that only the store had, and a stream has no holes.
@@ -50,7 +52,11 @@ function answerFaults(seen: Seen, history: History): Wrong[] {
     return [{ is: 'wrong', text: `${about(seen)} was answered by ${seen.is}`, seen }];
   }
   if (history.troubles.some((trouble) => overlaps(seen, trouble))) return [];
-  return [{ is: 'wrong', text: `${about(seen)} failed with ${seen.is} when nothing was wrong`, seen }];
+  const last = Math.max(...history.troubles.map(({ to }) => to).filter((to) => to < seen.beganAt));
+  const when = `${seconds(seen.beganAt - last)} after the last trouble, within ${seconds(seen.endedAt - seen.beganAt)}`;
+  return [
+    { is: 'wrong', text: `${about(seen)} failed with ${seen.is} (${seen.said}) when nothing was wrong, ${when}`, seen },
+  ];
 }
 
 function itemFaults(seen: Seen): Wrong[] {

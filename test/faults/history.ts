@@ -22,6 +22,8 @@ export interface Seen {
   readonly endedAt: number;
   /** `ok`, the contract's code of an error, or `broken`: the connection ended within the answer. */
   readonly is: string;
+  /** The error's message. */
+  readonly said?: string;
   /** Where there was one. */
   readonly runId?: string;
   /** Numbers of the items, as they came. */

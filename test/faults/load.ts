@@ -35,13 +35,15 @@ class Had {
   }
 }
 
-const codeOf = (text: string): string => {
+const failureOf = (text: string): Pick<Seen, 'is' | 'said'> => {
   try {
-    return errorOf({ text }).code;
+    const { code, message } = errorOf({ text });
+    return { is: code, said: message };
   } catch {
-    return `no error object: ${text.slice(0, 80)}`;
+    return { is: `no error object: ${text.slice(0, 80)}` };
   }
 };
+const codeOf = (text: string): string => failureOf(text).is;
 
 const isBroken = (error: NodeJS.ErrnoException): boolean =>
   ['ECONNRESET', 'EPIPE', 'ECONNREFUSED'].includes(error.code ?? '') ||
@@ -128,7 +130,7 @@ export class Load {
   async #call(tag: string): Promise<Came> {
     const { status, text, headers } = await this.options.caller.call('steady/value', { value: tag });
     const runId = String(headers['x-request-id']);
-    if (status !== 200) return { is: codeOf(text), runId };
+    if (status !== 200) return { ...failureOf(text), runId };
     const { result } = JSON.parse(text) as { result: unknown };
     return { is: result === tag ? 'ok' : `another’s result: ${text}`, runId };
   }
@@ -136,9 +138,8 @@ export class Load {
   async #stream(): Promise<Came> {
     const had = new Had();
     const { answer, events, runId } = await this.options.caller.stream('steady/numbered', STREAM);
-    if (answer.statusCode !== 200) return { is: codeOf(await textOf(answer)), runId };
-    const is = await readInto(had, events);
-    return { is, runId, ...had.seen() };
+    if (answer.statusCode !== 200) return { ...failureOf(await textOf(answer)), runId };
+    return { ...(await readInto(had, events)), runId, ...had.seen() };
   }
 
   async #resumed(): Promise<Came> {
@@ -146,11 +147,11 @@ export class Load {
     const had = new Had();
     const first = await caller.stream('steady/numbered', STREAM, { query: '?ids=true&onDisconnect=continue' });
     const { runId } = first;
-    if (first.answer.statusCode !== 200) return { is: codeOf(await textOf(first.answer)), runId };
+    if (first.answer.statusCode !== 200) return { ...failureOf(await textOf(first.answer)), runId };
     let { events } = first;
     while (true) {
-      const is = await readInto(had, events);
-      if (is !== 'broken' && is !== 'unavailable') return { is, runId, ...had.seen() };
+      const end = await readInto(had, events);
+      if (end.is !== 'broken' && end.is !== 'unavailable') return { ...end, runId, ...had.seen() };
       const next = await this.#again(runId, had.items.length);
       if (typeof next === 'string') return { is: next, runId, ...had.seen() };
       events = next;
@@ -194,7 +195,7 @@ export class Load {
         headers: { 'x-webhook-secret': webhook.secret },
       },
     );
-    if (status !== 202) return { is: codeOf(text) };
+    if (status !== 202) return failureOf(text);
     return { is: 'ok', runId: (JSON.parse(text) as { run_id: string }).run_id };
   }
 
@@ -210,7 +211,7 @@ export class Load {
         if (status === 200) answeredBy.push(runId);
         if (status === 200 && answeredBy.length === 2) return { is: 'ok', runId, answeredBy };
         if (status !== 200 && !['unavailable', 'overloaded'].includes(codeOf(text))) {
-          return { is: codeOf(text), runId, answeredBy };
+          return { ...failureOf(text), runId, answeredBy };
         }
         if (status === 200) continue;
       } catch (error) {
@@ -221,22 +222,22 @@ export class Load {
   }
 }
 
-/** Reads to the end. @returns `ok`, the code of the error event, or `broken` */
-async function readInto(had: Had, events: EventReader): Promise<string> {
+/** Reads to the end. @returns `ok`, what the error event says, or `broken` */
+async function readInto(had: Had, events: EventReader): Promise<Pick<Seen, 'is' | 'said'>> {
   try {
     for (let event = await events.next(); event !== undefined; event = await events.next()) {
       // That a quiet stream is there is nothing that anybody came for.
       if (event === ': keep-alive') continue;
       had.came();
       const failure = /(?:^|\n)event: error\ndata: (.*)$/s.exec(event)?.[1];
-      if (failure !== undefined) return codeOf(failure);
+      if (failure !== undefined) return failureOf(failure);
       const [, item, execution] = /(?:^|\n)data: (\d+) (\w+)$/.exec(event) ?? [];
       if (item !== undefined) had.items.push(Number(item) + 1);
       if (execution !== undefined) had.executions.add(execution);
     }
-    return 'ok';
+    return { is: 'ok' };
   } catch (error) {
     if (!isBroken(error as Error)) throw error;
-    return 'broken';
+    return { is: 'broken' };
   }
 }

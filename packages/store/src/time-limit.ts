@@ -7,10 +7,10 @@ import { ServiceError } from '@inference-proxy/contracts';
  */
 export function withinLimit<T>(call: Promise<T>, ms: number): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(
-      () => reject(new ServiceError('unavailable', 'The run store did not answer in time.')),
-      ms,
-    );
+    const timer = setTimeout(() => {
+      // To a process that stood still the answer may have come long since: it is read in this turn of the loop, before the immediates.
+      setImmediate(() => reject(new ServiceError('unavailable', 'The run store did not answer in time.')));
+    }, ms);
     call.then(
       (value) => {
         clearTimeout(timer);

@@ -205,22 +205,27 @@ test('runs that failed, were cancelled, timed out or expired are delivered as th
   const sink = await taking();
   const failed = await caller.call('hooks/raises', {}, to(sink.url));
   expect((await nth(sink, 1)).body.toString()).toBe(failed.text);
-  // One runs into its limit; behind it one waits too long, and one is cancelled.
-  const ids = [];
-  for (const seconds of [30, 0, 1]) {
-    const { text } = await caller.call('narrow/sleeps', { seconds }, to(sink.url, undefined, '&async=true'));
-    ids.push(JSON.parse(text).run_id as string);
-  }
-  expect((await caller.cancel(ids[2] as string)).status).toBe(202);
+  const begun = async (fn: string, seconds: number): Promise<string> => {
+    const { text } = await caller.call(fn, { seconds }, to(sink.url, undefined, '&async=true'));
+    return JSON.parse(text).run_id as string;
+  };
+  const timedOut = await begun('hasty/sleeps', 600);
+  // What it waits behind is cancelled when it has waited too long.
+  const cancelled = await begun('narrow/sleeps', 600);
+  await until(async () => (await caller.lookUp(cancelled)).status === 'running');
+  const expired = await begun('narrow/sleeps', 0);
+  await nth(sink, 3);
+  expect((await caller.cancel(cancelled)).status).toBe(202);
   await nth(sink, 4);
   const bodies = new Map(
     sink.requests.map(({ body }) => JSON.parse(body.toString())).map((body) => [body.run_id, body]),
   );
-  expect(ids.map((id) => [bodies.get(id).status, bodies.get(id).error.code])).toEqual([
-    ['timed_out', 'timed_out'],
-    ['expired', 'expired'],
-    ['cancelled', 'cancelled'],
-  ]);
+  for (const [id, status] of Object.entries({
+    [timedOut]: 'timed_out',
+    [expired]: 'expired',
+    [cancelled]: 'cancelled',
+  }))
+    expect(bodies.get(id)).toMatchObject({ status, error: { code: status } });
 });
 
 test.each<[string, Buffer]>([

@@ -44,7 +44,7 @@ export async function hostileStack(env: Record<string, string> = {}): Promise<{ 
   });
   try {
     const caller = new Caller(stack.port, stack.jwtSecret);
-    await Promise.all([caller.ready('hooks'), caller.ready('narrow')]);
+    await Promise.all(['hooks', 'narrow', 'hasty'].map((app) => caller.ready(app)));
     return { stack, caller };
   } catch (error) {
     await stack.stop();

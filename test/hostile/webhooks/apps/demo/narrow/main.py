@@ -1,4 +1,4 @@
-"""One call at a time, with little patience."""
+"""One call at a time; who waits has little patience."""
 
 import time
 
