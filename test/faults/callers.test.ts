@@ -15,7 +15,7 @@ import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { BadNetwork } from './bad-network.ts';
 import { type Disk, openDisk } from './disk.ts';
 import { SHORT_TIMES } from './place.ts';
-import { replicasOf } from './processes.ts';
+import { ancestorsOf, processesIn, replicasOf } from './processes.ts';
 
 let stack: TestStack;
 let disk: Disk;
@@ -82,11 +82,14 @@ const cases: Record<string, Begin> = {
     return () => redis.config('SET', 'maxmemory', '0');
   },
   'the function’s process is killed': async () => {
-    const replicas = (): Promise<number[]> => replicasOf(stack.pid('worker'), stack.appsDir);
-    const killed = await replicas();
+    const killed = await replicasOf(stack.pid('worker'), stack.appsDir);
+    const keepers = (await Promise.all(killed.map(ancestorsOf))).map(([keeper]) => Number(keeper));
     for (const pid of killed) process.kill(pid, 'SIGKILL');
     // Until the worker has noticed, a call may still be handed to the one that is dying.
-    await until(async () => (await replicas()).some((pid) => !killed.includes(pid)));
+    await until(async () => {
+      const there = await processesIn(stack.appsDir);
+      return !keepers.some((keeper) => there.includes(keeper));
+    });
     return () => {};
   },
   'the worker is killed': async () => {

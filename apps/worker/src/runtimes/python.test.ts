@@ -268,6 +268,22 @@ test('multiprocessing works', async () => {
   expect(await call('pool_of_processes').result()).toBe('[1]');
 });
 
+test('a process that has died is given no run, though its end is not told yet', async () => {
+  const own = make(100);
+  own.start();
+  await reached(own, 'ready');
+  const [keeper, pid] = JSON.parse((await new Call(own, 'own_processes').result()) ?? '') as [number, number];
+  // It would say at once that the process is gone.
+  process.kill(keeper, 'SIGSTOP');
+  process.kill(pid, 'SIGKILL');
+  while (own.freeSlots > 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  expect(await isRunning(keeper)).toBe(true);
+  const next = new Call(own, 'pid').result();
+  process.kill(keeper, 'SIGCONT');
+  expect(await next).not.toBe(String(pid));
+  await own.close();
+});
+
 test('what a function started goes with its process', async () => {
   const own = make(100);
   own.start();

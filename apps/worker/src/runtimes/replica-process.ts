@@ -37,6 +37,12 @@ export class ReplicaProcess {
     return this.#process.pid;
   }
 
+  /** Whether it can be spoken with. One that has died cannot, before its end is told: until then its keeper ends what it started. */
+  get open(): boolean {
+    const { channel } = this.#process;
+    return channel !== undefined && !channel.readableEnded && !channel.destroyed;
+  }
+
   /** All that one tick has to say goes in one write. */
   send(...parts: Buffer[]): void {
     const { channel } = this.#process;

@@ -125,7 +125,8 @@ export class Replica implements AnyReplica {
   }
 
   get freeSlots(): number {
-    return takesRuns(this.state) ? Math.max(0, this.#options.init.concurrency - this.#runs.size - this.#stuck) : 0;
+    if (!takesRuns(this.state) || !this.#process.open) return 0;
+    return Math.max(0, this.#options.init.concurrency - this.#runs.size - this.#stuck);
   }
 
   run(request: RunRequest, listener: RunListener): RunningRun {

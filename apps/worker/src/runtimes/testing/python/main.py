@@ -483,6 +483,11 @@ def pid():
     return os.getpid()
 
 
+def own_processes():
+    """The keeper's and this one."""
+    return [os.getppid(), os.getpid()]
+
+
 def environment():
     return dict(os.environ)
 
