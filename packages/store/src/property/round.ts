@@ -4,7 +4,7 @@ import type { DeliveryJob, RunId } from '@inference-proxy/contracts';
 import type { TestRedis } from '@inference-proxy/test/redis';
 import { Redis } from 'ioredis';
 import { DeliveryQueue } from '../deliveries/queue.ts';
-import { runScript, type ScriptName } from '../scripts.ts';
+import { runScript, type ScriptName, scriptSource, scriptText } from '../scripts.ts';
 import { defaultTimings } from '../timings.ts';
 import { Faults } from './faults.ts';
 import { History, type KnownRun, patiently } from './history.ts';
@@ -28,6 +28,12 @@ const timings = {
 const LIMIT_MS = 60_000;
 let rounds = 0;
 const silent = { warn: () => {}, error: () => {} };
+
+/** A list of the runs that went, as they went: whoever looks before and after misses a run that came and ended in between. */
+const FORGOTTEN = 'forgotten';
+const FORGET = 'local function forget(id)\n';
+const tellingWhatGoes = (sweep: string): string =>
+  sweep.replace(FORGET, `${FORGET}redis.call('RPUSH', KEYS[1] .. '${FORGOTTEN}', id)\n`);
 
 export interface Ground {
   readonly redis: TestRedis;
@@ -82,7 +88,8 @@ class Round {
     planted: ReadonlyMap<ScriptName, string>,
     private readonly limitMs: number,
   ) {
-    this.faults = new Faults(planted);
+    const sweep = planted.get('sweep') ?? scriptText(scriptSource('sweep'));
+    this.faults = new Faults(new Map([...planted, ['sweep', tellingWhatGoes(sweep)]]));
     this.admin = this.connect();
     this.deliveries = new DeliveryQueue(this.connect(), silent);
   }
@@ -239,18 +246,16 @@ class Round {
 
   /** Room is wanted, all there is: what nobody was promised and nobody reads goes. */
   private async evict(): Promise<void> {
-    const key = ({ runId }: KnownRun): string => `ip:{${this.project}}:run:${runId}`;
-    const there: KnownRun[] = [];
-    for (const run of this.history.runs.values()) if (await this.admin.exists(key(run))) there.push(run);
     const read = this.history.readings.filter(({ mode, served, settled, left }) => {
       return mode === 'items' && served && !settled && !left;
     });
     await runScript(this.faults.commands(this.admin), 'sweep', this.project, [256, 0, timings.leaseMs]);
-    for (const run of there) {
-      if (await this.admin.exists(key(run))) continue;
+    for (const id of await this.admin.lrange(`ip:{${this.project}}:${FORGOTTEN}`, 0, -1)) {
+      const run = this.history.run(id);
+      if (run.evicted) continue;
       run.evicted = true;
-      if (read.some(({ runId, settled, left }) => runId === run.runId && !settled && !left) && !this.disturbed)
-        this.history.violated(`${run.runId} went for room under its reader`);
+      if (read.some(({ runId, settled, left }) => runId === id && !settled && !left) && !this.disturbed)
+        this.history.violated(`${id} went for room under its reader`);
     }
   }
 
