@@ -52,11 +52,10 @@ function answerFaults(seen: Seen, history: History): Wrong[] {
     return [{ is: 'wrong', text: `${about(seen)} was answered by ${seen.is}`, seen }];
   }
   if (history.troubles.some((trouble) => overlaps(seen, trouble))) return [];
+  const said = seen.said === undefined ? seen.is : `${seen.is} (${seen.said})`;
   const last = Math.max(...history.troubles.map(({ to }) => to).filter((to) => to < seen.beganAt));
   const when = `${seconds(seen.beganAt - last)} after the last trouble, within ${seconds(seen.endedAt - seen.beganAt)}`;
-  return [
-    { is: 'wrong', text: `${about(seen)} failed with ${seen.is} (${seen.said}) when nothing was wrong, ${when}`, seen },
-  ];
+  return [{ is: 'wrong', text: `${about(seen)} failed with ${said} when nothing was wrong, ${when}`, seen }];
 }
 
 function itemFaults(seen: Seen): Wrong[] {
