@@ -6,8 +6,10 @@ import { appendFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { closeRedis, connectRedis, createLogger, redisReady } from '@inference-proxy/platform';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { projectRoot } from './folders.ts';
 import { freePort } from './ports.ts';
 import { alive, gone } from './processes.ts';
 
@@ -178,6 +180,24 @@ test('without a Redis to be had one line says what to type', async () => {
   const stack = start(join(folder, 'without'), await freePort(), { PATH: folder });
   expect(await stack.ended).toBe(1);
   expect(stack.output()).toMatch(/^Cannot start: No Redis 7 on PATH[^\n]*brew install redis[^\n]*\n$/);
+});
+
+test.each([
+  ['no Python', 'exit 127', /^Python 3\.9 or later is needed, as python3 on PATH[^\n]*\n$/],
+  ['a Python that is too old', 'echo False 3.8.1', /^Python 3\.9 or later is needed; python3 is 3\.8\.1\n$/],
+])('on a machine with %s one line says what is needed', async (_, python, line) => {
+  const programs = await mkdtemp(join(folder, 'programs-'));
+  await writeFile(join(programs, 'python3'), `#!/bin/sh\n${python}\n`, { mode: 0o755 });
+  const child = spawn(process.execPath, [join(projectRoot(), 'scripts', 'start.mjs')], {
+    env: { PATH: `${programs}:${process.env.PATH}`, HOME: process.env.HOME },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const [output, [code]] = await Promise.all([
+    Promise.all([text(child.stdout), text(child.stderr)]),
+    once(child, 'exit'),
+  ]);
+  expect([code, output[0]]).toEqual([1, '']);
+  expect(output[1]).toMatch(line);
 });
 
 test('a part that never becomes ready ends the start with its reason, and nothing is left running', async () => {
