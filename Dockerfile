@@ -16,51 +16,52 @@ COPY apps apps
 COPY test/package.json test/
 RUN find packages apps -type f ! -name package.json -delete && find packages apps -type d -empty -delete
 
-FROM manifests AS build
+FROM base AS build
+COPY --from=manifests /app ./
 RUN npm install --ignore-scripts --no-audit --loglevel=error
 COPY tsconfig.base.json ./
+COPY scripts/bundle.mjs scripts/
 COPY packages packages
 COPY apps apps
-# In the order of their imports (docs/architecture.md); what only a build needs is left behind.
+# In the order of their imports: docs/architecture.md.
 RUN for built in packages/contracts packages/crypto packages/egress packages/store packages/platform apps/gateway apps/worker apps/dispatcher; \
-  do node_modules/.bin/tsc -p "$built/tsconfig.build.json" || exit 1; done \
-  && find packages apps -depth \( -name src -o -name test -o -name node_modules -o -name 'tsconfig*.json' \) -exec rm -rf {} +
+  do npm run build --silent --workspace="$built" || exit 1; done
 
-# What the services need to run: one layer that the three images share.
-FROM manifests AS dependencies
-RUN npm install --omit=dev --ignore-scripts --no-audit --loglevel=error --workspace=apps/gateway --workspace=apps/worker --workspace=apps/dispatcher \
-  && npm cache clean --force
-
+# A service is its bundle and the files that it reads: docs/decisions/0021-services-run-as-bundles.md.
 FROM base AS service
 ENV NODE_ENV=production OPERATIONS_HOST=0.0.0.0
 COPY deploy/healthcheck.mjs deploy/
-COPY --from=dependencies /app ./
-COPY --from=build /app/packages packages
+COPY --from=build /app/packages/store/lua packages/store/lua
 # Alive, not ready: a Redis that is away for a minute is no reason to start a service again.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["node", "deploy/healthcheck.mjs"]
 ENTRYPOINT ["tini", "--"]
 
 FROM service AS gateway
 COPY deploy/token /usr/local/bin/
-COPY --from=build /app/apps/gateway apps/gateway
+COPY --from=build /app/apps/gateway/package.json apps/gateway/
+COPY --from=build /app/apps/gateway/dist/bundle apps/gateway/dist/bundle
 ENV HOST=0.0.0.0 PORT=8080 OPERATIONS_PORT=9464
 EXPOSE 8080 9464
 USER node
-CMD ["node", "--enable-source-maps", "apps/gateway/dist/main.js"]
+CMD ["node", "--enable-source-maps", "apps/gateway/dist/bundle/main.js"]
 
 FROM service AS worker
 RUN apt-get update \
   && apt-get install --yes --no-install-recommends python3 python3-venv \
   && rm -rf /var/lib/apt/lists/*
-COPY --from=build /app/apps/worker apps/worker
+COPY apps/worker/harness apps/worker/harness
+COPY --from=build /app/apps/worker/package.json apps/worker/
+COPY --from=build /app/apps/worker/dist/bundle apps/worker/dist/bundle
 ENV DEPLOYMENTS_DIR=/deployments OPERATIONS_PORT=9465
 EXPOSE 9465
 USER node
-CMD ["node", "--enable-source-maps", "apps/worker/dist/main.js"]
+CMD ["node", "--enable-source-maps", "apps/worker/dist/bundle/main.js"]
 
 FROM service AS dispatcher
-COPY --from=build /app/apps/dispatcher apps/dispatcher
+COPY --from=build /app/node_modules/@bull-board/ui node_modules/@bull-board/ui
+COPY --from=build /app/apps/dispatcher/package.json apps/dispatcher/
+COPY --from=build /app/apps/dispatcher/dist/bundle apps/dispatcher/dist/bundle
 ENV OPERATIONS_PORT=9466
 EXPOSE 9466
 USER node
-CMD ["node", "--enable-source-maps", "apps/dispatcher/dist/main.js"]
+CMD ["node", "--enable-source-maps", "apps/dispatcher/dist/bundle/main.js"]

@@ -6,5 +6,5 @@ await main(async () => {
   checkMachine();
   await install();
   await build();
-  return run(node, [join(root, 'apps', 'worker', 'dist', 'check.js'), ...process.argv.slice(2)]);
+  return run(node, [join(root, 'apps', 'worker', 'dist', 'bundle', 'check.js'), ...process.argv.slice(2)]);
 });

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { page, root } from '../documents/markdown.ts';
 
 const run = promisify(execFile);
-const ANSWER_MS = 10_000;
+const ANSWER_MS = 60_000;
 /** Three base images over a slow line. */
 const PULL_MS = 300_000;
 

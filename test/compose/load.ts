@@ -10,6 +10,8 @@ export interface CallOutcome {
   readonly endedAt: number;
   /** `ok`; or the contract's code of what it was answered with; or `broken`: the connection ended within the answer. */
   readonly is: string;
+  /** What the error object said beside its code. */
+  readonly message?: string;
   readonly runId?: string;
 }
 
@@ -19,31 +21,35 @@ const ITEM_S = 0.2;
 const CALLERS = { call: 4, stream: 4, promised: 1 } as const;
 const PROMISED_EVERY_MS = 150;
 
-/** What an answer that is no success says. */
-const codeOf = (text: string): string => {
-  try {
-    return errorOf({ text }).code;
-  } catch {
-    return `no error object: ${text.slice(0, 100)}`;
-  }
-};
+/** What one call came to. */
+type Came = Pick<CallOutcome, 'is' | 'message' | 'runId'>;
 
-async function call(caller: Caller): Promise<string> {
-  const { status, text } = await caller.call('streams/sleeping', { n: ITEMS, seconds: ITEM_S });
-  if (status !== 200) return codeOf(text);
-  const { result } = JSON.parse(text) as { result: unknown };
-  return JSON.stringify(result) === '[0,1,2,3,4]' ? 'ok' : `wrong result: ${text}`;
+/** What an answer that is no success says. */
+function refusal(text: string): Came {
+  try {
+    const { code, message } = errorOf({ text });
+    return { is: code, message };
+  } catch {
+    return { is: `no error object: ${text.slice(0, 100)}` };
+  }
 }
 
-async function stream(caller: Caller): Promise<string> {
+async function call(caller: Caller): Promise<Came> {
+  const { status, text } = await caller.call('streams/sleeping', { n: ITEMS, seconds: ITEM_S });
+  if (status !== 200) return refusal(text);
+  const { result } = JSON.parse(text) as { result: unknown };
+  return { is: JSON.stringify(result) === '[0,1,2,3,4]' ? 'ok' : `wrong result: ${text}` };
+}
+
+async function stream(caller: Caller): Promise<Came> {
   const { answer, events } = await caller.stream('streams/sleeping', { n: ITEMS, seconds: ITEM_S });
-  if (answer.statusCode !== 200) return codeOf(await textOf(answer));
+  if (answer.statusCode !== 200) return refusal(await textOf(answer));
   const came = (await events.rest()).filter((event) => !event.startsWith(':'));
   const failure = /^event: error\ndata: (.*)$/s.exec(came.at(-1) ?? '')?.[1];
   const items = failure === undefined ? came : came.slice(0, -1);
-  if (items.some((event, at) => event !== `data: ${at}`)) return `wrong events: ${came.join(' | ')}`;
-  if (failure !== undefined) return codeOf(failure);
-  return items.length === ITEMS ? 'ok' : `ended early and said nothing: ${came.join(' | ')}`;
+  if (items.some((event, at) => event !== `data: ${at}`)) return { is: `wrong events: ${came.join(' | ')}` };
+  if (failure !== undefined) return refusal(failure);
+  return { is: items.length === ITEMS ? 'ok' : `ended early and said nothing: ${came.join(' | ')}` };
 }
 
 export class Load {
@@ -55,16 +61,14 @@ export class Load {
   constructor(caller: Caller, webhook: { readonly url: string; readonly secret: string }) {
     const query = `?async=true&webhookEndpoint=${encodeURIComponent(webhook.url)}`;
     const headers = { 'x-webhook-secret': webhook.secret };
-    const promised = async (): Promise<{ is: string; runId?: string }> => {
+    const promised = async (): Promise<Came> => {
       const { status, text } = await caller.call('streams/value', { value: 'promised' }, { query, headers });
       await sleep(PROMISED_EVERY_MS);
-      return status === 202
-        ? { is: 'ok', runId: (JSON.parse(text) as { run_id: string }).run_id }
-        : { is: codeOf(text) };
+      return status === 202 ? { is: 'ok', runId: (JSON.parse(text) as { run_id: string }).run_id } : refusal(text);
     };
     const kinds = {
-      call: async () => ({ is: await call(caller) }),
-      stream: async () => ({ is: await stream(caller) }),
+      call: () => call(caller),
+      stream: () => stream(caller),
       promised,
     };
     this.#loops = (Object.keys(kinds) as (keyof typeof kinds)[]).flatMap((kind) =>
@@ -89,13 +93,17 @@ export class Load {
     return this.outcomes.filter(({ is }) => is === 'ok').length;
   }
 
-  async #loop(kind: CallOutcome['kind'], once: () => Promise<{ is: string; runId?: string }>): Promise<void> {
+  async #loop(kind: CallOutcome['kind'], once: () => Promise<Came>): Promise<void> {
     while (!this.#stopped) {
       const beganAt = performance.now();
-      const came = await once().catch((error: NodeJS.ErrnoException) => ({
-        is:
-          error.code === 'ECONNRESET' || /ended within an event|aborted/.test(error.message) ? 'broken' : error.message,
-      }));
+      const came = await once().catch(
+        (error: NodeJS.ErrnoException): Came => ({
+          is:
+            error.code === 'ECONNRESET' || /ended within an event|aborted/.test(error.message)
+              ? 'broken'
+              : error.message,
+        }),
+      );
       this.outcomes.push({ kind, beganAt, endedAt: performance.now(), ...came });
     }
   }

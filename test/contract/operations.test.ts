@@ -17,6 +17,7 @@ const SERVICES = ['gateway', 'worker', 'dispatcher'] as const;
 type Service = (typeof SERVICES)[number];
 const callers = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa0ba902b7' };
 const secret = 'hunter2-of-the-webhook';
+const dashboardToken = 'a-token-of-the-dashboard';
 
 let sink: Collector;
 let hook: Receiver & { readonly requests: Request[] };
@@ -26,7 +27,13 @@ let caller: Caller;
 beforeAll(async () => {
   sink = await collector();
   hook = await receiver(() => ({ status: 200 }));
-  stack = await startTestStack({ env: { OTEL_EXPORTER_OTLP_ENDPOINT: sink.endpoint } });
+  stack = await startTestStack({
+    env: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: sink.endpoint,
+      QUEUE_DASHBOARD: 'true',
+      OPERATIONS_TOKEN: dashboardToken,
+    },
+  });
   caller = new Caller(stack.port, stack.jwtSecret);
   await caller.ready('streams');
 });
@@ -45,9 +52,13 @@ const lines = (): Record<string, unknown>[] =>
     .filter((line) => line.startsWith('{'))
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 
-async function get(service: Service, path: string): Promise<{ status: number; text: string }> {
+async function get(
+  service: Service,
+  path: string,
+  headers: Record<string, string> = {},
+): Promise<{ status: number; text: string }> {
   const ready = await until(() => lines().findLast(({ name, msg }) => name === service && msg === 'ready'));
-  const answer = await fetch(`http://127.0.0.1:${ready.operationsPort}${path}`);
+  const answer = await fetch(`http://127.0.0.1:${ready.operationsPort}${path}`, { headers });
   return { status: answer.status, text: await answer.text() };
 }
 
@@ -69,6 +80,16 @@ test.each(SERVICES)('the %s is alive and ready, and has the figures of its proce
   const found = await samples(service);
   for (const name of ['process_cpu_seconds_total', 'process_resident_memory_bytes', 'nodejs_eventloop_lag_p99_seconds'])
     expect(found.get(name)).toBeGreaterThanOrEqual(0);
+});
+
+test('the dispatcher as it is built shows the queues, and finds the files of their page', async () => {
+  expect((await get('dispatcher', '/queues')).status).toBe(401);
+  const headers = { authorization: `Bearer ${dashboardToken}` };
+  const { status, text } = await get('dispatcher', '/queues', headers);
+  expect(status).toBe(200);
+  const files = [...text.matchAll(/"(?:\/queues\/)?(static\/[^"]+)"/g)].map(([, file]) => file);
+  expect(files.length).toBeGreaterThan(3);
+  for (const file of files) expect((await get('dispatcher', `/queues/${file}`, headers)).status).toBe(200);
 });
 
 test.each(SERVICES)(

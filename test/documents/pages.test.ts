@@ -24,7 +24,7 @@ const SERVICES = ['gateway', 'worker', 'dispatcher'] as const;
 
 /** A service's settings as its `--help` tells them: name, default, meaning. */
 function helpOf(service: string): string[][] {
-  const help = execFileSync(process.execPath, [join(root, 'apps', service, 'dist', 'main.js'), '--help'], {
+  const help = execFileSync(process.execPath, [join(root, 'apps', service, 'dist', 'bundle', 'main.js'), '--help'], {
     encoding: 'utf8',
   });
   return [...help.matchAll(/^ {2}([A-Z_]+) +(.*) \((default (.*)|required|not set)\)$/gm)].map(

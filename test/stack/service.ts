@@ -21,7 +21,7 @@ export interface ServiceSpec {
   readonly service: string;
   /** Its own deadlines add up to less; when it is still there after this, it hangs. */
   readonly stopLimitMs: number;
-  /** The program, such as `apps/gateway/dist/main.js`. */
+  /** The program, such as `apps/gateway/dist/bundle/main.js`. */
   readonly entry: string;
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;

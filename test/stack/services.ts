@@ -90,7 +90,7 @@ function oneOfEach({
     WEBHOOK_ALLOWED_NETWORKS: settings.WEBHOOK_ALLOWED_NETWORKS.join(','),
   };
   const operations = (name: keyof Scale) => ({ OPERATIONS_PORT: String(operationsPorts[name] ?? 0) });
-  const entry = (name: string): string => join(root, 'apps', name, 'dist', 'main.js');
+  const entry = (name: string): string => join(root, 'apps', name, 'dist', 'bundle', 'main.js');
   return [
     {
       name: 'gateway',

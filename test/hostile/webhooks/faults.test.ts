@@ -133,7 +133,10 @@ async function anotherDispatcher(shiftMs = 0): Promise<ChildProcess> {
   const secrets = developmentSecrets(join(stack.appsDir, '..', 'data'));
   const child = spawn(
     process.execPath,
-    [`--import=data:text/javascript,${encodeURIComponent(clock)}`, join(projectRoot(), 'apps/dispatcher/dist/main.js')],
+    [
+      `--import=data:text/javascript,${encodeURIComponent(clock)}`,
+      join(projectRoot(), 'apps/dispatcher/dist/bundle/main.js'),
+    ],
     {
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
       env: {

@@ -1,0 +1,51 @@
+// `node ../../scripts/bundle.mjs main token` in a service's folder: dist/main.js and dist/token.js, with all that they import, become
+// dist/bundle/main.js and dist/bundle/token.js, which are what runs. docs/decisions/0021-services-run-as-bundles.md
+import { readFile, rm } from 'node:fs/promises';
+import { relative, resolve } from 'node:path';
+import { build } from 'esbuild';
+
+const outdir = resolve('dist/bundle');
+
+/** What NestJS looks for when it runs, and does without. */
+const external = [
+  '@nestjs/microservices',
+  '@nestjs/platform-express',
+  '@nestjs/websockets',
+  '@fastify/multipart',
+  'class-transformer',
+  'class-validator',
+];
+
+/** What a CommonJS module has without asking. */
+const banner = `import { createRequire as $createRequire } from 'node:module';
+import { dirname as $dirname } from 'node:path';
+import { fileURLToPath as $fileURLToPath } from 'node:url';
+const require = $createRequire(import.meta.url), __filename = $fileURLToPath(import.meta.url), __dirname = $dirname(__filename);`;
+
+/** A module of ours finds the files beside it (scripts for Redis, the harness) where they are. */
+const placesKept = {
+  name: 'places-kept',
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /\/(apps|packages)\/[^/]+\/dist\/.*\.js$/ }, async ({ path }) => {
+      const place = `new URL(${JSON.stringify(relative(outdir, path))}, import.meta.url).href`;
+      return { contents: (await readFile(path, 'utf8')).replaceAll('import.meta.url', place), loader: 'js' };
+    }),
+};
+
+// Its files have names of their contents: yesterday's would stay.
+await rm(outdir, { recursive: true, force: true });
+await build({
+  entryPoints: process.argv.slice(2).map((name) => `dist/${name}.js`),
+  outdir,
+  bundle: true,
+  splitting: true,
+  platform: 'node',
+  format: 'esm',
+  target: 'node24',
+  sourcemap: 'linked',
+  sourcesContent: false,
+  external,
+  plugins: [placesKept],
+  banner: { js: banner },
+  logLevel: 'warning',
+});
