@@ -16,7 +16,13 @@ export {
   type ParkReason,
   type Recorded,
 } from './deliveries/delivery-store.ts';
-export { backlogQueueName, DeliveryQueue, deliveryQueueName, deliveryQueueOptions } from './deliveries/queue.ts';
+export {
+  backlogQueueName,
+  DeliveryQueue,
+  deliveryQueueName,
+  deliveryQueueOptions,
+  isOfTheQueue,
+} from './deliveries/queue.ts';
 export {
   type Entered,
   type Entry,

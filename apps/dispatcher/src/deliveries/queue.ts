@@ -1,7 +1,13 @@
 // The queues' other end (docs/decisions/0015). A job is a wake-up: it is done when its deliveries have places. Killed
 // after that, they are in the store's `due` set, with the ends of their leases.
 import { type DeliveryJob, deliveryJobSchema } from '@inference-proxy/contracts';
-import { backlogQueueName, type DeliveryQueue, deliveryQueueName, deliveryQueueOptions } from '@inference-proxy/store';
+import {
+  backlogQueueName,
+  type DeliveryQueue,
+  deliveryQueueName,
+  deliveryQueueOptions,
+  isOfTheQueue,
+} from '@inference-proxy/store';
 import { type ConnectionOptions, type Job, UnrecoverableError, Worker } from 'bullmq';
 import type { DeliveryLog } from './deliver.ts';
 import type { Intake } from './intake.ts';
@@ -79,7 +85,9 @@ export class DeliveryWorker {
         maxStalledCount: 5,
       },
     );
-    worker.on('error', (err) => log.warn({ err }, 'the deliveries queue has lost Redis'));
+    worker.on('error', (err) => {
+      if (isOfTheQueue(err)) log.warn({ err }, 'the deliveries queue has failed');
+    });
     worker.on('failed', (job, err) =>
       log.error({ job: job?.id, err }, 'a job came to nothing; the store hands it out again'),
     );

@@ -3,10 +3,11 @@ import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { newRunId } from '../runs/ids.ts';
-import { DeliveryQueue } from './queue.ts';
+import { DeliveryQueue, isOfTheQueue } from './queue.ts';
 
 const HOUR_MS = 3_600_000;
-const logger = { warn: () => {}, error: () => {} };
+const told: string[] = [];
+const logger = { warn: (_fields: object, text: string) => void told.push(text), error: () => {} };
 const clients: Redis[] = [];
 const queues: DeliveryQueue[] = [];
 let redis: TestRedis;
@@ -40,3 +41,29 @@ test.each([-HOUR_MS, HOUR_MS])(
     expect(await queueAt().backlogMs()).toBeLessThan(HOUR_MS / 2);
   },
 );
+
+test('a Redis that is away is not told with every attempt to reach it', async () => {
+  const client = new Redis(1, '127.0.0.1', { maxRetriesPerRequest: null, retryStrategy: () => 1, lazyConnect: true });
+  const refusals: Error[] = [];
+  client.on('error', (error) => refusals.push(error));
+  clients.push(client);
+  const queue = new DeliveryQueue(client, logger);
+  queues.push(queue);
+  told.length = 0;
+  const tenth = new Promise<void>((resolve) => client.on('error', () => refusals.length >= 10 && resolve()));
+  client.connect().catch(() => {});
+  await tenth;
+  expect(told).toEqual([]);
+});
+
+test('an error of the queue itself is told', () => {
+  const wrongType = new Error('WRONGTYPE Operation against a key holding the wrong kind of value');
+  const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { syscall: 'connect' });
+  const reset = Object.assign(new Error('read ECONNRESET'), { syscall: 'read' });
+  expect([wrongType, refused, reset, new Error('Connection is closed.')].map(isOfTheQueue)).toEqual([
+    true,
+    false,
+    false,
+    false,
+  ]);
+});

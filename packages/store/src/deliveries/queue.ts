@@ -2,7 +2,7 @@
 // only, and are no more than wake-ups: what is due is in the project's `due` set, what was made in the delivery's record.
 import { randomBytes } from 'node:crypto';
 import type { DeliveryJob, DueDelivery, RunId } from '@inference-proxy/contracts';
-import { Queue, type QueueOptions } from 'bullmq';
+import { isNotConnectionError, Queue, type QueueOptions } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { StoreClock } from '../runs/store-clock.ts';
 import type { StoreLogger } from '../timings.ts';
@@ -32,6 +32,9 @@ const MOST_OF_A_JOB = 32;
 /** For so long the store's time is known by this machine's monotonic clock. */
 const CLOCK_KEPT_MS = 10_000;
 
+/** Whether an error that BullMQ tells is the queue's. One of its connection comes with every attempt to connect, and who made the connection has told of it once. */
+export const isOfTheQueue = (error: Error): boolean => isNotConnectionError(error) && !('syscall' in error);
+
 /** Adds deliveries; those of one tick that are due at the same time share jobs. */
 export class DeliveryQueue {
   private readonly queue: Queue<DeliveryJob>;
@@ -50,7 +53,9 @@ export class DeliveryQueue {
     this.queue = new Queue(deliveryQueueName, options);
     this.backlog = new Queue(backlogQueueName, options);
     for (const queue of [this.queue, this.backlog])
-      queue.on('error', (error) => this.logger.warn({ err: error }, 'the deliveries queue has lost Redis'));
+      queue.on('error', (error) => {
+        if (isOfTheQueue(error)) this.logger.warn({ err: error }, 'the deliveries queue has failed');
+      });
   }
 
   /** Rejects when Redis does: the `due` index hands the delivery out again. */
