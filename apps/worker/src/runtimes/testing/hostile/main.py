@@ -19,9 +19,10 @@ def leaves_a_daemon():
     code = "import os, signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint(os.getpid(), flush=True)\ntime.sleep(600)"
     script = f"import subprocess\nprint(subprocess.Popen([{sys.executable!r}, '-c', {code!r}], env={{}}, start_new_session=True, stdout=1).pid)"
     middle = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, start_new_session=True)
-    found = int(middle.stdout.readline())
+    # Its parent's word and its own: by then it is deaf, and has nothing more to say to a pipe that nobody reads.
+    words = [int(middle.stdout.readline()) for _ in range(2)]
     middle.wait()
-    return found
+    return words[0]
 
 
 def leaves_a_daemon_and_exits():
