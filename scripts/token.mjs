@@ -25,6 +25,9 @@ await main(async () => {
   if (!existsSync(join(built, 'tokens.js'))) throw new Refused('Nothing is built here yet: run npm start first');
   const { jwtSecretFile } = await import(join(built, 'secrets.js'));
   const { signToken } = await import(join(built, 'tokens.js'));
+  const { isProjectName, PROJECT_NAME_FORM } = await import('@inference-proxy/contracts');
+  if (project !== '*' && !isProjectName(project))
+    throw new Refused(`The project name ${JSON.stringify(project)} must have ${PROJECT_NAME_FORM}.`);
   const file = jwtSecretFile(resolve(root, process.env.DATA_DIR ?? '.data'));
   if (!process.env.JWT_SECRET && !existsSync(file))
     throw new Refused('There is no development secret yet: run npm start first, it makes one');

@@ -34,6 +34,10 @@ test.each([
   [['--project'], /^Usage: /],
   [[], /^Usage: /],
   [['--project', 'a', '--ttl', '-1'], /^Usage: /],
+  [['--project', 'a b'], /^The project name "a b" must have at most 63 letters/],
+  [['--project', '../b'], /^The project name "..\/b"/],
+  [['--project', 'demo,other'], /^The project name "demo,other"/],
+  [['--project', 'x'.repeat(64)], /^The project name "x+"/],
 ])('%j is refused with what would be right', async (args, text) => {
   await expect(token(args)).rejects.toMatchObject({ code: 1, stderr: expect.stringMatching(text) });
 });

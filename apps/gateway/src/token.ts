@@ -1,6 +1,7 @@
 // Contract 6: a bearer token for callers, signed with the secret that this gateway verifies with. In the image: `token --project demo`.
 import 'reflect-metadata';
 import { parseArgs } from 'node:util';
+import { isProjectName, PROJECT_NAME_FORM } from '@inference-proxy/contracts';
 import { readSettings, SettingsError, secret, text } from '@inference-proxy/platform';
 import { JwtService } from '@nestjs/jwt';
 import { z } from 'zod';
@@ -38,6 +39,8 @@ function options() {
 
 function token(): string {
   const { project, ttlS, scope, sub } = options();
+  if (project !== '*' && !isProjectName(project))
+    throw new Refused(`The project name ${JSON.stringify(project)} must have ${PROJECT_NAME_FORM}.`);
   const { JWT_SECRET, JWT_ISSUER, JWT_AUDIENCE } = readSettings(SCHEMA);
   return new JwtService({}).sign(
     { sub, project_id: project, ...(scope !== undefined && { scope }) },

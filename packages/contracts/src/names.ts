@@ -7,6 +7,10 @@ const RESERVED_APPS = new Set(['runs', 'deliveries']);
 /** Letters, digits, `.`, `_` and `-`, at most 63: safe in a path, a Redis key and a file name. */
 export const isProjectName = (name: string): boolean => SEGMENT.test(name);
 
+/** Completes "The project name … must have …" in messages. */
+export const PROJECT_NAME_FORM =
+  'at most 63 letters, digits, ".", "_" and "-", and must begin with a letter or a digit';
+
 /** As a project's name; `runs` and `deliveries` are reserved. */
 export const isAppName = (name: string): boolean => SEGMENT.test(name) && !RESERVED_APPS.has(name);
 

@@ -95,6 +95,9 @@ export function inNetworks(networks: readonly Network[], text: string): boolean 
   return networks.some((block) => within(address, block) || (inner !== undefined && within(inner, block)));
 }
 
+/** Ends each message that refuses an address: only an operator can allow it. */
+export const ALLOW_HINT = 'An operator can allow its network with WEBHOOK_ALLOWED_NETWORKS.';
+
 /** Public addresses, and those of the networks an operator opened. */
 export class AddressPolicy {
   readonly #allowed: readonly Network[];

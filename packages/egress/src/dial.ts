@@ -1,7 +1,7 @@
 // webhooks.md "Address policy": a connection that can only be made to an address the policy has seen. What is checked is what is dialled.
 import { isIP, type LookupFunction, connect as netConnect, type Socket } from 'node:net';
 import { type SecureContext, connect as tlsConnect } from 'node:tls';
-import type { AddressPolicy } from './address-policy.ts';
+import { type AddressPolicy, ALLOW_HINT } from './address-policy.ts';
 import { ConnectError } from './connect-error.ts';
 import { errorCode, type NameLookup } from './name-lookup.ts';
 
@@ -126,7 +126,7 @@ export function dial(
 }
 
 const blocked = (address: string, why: string): ConnectError =>
-  new ConnectError('blocked', `${address} is ${why}: webhooks go to public addresses only`, { address });
+  new ConnectError('blocked', `${address} is ${why}: webhooks go to public addresses only. ${ALLOW_HINT}`, { address });
 
 function connectError(error: Error, stage: 'dns' | 'tcp' | 'tls', tried: string | undefined): ConnectError {
   if (error instanceof ConnectError) return error;

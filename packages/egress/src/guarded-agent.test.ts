@@ -100,7 +100,11 @@ test.each<[string, readonly string[], readonly string[], string]>([
 ])('a name that resolves to %s is blocked and nothing is dialled', async (_name, v4, v6, address) => {
   const { port, hosts } = await receiver();
   const agent = await agentAsking((_, type) => (type === 'A' ? v4 : v6));
-  expect(await failure(get(agent, `http://hook.test:${port}/`))).toMatchObject({ kind: 'blocked', address });
+  expect(await failure(get(agent, `http://hook.test:${port}/`))).toMatchObject({
+    kind: 'blocked',
+    address,
+    message: expect.stringContaining('WEBHOOK_ALLOWED_NETWORKS'),
+  });
   expect(hosts).toEqual([]);
 });
 

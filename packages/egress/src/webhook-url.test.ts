@@ -100,7 +100,9 @@ test.each([
   'api.localhost',
 ])('the host %s is refused as an address that is not public', (host) => {
   for (const url of [`http://${host}/`, `https://${host}:8443/hook`]) {
-    expect(refusal(() => judge(url))).toMatch(/must be a public address; .* is .+/);
+    expect(refusal(() => judge(url))).toMatch(
+      /must be a public address; .* is .+\. An operator can allow its network with WEBHOOK_ALLOWED_NETWORKS\.$/,
+    );
   }
 });
 

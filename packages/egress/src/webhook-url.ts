@@ -1,7 +1,7 @@
 // Contract 1 and webhooks.md "Address policy": the value of `webhookEndpoint`, out of the query and judged before anything runs.
 import { isIP } from 'node:net';
 import { ServiceError } from '@inference-proxy/contracts';
-import type { AddressPolicy } from './address-policy.ts';
+import { type AddressPolicy, ALLOW_HINT } from './address-policy.ts';
 
 export interface WebhookRules {
   readonly policy: AddressPolicy;
@@ -117,7 +117,7 @@ export function judgeWebhookUrl(text: string, { policy, requireHttps = false }: 
   if (url.port !== '' && BAD_PORTS.has(Number(url.port))) refuse(`must not use port ${url.port}`);
   const literal = literalAddress(url.hostname);
   const why = literal && policy.refusal(literal);
-  if (why) refuse(`must be a public address; ${literal} is ${why}`);
+  if (why) refuse(`must be a public address; ${literal} is ${why}. ${ALLOW_HINT}`);
   url.hash = '';
   return url.href.length > MAX_WEBHOOK_URL_BYTES ? refuse(`is longer than ${MAX_WEBHOOK_URL_BYTES} bytes`) : url.href;
 }
