@@ -42,6 +42,13 @@ test('all that is wrong is told at once, and no key', () => {
   expect(error).not.toContain('c2hvcnQ');
 });
 
+test('a delay of the schedule has an upper bound', () => {
+  expect(read({ ...least, WEBHOOK_SCHEDULE: '0,2592000' }).WEBHOOK_SCHEDULE).toEqual([0, 2_592_000]);
+  expect(() => read({ ...least, WEBHOOK_SCHEDULE: '0,2592001' })).toThrow(
+    'WEBHOOK_SCHEDULE is wrong: expected seconds such as 0,5,300, the first one 0, each at most 2592000',
+  );
+});
+
 test('the dashboard needs a token that is not guessed', () => {
   expect(() => read({ ...least, QUEUE_DASHBOARD: 'true' })).toThrow(/OPERATIONS_TOKEN.*is needed for QUEUE_DASHBOARD/);
   expect(() => read({ ...least, QUEUE_DASHBOARD: 'true', WEBHOOK_JITTER: 'x' })).toThrow(/OPERATIONS_TOKEN is missing/);

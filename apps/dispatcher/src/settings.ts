@@ -25,10 +25,13 @@ const read = <T>(piece: z.ZodType<string>, parse: (value: string) => T) =>
     }
   });
 
+/** 30 days. */
+const LONGEST_DELAY_S = 2_592_000;
+
 function parseSchedule(value: string): readonly number[] {
   const delays = value.split(',').map((part) => (/^\s*\d+(\.\d+)?\s*$/.test(part) ? Number(part) : Number.NaN));
-  if (delays[0] !== 0 || delays.some(Number.isNaN))
-    throw new Error('expected seconds such as 0,5,300, the first one 0');
+  if (delays[0] !== 0 || !delays.every((delay) => delay <= LONGEST_DELAY_S))
+    throw new Error(`expected seconds such as 0,5,300, the first one 0, each at most ${LONGEST_DELAY_S}`);
   return delays;
 }
 

@@ -22,6 +22,8 @@ import { corsOrigins } from './http/cors.ts';
 /** With this, an answer of the provider that took its time, and a clock or two, a withdrawn key has stopped within 5 minutes. */
 const LONGEST_KEY_SET_AGE_S = 290;
 const DAY_S = 86_400;
+/** The store keeps these times, and no timer takes them. Ten years still fit into the scores and expiries of Redis. */
+const TEN_YEARS_S = 315_360_000;
 
 /** A setting whose text `parse` understands or refuses with an Error that says why (and shows no secret). */
 const parsedBy = <T, Value = string>(parse: (value: Value) => T) =>
@@ -88,8 +90,10 @@ export class GatewaySettings extends settingsOf(
       STREAM_COMMIT_MS: milliseconds()
         .prefault('10000')
         .describe('longest time that a stream’s status line is held back for its first item'),
-      RUN_RETENTION_S: seconds().prefault('86400').describe('how long a promised run is kept after its end'),
-      SYNC_RUN_RETENTION_S: seconds().prefault('600').describe('how long any other run is kept after its end'),
+      RUN_RETENTION_S: seconds(TEN_YEARS_S).prefault('86400').describe('how long a promised run is kept after its end'),
+      SYNC_RUN_RETENTION_S: seconds(TEN_YEARS_S)
+        .prefault('600')
+        .describe('how long any other run is kept after its end'),
       RUN_STORE_MAX_BYTES: bytes()
         .optional()
         .describe('what runs may take in Redis; not set: 60 % of its maxmemory, or 1 GiB where it has none'),

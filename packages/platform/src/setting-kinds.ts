@@ -36,11 +36,18 @@ const LONGEST_MS = 2_147_483_647;
 export const milliseconds = () =>
   kind(`a whole number of milliseconds, at most ${LONGEST_MS}`, (text) => whole(text, 0, LONGEST_MS));
 
-/** A duration that the setting's name counts in seconds (`…_S`); fractions are allowed, so that tests can shorten it. */
-export const seconds = () =>
-  kind('a number of seconds, such as 30', (text) => {
+/** The longest `seconds()`: below `LONGEST_MS`, so that a service may add a minute to a setting in one timer. */
+const LONGEST_S = 2_000_000;
+
+/**
+ * A duration that the setting's name counts in seconds (`…_S`); fractions are allowed, so that tests can shorten it.
+ *
+ * @param most may exceed the default only if no timer of Node's takes the duration
+ */
+export const seconds = (most = LONGEST_S) =>
+  kind(`a number of seconds such as 30, at most ${most}`, (text) => {
     const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
-    return value * 1000 <= Number.MAX_SAFE_INTEGER ? value : undefined;
+    return value <= most ? value : undefined;
   });
 
 const UNITS: Readonly<Record<string, number>> = { '': 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
@@ -114,8 +121,8 @@ export const fraction = () =>
 export const operationsPort = (usual: string) =>
   port().prefault(usual).describe('port of /healthz, /readyz and /metrics; 0 lets the system choose');
 
-/** Part of a stop; the timers of Node do not count further than weeks. */
-const upToADay = () => seconds().refine((value) => value <= 86_400, 'expected at most 86400');
+/** A part of a stop. */
+const upToADay = () => seconds(86_400);
 
 /** What every service has, besides `OPERATIONS_PORT`. */
 export const commonSettings = {

@@ -58,9 +58,10 @@ export class ManifestError extends Error {
   override readonly name = 'ManifestError';
 }
 
-// A timer of Node's holds 2^31 - 1 ms.
-const seconds = z.number().nonnegative().max(2_000_000);
-const positiveSeconds = z.number().positive().max(2_000_000);
+// A timer of Node's takes at most 2^31 - 1 ms; a longer one fires at once.
+const LONGEST_S = 2_000_000;
+const seconds = z.number().nonnegative().max(LONGEST_S, `expected at most ${LONGEST_S} (seconds)`);
+const positiveSeconds = z.number().positive().max(LONGEST_S, `expected at most ${LONGEST_S} (seconds)`);
 const count = z.number().int().nonnegative().max(1_000_000);
 const positiveCount = z.number().int().positive().max(1_000_000);
 // Less would not hold an interpreter with a library or two; more is a figure in another unit.
