@@ -1,5 +1,6 @@
 // `node ../../scripts/bundle.mjs main token` in a service's folder: dist/main.js and dist/token.js, with all that they import, become
 // dist/bundle/main.js and dist/bundle/token.js, which are what runs. docs/decisions/0021-services-run-as-bundles.md
+import { createHash } from 'node:crypto';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
 import { decode, encode } from '@jridgewell/sourcemap-codec';
@@ -51,9 +52,29 @@ async function mapOurs(path) {
   await writeFile(path, JSON.stringify({ ...map, mappings: encode(lines) }));
 }
 
+/**
+ * Writes `sources.json`: the hash of each TypeScript source of ours in the bundle, by its path from the service's folder. The tests' stack compares
+ * these hashes before it starts a bundle (`test/stack/bundles.ts`).
+ *
+ * @param inputs the files that esbuild read; ours are tsc's output in a `dist` folder
+ */
+async function recordSources(inputs) {
+  const sources = inputs
+    .filter((path) => /(^|\/)dist\/.*\.js$/.test(path) && !path.includes('node_modules/'))
+    .map((path) => path.replace(/(^|\/)dist\//, '$1src/').replace(/\.js$/, '.ts'))
+    .sort();
+  const hash = async (path) =>
+    createHash('sha256')
+      .update(await readFile(path))
+      .digest('hex');
+  const entries = await Promise.all(sources.map(async (path) => [path, await hash(path)]));
+  await writeFile(join(outdir, 'sources.json'), JSON.stringify(Object.fromEntries(entries), null, 1));
+}
+
 // Its files have names of their contents: yesterday's would stay.
 await rm(outdir, { recursive: true, force: true });
-await build({
+const { metafile } = await build({
+  metafile: true,
   entryPoints: process.argv.slice(2).map((name) => `dist/${name}.js`),
   outdir,
   bundle: true,
@@ -69,3 +90,4 @@ await build({
   logLevel: 'warning',
 });
 for (const name of await readdir(outdir)) if (name.endsWith('.map')) await mapOurs(join(outdir, name));
+await recordSources(Object.keys(metafile.inputs));

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readSettings } from '@inference-proxy/platform';
 import { Balancer } from './balancer.ts';
+import { refuseOldBundles } from './bundles.ts';
 import { projectRoot } from './folders.ts';
 import { Output } from './output.ts';
 import type { PartSpec } from './part.ts';
@@ -74,6 +75,7 @@ export async function startTestStack({
   redisDir,
 }: TestStackOptions = {}): Promise<TestStack> {
   const root = projectRoot();
+  refuseOldBundles(root);
   const folder = await mkdtemp(join(tmpdir(), 'stack-'));
   const [appsDir, marksDir, dataDir] = ['apps', 'marks', 'data'].map((name) => join(folder, name)) as [
     string,
