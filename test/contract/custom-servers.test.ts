@@ -1,4 +1,4 @@
-// Contract 1, "An app with a custom runtime": FastAPI under uvicorn, plain Node, a server that misbehaves and one that runs elsewhere, over the whole stack.
+// Contract 1, "Custom runtimes": FastAPI under uvicorn, plain Node, a server that misbehaves and one that runs elsewhere, over the whole stack.
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';

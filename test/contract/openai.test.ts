@@ -1,4 +1,4 @@
-// Contract 1, "works as the base URL of an OpenAI client": the official client against the example app, whole stack.
+// Contract 1, "OpenAI clients": the official client against the example app, whole stack.
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import OpenAI from 'openai';

@@ -25,7 +25,7 @@ export type AppState = 'starting' | 'ready' | 'broken';
 /** One app of one project as its worker announces it. */
 export interface AppDescription {
   readonly app: string;
-  /** Whether its functions are called, or any path below it goes to a web server of its own (contract 1, "custom runtime"). */
+  /** Whether its functions are called, or any path below it goes to a web server of its own (contract 1, "Custom runtimes"). */
   readonly kind: 'functions' | 'server';
   readonly state: AppState;
   /** A hash of the app's files: changes when its code does. */

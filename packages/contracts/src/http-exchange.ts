@@ -1,4 +1,4 @@
-// Contract 1, "An app with a custom runtime": a request that is forwarded as a run, and the head of the server's answer, as services hand them to each other.
+// Contract 1, "Custom runtimes": a request that is forwarded as a run, and the head of the server's answer, as services hand them to each other.
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { ServiceError } from './errors.ts';
 

@@ -1,4 +1,4 @@
-// Contract 1, "body": the function's keyword parameters. Checked on a parsed copy, forwarded unparsed.
+// Contract 1, "Body": the function's keyword parameters. Checked on a parsed copy, forwarded unparsed.
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '@inference-proxy/contracts';
 

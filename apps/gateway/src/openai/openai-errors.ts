@@ -1,4 +1,4 @@
-// Contract 2, "on OpenAI paths also `type`, `param`": an error as OpenAI's clients parse it.
+// Contract 2, "Errors": an error as OpenAI's clients parse it.
 import { type ErrorCode, type ErrorFields, errorKinds, errorObject } from '@inference-proxy/contracts';
 
 const TYPES: Partial<Record<ErrorCode, string>> = {

@@ -1,4 +1,4 @@
-// Contract 1, "works as the base URL of an OpenAI client": how its clients ask, and what they parse.
+// Contract 1, "OpenAI clients": how its clients ask, and what they parse.
 import { envelope, errorKinds, itemsAsJson, type Outcome, type RunId } from '@inference-proxy/contracts';
 import type { GatewayStore } from '@inference-proxy/store';
 import { type CallRequest, callRequest } from '../calls/call-request.ts';

@@ -1,4 +1,4 @@
-// Contract 1, "works as the base URL of an OpenAI client", at the gateway's HTTP side.
+// Contract 1, "OpenAI clients", at the gateway's HTTP side.
 import { errorOf, type RequestOptions } from '@inference-proxy/test/client';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { GatewayUnderTest, PROJECT } from '../../test/gateway-under-test.ts';

@@ -1,4 +1,4 @@
-// Contract 1, "its status, end-to-end headers … come back as they are": the head of a server's answer on our response.
+// Contract 1, "Custom runtimes": the head of a server's answer on our response.
 import type { ServerResponse } from 'node:http';
 import type { AnswerHead, HeaderPair } from '@inference-proxy/contracts';
 

@@ -1,4 +1,4 @@
-// Contract 1, "streaming follows its answer's content type": a run's entries as the answer of the server that made them.
+// Contract 1, "Custom runtimes": a run's entries as the answer of the server that made them.
 import type { ServerResponse } from 'node:http';
 import {
   type AnswerHead,

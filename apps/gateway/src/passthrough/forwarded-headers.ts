@@ -1,4 +1,4 @@
-// Contract 1, "An app with a custom runtime", and RFC 9110 §7.6.1: which headers of a call reach the app's server.
+// Contract 1, "Custom runtimes", and RFC 9110 §7.6.1: which headers of a call reach the app's server.
 import type { IncomingMessage } from 'node:http';
 import type { HeaderPair } from '@inference-proxy/contracts';
 import { inNetworks, type Network } from '@inference-proxy/egress';

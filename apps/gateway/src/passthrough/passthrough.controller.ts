@@ -1,4 +1,4 @@
-// Contract 1, "An app with a custom runtime": any path below the app, with any method. What no other route of ours takes comes here.
+// Contract 1, "Custom runtimes": any path below the app, with any method. What no other route of ours takes comes here.
 import { isAppName } from '@inference-proxy/contracts';
 import { All, Controller, NotFoundException, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';

@@ -1,4 +1,4 @@
-// Contract 1, "An app with a custom runtime": how its own web server is asked and answers.
+// Contract 1, "Custom runtimes": how its own web server is asked and answers.
 import { encodeRequest, errorObject } from '@inference-proxy/contracts';
 import type { Network } from '@inference-proxy/egress';
 import { callOnTerms } from '../calls/call-request.ts';

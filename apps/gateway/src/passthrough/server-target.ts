@@ -1,4 +1,4 @@
-// Contract 1, "An app with a custom runtime": which path and query reach the app's server. Pure.
+// Contract 1, "Custom runtimes": which path and query reach the app's server. Pure.
 
 /** Up to the app: `/v4/{project}/{app}`. */
 const PREFIX = /^(?:\/[^/?]*){3}/;

@@ -1,4 +1,4 @@
-// Contract 1, "streaming follows its answer's content type (SSE, NDJSON, chunked text)": items as the body that they were. Pure.
+// Contract 1, "Custom runtimes": items as the body that they were. Pure.
 import { type AnswerForm, type AnswerHead, type ItemBatch, piecesOf, type RunId } from '@inference-proxy/contracts';
 import { encodedItems } from '../streaming/encoded-items.ts';
 import { encodeEvent, errorData } from '../streaming/sse-encoding.ts';

@@ -1,4 +1,4 @@
-// Contract 3, "a slow one … costs bounded memory": a run's entries at the pace of the socket that they are written to.
+// Contract 3, "Pace": a run's entries at the pace of the socket that they are written to.
 import type { ServerResponse } from 'node:http';
 import type { Outcome } from '@inference-proxy/contracts';
 import type { RunEvent, RunReader } from '@inference-proxy/store';

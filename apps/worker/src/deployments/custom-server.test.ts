@@ -1,4 +1,4 @@
-// Contract 1, custom runtimes: `[runtime.custom]` as authors write it, for this service or for the hosted product.
+// Contract 1, "Custom runtimes": `[runtime.custom]` as authors write it, for this service or for the hosted product.
 import { expect, test } from '@jest/globals';
 import { ManifestError, parseManifest } from './manifest.ts';
 

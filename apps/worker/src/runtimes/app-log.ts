@@ -1,4 +1,4 @@
-// Contract 2, "tracebacks go to the logs": what apps print, in the worker's own log too, so many lines a second.
+// Contract 2, "Errors": what apps print, in the worker's own log too, so many lines a second.
 import type { PrintedLines } from './printed-lines.ts';
 
 interface LinesLogger {

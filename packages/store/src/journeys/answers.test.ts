@@ -1,4 +1,4 @@
-// Contract 1, custom runtimes: how the answer of an app's own web server reaches its readers: the head first, whatever is lost on the way.
+// Contract 1, "Custom runtimes": how the answer of an app's own web server reaches its readers: the head first, whatever is lost on the way.
 import type { AnswerHead } from '@inference-proxy/contracts';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import {

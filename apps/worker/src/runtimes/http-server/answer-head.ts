@@ -1,4 +1,4 @@
-// Contract 1, custom runtimes: the head of a server's answer as callers get it, and how its body is taken (`AnswerForm`).
+// Contract 1, "Custom runtimes": the head of a server's answer as callers get it, and how its body is taken (`AnswerForm`).
 import type { IncomingMessage } from 'node:http';
 import { type AnswerForm, type AnswerHead, encodeHead, type HeaderPair, headerOf } from '@inference-proxy/contracts';
 

@@ -1,4 +1,4 @@
-// Contract 1, custom runtimes: bodies become the same items wherever the network cuts them, and none holds more than it may.
+// Contract 1, "Custom runtimes": bodies become the same items wherever the network cuts them, and none holds more than it may.
 import { ServiceError } from '@inference-proxy/contracts';
 import { expect, test } from '@jest/globals';
 import type { ItemsFrame } from '../runtime.ts';

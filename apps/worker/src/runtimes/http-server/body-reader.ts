@@ -1,4 +1,4 @@
-// Contract 1, custom runtimes: what becomes of an answer's body, by its form.
+// Contract 1, "Custom runtimes": what becomes of an answer's body, by its form.
 import { type AnswerForm, ServiceError } from '@inference-proxy/contracts';
 import type { ItemsFrame } from '../runtime.ts';
 import { ItemFrames } from './item-frames.ts';

@@ -1,4 +1,4 @@
-// Contract 1, custom runtimes: one request to an app's own web server, and its answer as it comes. However the server misbehaves, `ended` is
+// Contract 1, "Custom runtimes": one request to an app's own web server, and its answer as it comes. However the server misbehaves, `ended` is
 // told once and names it; time limits are the run's, there are none here but for connecting.
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';

@@ -1,4 +1,4 @@
-// Contract 1, custom runtimes: what reaches a server and what of its answer reaches the run, on FastAPI, plain Node and a bare socket.
+// Contract 1, "Custom runtimes": what reaches a server and what of its answer reaches the run, on FastAPI, plain Node and a bare socket.
 import { createServer } from 'node:net';
 import { type FastApi, obtainFastApi } from '@inference-proxy/test/fastapi';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';

@@ -1,4 +1,4 @@
-// Contract 1, custom runtimes, "its status, end-to-end headers and body come back as they are": also where a server refuses a body before it has read it.
+// Contract 1, "Custom runtimes", "its status, end-to-end headers and body come back as they are": also where a server refuses a body before it has read it.
 import http, { type ClientRequestArgs } from 'node:http';
 import { Socket, type SocketConstructorOpts, type TcpSocketConnectOpts } from 'node:net';
 

@@ -1,4 +1,4 @@
-// Contract 1, custom runtimes: one web server of an app: its process, where it is ours, its checks, and its runs, each a request to it.
+// Contract 1, "Custom runtimes": one web server of an app: its process, where it is ours, its checks, and its runs, each a request to it.
 import type { ErrorFields, RunId } from '@inference-proxy/contracts';
 import { AppProcess, type ProcessEnd } from '../app-process.ts';
 import { crashError } from '../crash.ts';

@@ -1,4 +1,4 @@
-// Contract 1, custom runtimes: a server is started, looked at, left alone while it cannot serve, and replaced when it is not well.
+// Contract 1, "Custom runtimes": a server is started, looked at, left alone while it cannot serve, and replaced when it is not well.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';

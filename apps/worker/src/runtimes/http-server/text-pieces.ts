@@ -1,4 +1,4 @@
-// Contract 1, "chunked text": the pieces of a text as they come, each a whole number of UTF-8 characters, its bytes untouched.
+// Contract 1, "Custom runtimes": the pieces of a text as they come, each a whole number of UTF-8 characters, its bytes untouched.
 import type { ItemsFrame } from '../runtime.ts';
 import type { BodyReader } from './body-reader.ts';
 
