@@ -74,7 +74,7 @@ export function otlpTracing({ endpoint, headers, ratio, service, logger }: OtlpO
     idGenerator: ids,
     spanProcessors: [
       new BatchSpanProcessor({
-        exporter: new OTLPTraceExporter({ url: `${endpoint.replace(/\/+$/, '')}/v1/traces`, headers }),
+        exporter: new OTLPTraceExporter({ url: `${endpoint.replace(/\/$/, '')}/v1/traces`, headers }),
         scheduledDelayMillis: EXPORT_MS,
         maxQueueSize: MOST_WAITING,
         maxExportBatchSize: BATCH,

@@ -94,21 +94,26 @@ const collector = () =>
     /^https?:\/\/[^/]/.test(value) && URL.canParse(value) ? value : undefined,
   ).meta({ secret: true });
 
-/** What goes along with them; a secret, since a collector's key is such a header. Percent-encoded as in W3C baggage. */
+/** Headers of the collector's requests, percent-encoded as in W3C baggage. A secret, because one of the headers may be a key. */
 const headers = () =>
   kind('headers such as x-api-key=1234,x-team=mine', (value): Readonly<Record<string, string>> | undefined => {
-    const pairs = value.split(',').map((pair) => /^\s*([!#$%&'*+.^_`|~\w-]+)\s*=\s*([\x20-\x7e]*?)\s*$/.exec(pair));
     try {
-      return Object.fromEntries(
-        pairs.map((pair) => {
-          if (!pair) throw new Error('no pair');
-          return [pair[1] as string, decodeURIComponent(pair[2] as string)];
-        }),
-      );
+      return Object.fromEntries(value.split(',').map(headerPair));
     } catch {
       return undefined;
     }
   }).meta({ secret: true });
+
+const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]+$/;
+const HEADER_VALUE = /^[\x20-\x7e]*$/;
+
+function headerPair(text: string): [string, string] {
+  const mark = text.indexOf('=');
+  const name = text.slice(0, mark).trim();
+  const value = text.slice(mark + 1).trim();
+  if (mark === -1 || !HEADER_NAME.test(name) || !HEADER_VALUE.test(value)) throw new Error('expected name=value');
+  return [name, decodeURIComponent(value)];
+}
 
 /** A part of a whole. */
 export const fraction = () =>

@@ -1,4 +1,4 @@
-// RFC 7240: what a caller prefers of the way its call is answered. Pure.
+// RFC 7240: the `Prefer` header. Pure. Parses by hand in linear time, because a header may hold 16 KiB of any characters.
 
 export interface Preferences {
   /** `respond-async` (RFC 7240 §4.1). */
@@ -7,21 +7,18 @@ export interface Preferences {
   readonly waitS?: number;
 }
 
-/** Elements of a list, commas inside quotes left alone. */
-const ELEMENTS = /(?:[^",]|"(?:[^"\\]|\\.)*"?)+/g;
-/** Name and value of one; its parameters, which none of ours has, are not looked at. */
-const ELEMENT = /^\s*([^\s=;]+)\s*(?:=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;]*)))?\s*(?:;|$)/;
 /** Nine digits are over thirty years. */
 const DELTA_SECONDS = /^\d{1,9}$/;
+const SPACE = /\s/;
 
 /** What is ours to follow. */
 const OURS = new Set(['respond-async', 'wait']);
 
-/** What of a `Prefer` header is for somebody else; empty where nothing is. */
+/** Returns the preferences of a `Prefer` header that are not this service's own; empty if there are none. */
 export function preferencesOfOthers(header: string): string {
-  return [...header.matchAll(ELEMENTS)]
-    .map(([element]) => element.trim())
-    .filter((element) => element !== '' && !OURS.has(ELEMENT.exec(element)?.[1]?.toLowerCase() ?? ''))
+  return split(header, ',')
+    .map((element) => element.trim())
+    .filter((element) => element !== '' && !OURS.has(preferenceOf(element).name))
     .join(', ');
 }
 
@@ -33,14 +30,51 @@ export function preferencesOfOthers(header: string): string {
  */
 export function preferences(header: string): Preferences {
   const values = new Map<string, string>();
-  for (const [element] of header.matchAll(ELEMENTS)) {
-    const [, name = '', quoted, plain = ''] = ELEMENT.exec(element) ?? [];
-    const known = name.toLowerCase();
-    if (!values.has(known)) values.set(known, quoted?.replace(/\\(.)/g, '$1') ?? plain);
+  for (const element of split(header, ',')) {
+    const { name, value } = preferenceOf(element);
+    if (value !== undefined && !values.has(name)) values.set(name, value);
   }
   const wait = values.get('wait') ?? '';
   return {
     respondAsync: values.get('respond-async') === '',
     ...(DELTA_SECONDS.test(wait) && { waitS: Number(wait) }),
   };
+}
+
+/** The parts of a text between separators. A separator inside a quoted string does not count; an open quote ends with the text. */
+function split(text: string, separator: string): string[] {
+  const parts: string[] = [];
+  let from = 0;
+  let isQuoted = false;
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at];
+    if (character === '"') isQuoted = !isQuoted;
+    else if (character === '\\' && isQuoted) at += 1;
+    else if (character === separator && !isQuoted) {
+      parts.push(text.slice(from, at));
+      from = at + 1;
+    }
+  }
+  parts.push(text.slice(from));
+  return parts;
+}
+
+/** Returns name (in lower case) and value of an element; no value if the value is malformed. Parameters are ignored. */
+function preferenceOf(element: string): { readonly name: string; readonly value: string | undefined } {
+  const [preference = ''] = split(element, ';');
+  const mark = preference.indexOf('=');
+  const name = (mark === -1 ? preference : preference.slice(0, mark)).trim().toLowerCase();
+  return { name, value: mark === -1 ? '' : wordIn(preference.slice(mark + 1).trim()) };
+}
+
+/** Decodes a token or a quoted string (RFC 9110 §5.6.4). A text that is neither is undefined. */
+function wordIn(text: string): string | undefined {
+  if (!text.startsWith('"')) return SPACE.test(text) ? undefined : text;
+  let word = '';
+  for (let at = 1; at < text.length; at++) {
+    if (text[at] === '"') return at === text.length - 1 ? word : undefined;
+    if (text[at] === '\\') at += 1;
+    word += text[at] ?? '';
+  }
+  return undefined;
 }

@@ -42,9 +42,29 @@ export function allowOrigin(origins: Origins, request: IncomingMessage, response
 export function originLines(origins: Origins, packet: Buffer | undefined): string[] {
   if (origins === '*') return ['access-control-allow-origin: *', `access-control-expose-headers: ${EXPOSED}`];
   if (origins.size === 0) return [];
-  const origin = /\r\norigin:[ \t]*([^\r\n]*?)[ \t]*\r\n/i.exec(packet?.toString('latin1') ?? '')?.[1];
+  const origin = packet && originIn(packet.toString('latin1'));
   if (origin === undefined || !origins.has(origin)) return ['vary: Origin'];
   return ['vary: Origin', `access-control-allow-origin: ${origin}`, `access-control-expose-headers: ${EXPOSED}`];
+}
+
+const FIELD = 'origin:';
+
+/** The value of `Origin` in a head that is not parsed; reads whole lines up to the first empty one. */
+function originIn(head: string): string | undefined {
+  const lines = head.split('\r\n').slice(1, -1);
+  const end = lines.indexOf('');
+  const line = lines.slice(0, end === -1 ? undefined : end).find((each) => each.toLowerCase().startsWith(FIELD));
+  return line && withoutBlanks(line.slice(FIELD.length));
+}
+
+/** Removes spaces and tabs at both ends (RFC 9110 §5.6.3); `trim` would remove more than that. */
+function withoutBlanks(text: string): string {
+  const isBlank = (character: string | undefined): boolean => character === ' ' || character === '\t';
+  let from = 0;
+  let to = text.length;
+  while (from < to && isBlank(text[from])) from += 1;
+  while (to > from && isBlank(text[to - 1])) to -= 1;
+  return text.slice(from, to);
 }
 
 /** A browser's question before a call that is no simple one. It has no token, and needs none. */

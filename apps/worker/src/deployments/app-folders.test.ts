@@ -55,6 +55,10 @@ test.each([
   ['acme/*,demo/chat', ['acme/a', 'acme/b', 'demo/chat']],
   [' */chat ', ['demo/chat']],
   ['acme/x*', []],
+  ['*o/c*a*t*', ['demo/chat']],
+  ['*/ch*hat', []],
+  ['*me/*', ['acme/a', 'acme/b']],
+  ['*/**', ['acme/a', 'acme/b', 'demo/chat', 'demo/other']],
   ['demo/ch.t', []],
 ])('WORKER_APPS=%j serves %j', async (patterns, expected) => {
   for (const app of ['acme/a', 'acme/b', 'demo/chat', 'demo/other']) await file(`${app}/main.py`);

@@ -24,13 +24,20 @@ export interface FoundApps {
 /** Says whether this worker serves an app. */
 export type AppFilter = (project: string, app: string) => boolean;
 
-const asPattern = (segment: string): RegExp =>
-  new RegExp(
-    `^${segment
-      .split('*')
-      .map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
-      .join('.*')}$`,
-  );
+/** Whether a name matches a pattern, in which `*` is any text. Takes the first place where each part fits, so the time is linear. */
+function matches(pattern: string, name: string): boolean {
+  const [first = '', ...parts] = pattern.split('*');
+  const last = parts.pop();
+  if (last === undefined) return name === first;
+  if (!name.startsWith(first)) return false;
+  let at = first.length;
+  for (const part of parts) {
+    const found = name.indexOf(part, at);
+    if (found === -1) return false;
+    at = found + part.length;
+  }
+  return name.length - at >= last.length && name.endsWith(last);
+}
 
 /**
  * Reads `WORKER_APPS`: patterns `project/app` with `*`, separated by commas, as `acme/*,demo/chat`; empty is all.
@@ -45,10 +52,10 @@ export function appFilter(patterns: string): AppFilter {
     .map((pattern) => {
       const [project, app, ...rest] = pattern.split('/');
       if (!project || !app || rest.length > 0) throw new Error(`${pattern}: expected project/app, * for any`);
-      return { project: asPattern(project), app: asPattern(app) };
+      return { project, app };
     });
   if (pairs.length === 0) return () => true;
-  return (project, app) => pairs.some((pair) => pair.project.test(project) && pair.app.test(app));
+  return (project, app) => pairs.some((pair) => matches(pair.project, project) && matches(pair.app, app));
 }
 
 /** Names of the folders in `path`; links to folders count. A path that is not there holds none. */

@@ -59,7 +59,14 @@ function base(text: string): string {
   if (!url || !['http:', 'https:'].includes(url.protocol)) throw new Error('url: expected http:// or https://');
   if (url.username || url.password || url.search || url.hash)
     throw new Error('url: expected scheme, host, port and path alone');
-  return `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
+  return `${url.origin}${withoutTrailingSlashes(url.pathname)}`;
+}
+
+/** The root becomes empty. */
+function withoutTrailingSlashes(path: string): string {
+  let end = path.length;
+  while (path[end - 1] === '/') end -= 1;
+  return path.slice(0, end);
 }
 
 /** A command line's words as a shell splits them; no shell runs it, so nothing else of one's language means anything. */

@@ -14,6 +14,7 @@ import {
   WorkerStore,
   type WorkerStoreOptions,
 } from '../index.ts';
+import { redisInfo } from '../redis-info.ts';
 
 const logger = { warn: () => {}, error: () => {} };
 export const APP = 'hello';
@@ -60,8 +61,8 @@ export class RealStore {
 
   /** Bytes that Redis uses; its connections' buffers grow and shrink at times of their own. */
   async usedMemory(connections: 'with connections' | 'without' = 'without'): Promise<number> {
-    const info = await this.admin.info('memory');
-    const bytes = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1]);
+    const fields = redisInfo(await this.admin.info('memory'));
+    const bytes = (name: string): number => Number(fields.get(name));
     return bytes('used_memory') - (connections === 'without' ? bytes('mem_clients_normal') : 0);
   }
 

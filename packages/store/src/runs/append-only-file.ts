@@ -2,6 +2,7 @@
 // gateway; doubles are harmless.
 import type { Redis } from 'ioredis';
 import { rewrittenKey } from '../keys.ts';
+import { redisInfo } from '../redis-info.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 import { Rounds } from './rounds.ts';
@@ -83,10 +84,11 @@ export class AppendOnlyFile extends Rounds {
 
   private async fileState(): Promise<FileState> {
     const info = String(await this.timely(this.redis.call('INFO', 'server', 'persistence', 'errorstats')));
-    const is = (name: string): string => new RegExp(`^${name}:(?:count=)?(\\w+)`, 'm').exec(info)?.[1] ?? '';
+    const fields = redisInfo(info);
+    const is = (name: string): string => fields.get(name) ?? '';
     return {
       enabled: is('aof_enabled') === '1',
-      state: `${is('run_id')} ${is('errorstat_MISCONF') || 0}`,
+      state: `${is('run_id')} ${is('errorstat_MISCONF').replace('count=', '') || 0}`,
       busy:
         is('loading') === '1' ||
         is('aof_last_write_status') !== 'ok' ||

@@ -1,6 +1,7 @@
 // Contract 5, retention and the bound: forgets runs in time, and near the bound the oldest that nobody was promised. Runs in every gateway.
 import type { Redis } from 'ioredis';
 import { names, projectPrefix, projectsKey } from '../keys.ts';
+import { redisInfo } from '../redis-info.ts';
 import { runScript } from '../scripts.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
@@ -101,7 +102,8 @@ export class Sweeper extends Rounds {
 
   private async bound(): Promise<number> {
     const info = await withinLimit(this.redis.info('memory'), this.timings.commandMs);
-    const figure = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+    const fields = redisInfo(info);
+    const figure = (name: string): number => Number(fields.get(name) ?? 0);
     const most = figure('maxmemory');
     const bound = this.maxBytes ?? (most > 0 ? Math.floor(most * SHARE_OF_REDIS) : DEFAULT_BOUND);
     // As if what there is were the bound: some of it goes.

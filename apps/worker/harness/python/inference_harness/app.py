@@ -12,7 +12,7 @@ import sys
 from .failures import Refused
 from .source import FromSource, always_compile
 
-PUBLIC_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,126}\Z")
+PUBLIC_NAME = re.compile(r"\A[A-Za-z][A-Za-z0-9_]{0,126}\Z")
 _decode = json.JSONDecoder().decode
 
 HOOKS = ("setup", "teardown")

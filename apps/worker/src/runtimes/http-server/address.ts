@@ -37,7 +37,7 @@ export const localAddress = (host: string, port: number): ServerAddress => ({
   agent: new PatientAgent(agentOptions),
 });
 
-/** @param url scheme, host, port and path */
+/** @param url scheme, host, port and path, which does not end in a slash (deployments/custom-server) */
 export function remoteAddress(url: string): ServerAddress {
   const { protocol, hostname, host, port, pathname } = new URL(url);
   const secure = protocol === 'https:';
@@ -46,7 +46,7 @@ export function remoteAddress(url: string): ServerAddress {
     host: hostname.replace(/^\[|\]$/g, ''),
     port: port === '' ? (secure ? 443 : 80) : Number(port),
     authority: host,
-    prefix: pathname.replace(/\/+$/, ''),
+    prefix: pathname === '/' ? '' : pathname,
     name: url,
     agent: secure ? new https.Agent(agentOptions) : new PatientAgent(agentOptions),
   };

@@ -1,0 +1,10 @@
+// Redis' `INFO`: one `name:value` in a line, sections begin with `#`.
+
+/** The fields of an answer to `INFO`, by name. */
+export function redisInfo(answer: string): ReadonlyMap<string, string> {
+  const lines = answer.split('\r\n').map((line): [string, string] => {
+    const colon = line.indexOf(':');
+    return [line.slice(0, colon), line.slice(colon + 1)];
+  });
+  return new Map(lines);
+}
