@@ -1,0 +1,133 @@
+// Contract 1: unary calls at 1, 32 and 128 in flight, in turn with a bare `node:http` server: calls/s, latency, and the CPU of a call by process.
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import http from 'node:http';
+import { fileURLToPath } from 'node:url';
+import { call, cpuSeconds, percentiles, round, tell } from './service.mjs';
+
+const { ROUNDS = 5, SECONDS = 3, WARM_CALLS = 30_000, PIDS = '.data/pids.json' } = process.env;
+const WIDTHS = [1, 32, 128];
+const PARAMS = { i: 1 };
+
+/** In the child: answers the way a service without queue, store and function would. */
+function serveBare() {
+  const server = http.createServer(async (request, response) => {
+    const chunks = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const result = JSON.parse(Buffer.concat(chunks).toString());
+    response
+      .writeHead(200, { 'content-type': 'application/json' })
+      .end(JSON.stringify({ status: 'succeeded', result }));
+  });
+  server.listen(0, '127.0.0.1', () => process.send(server.address().port));
+}
+
+/** Returns the process ids of each part. Functions run in descendants of the worker. */
+function parts() {
+  const parents = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((pid) => {
+      try {
+        return [[Number(pid), Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ')[1])]];
+      } catch {
+        return []; // The process has ended since.
+      }
+    });
+  const below = (pid) => parents.filter(([, parent]) => parent === pid).flatMap(([child]) => [child, ...below(child)]);
+  const found = { gateway: [], redis: [], worker: [], functions: [], dispatcher: [] };
+  for (const [name, pid] of Object.entries(JSON.parse(readFileSync(PIDS, 'utf8')))) {
+    const part = name.replace(/-\d+$/, '');
+    found[part]?.push(pid);
+    if (part === 'worker') found.functions.push(...below(pid));
+  }
+  return found;
+}
+
+/** Calls for some seconds, `width` at a time. */
+async function measured(width, pids, send) {
+  const before = Object.entries(pids).map(([name, ids]) => [
+    name,
+    ids,
+    ids.reduce((sum, id) => sum + cpuSeconds(id), 0),
+  ]);
+  const latencies = [];
+  const startedAt = performance.now();
+  const endAt = startedAt + SECONDS * 1000;
+  const lane = async () => {
+    while (performance.now() < endAt) {
+      const at = performance.now();
+      await send();
+      latencies.push(performance.now() - at);
+    }
+  };
+  await Promise.all(Array.from({ length: width }, lane));
+  const seconds = (performance.now() - startedAt) / 1000;
+  const cpu = before.map(([name, ids, used]) => [
+    name,
+    ((ids.reduce((sum, id) => sum + cpuSeconds(id), 0) - used) * 1e6) / latencies.length,
+  ]);
+  return { perSecond: latencies.length / seconds, p50: percentiles(latencies).p50, cpu: Object.fromEntries(cpu) };
+}
+
+const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
+
+async function compare() {
+  const child = fork(fileURLToPath(import.meta.url), ['bare']);
+  const [port] = await once(child, 'message');
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 512 });
+  const body = JSON.stringify(PARAMS);
+  const ways = {
+    service: async () => {
+      const { status, text } = await call('echo', PARAMS);
+      if (status !== 200) throw new Error(`the service answered ${status}: ${text}`);
+    },
+    bare: async () => {
+      const sent = http.request({
+        host: '127.0.0.1',
+        port,
+        agent,
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+      });
+      sent.end(body);
+      const [answer] = await once(sent, 'response');
+      answer.resume();
+      await once(answer, 'end');
+    },
+  };
+  const pids = { service: parts(), bare: { bare: [child.pid] } };
+  let warm = 0;
+  const warmUp = async (send) => {
+    while (warm++ < WARM_CALLS) await send();
+  };
+  await Promise.all(Array.from({ length: 32 }, () => warmUp(ways.service)));
+  for (const width of WIDTHS) {
+    const figures = { service: [], bare: [] };
+    for (let round = 0; round < ROUNDS; round++)
+      for (const way of round % 2 === 0 ? ['service', 'bare'] : ['bare', 'service'])
+        figures[way].push(await measured(width, pids[way], ways[way]));
+    const { service, bare } = figures;
+    const cpu = Object.fromEntries(
+      Object.keys(service[0].cpu).map((part) => [part, round(median(service.map((figure) => figure.cpu[part])))]),
+    );
+    tell({
+      unary: width,
+      callsPerSecond: round(median(service.map(({ perSecond }) => perSecond))),
+      p50Ms: median(service.map(({ p50 }) => p50)),
+      cpuMicrosPerCall: { ...cpu, all: round(Object.values(cpu).reduce((sum, part) => sum + part, 0)) },
+      bare: {
+        callsPerSecond: round(median(bare.map(({ perSecond }) => perSecond))),
+        cpuMicrosPerCall: round(median(bare.map((figure) => figure.cpu.bare))),
+      },
+      ratioOfPairs: percentiles(service.map(({ perSecond }, at) => perSecond / bare[at].perSecond)).p50,
+    });
+  }
+  child.kill();
+}
+
+if (process.argv[2] === 'bare') serveBare();
+else {
+  await compare();
+  process.exit(0);
+}
