@@ -1,4 +1,4 @@
-// The bad network itself: what it is told to do it does, so that the faults are those they are called.
+// The bad network itself: each kind of fault does what its name says.
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -41,7 +41,7 @@ const says = async (socket: Socket, text: string): Promise<string> => {
   return String((await answer)[0]);
 };
 
-test('it passes what is said, also late, and in order', async () => {
+test('a delayed connection passes bytes in order', async () => {
   const socket = await open();
   expect(await says(socket, 'a')).toBe('a');
   network.set({ is: 'delayed', ms: 50 });
@@ -52,7 +52,7 @@ test('it passes what is said, also late, and in order', async () => {
   socket.destroy();
 });
 
-test('it cuts', async () => {
+test('a cut closes the connection', async () => {
   const socket = await open();
   const cut = closed(socket);
   network.set({ is: 'cut' });
@@ -60,7 +60,7 @@ test('it cuts', async () => {
   network.set({ is: 'none' });
 });
 
-test('what was half-open stays dead, and new connections work', async () => {
+test('half-open connections stay dead after healing, and new connections work', async () => {
   const dead = await open();
   expect(await says(dead, 'before')).toBe('before');
   let came = '';
@@ -78,7 +78,7 @@ test('what was half-open stays dead, and new connections work', async () => {
   for (const socket of [dead, fresh]) socket.destroy();
 });
 
-test('what has stalled comes when the network is healed', async () => {
+test('stalled bytes arrive when the network is healed', async () => {
   const socket = await open();
   expect(await says(socket, 'x')).toBe('x');
   network.set({ is: 'stalled' });
@@ -88,7 +88,7 @@ test('what has stalled comes when the network is healed', async () => {
   socket.destroy();
 });
 
-test('a reply that is lost takes its connection with it, after the command was heard', async () => {
+test('a lost reply closes its connection after Redis received the command', async () => {
   const socket = await open();
   network.set({ is: 'replies-lost', oneIn: 1 });
   heard = '';

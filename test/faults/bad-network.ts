@@ -5,24 +5,24 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 export type Trouble =
   | { readonly is: 'none' }
-  /** All that Redis says comes that much later. */
+  /** Delays every byte from Redis. */
   | { readonly is: 'delayed'; readonly ms: number }
-  /** Whoever connects, and whoever is connected, is cut at once. */
+  /** Cuts every open connection and every new connection at once. */
   | { readonly is: 'cut' }
-  /** Connections are taken and stay open, and nothing ever passes: those of this time are dead for good, as if the other machine had vanished. */
+  /** Accepts connections, keeps them open and passes no bytes. These connections stay dead after healing, as if the other machine had vanished. */
   | { readonly is: 'half-open' }
-  /** What Redis says is not taken from it, and waits there until the network is healed. */
+  /** Leaves the bytes of Redis unread until the network is healed. */
   | { readonly is: 'stalled' }
-  /** Commands arrive; of the replies one in so many is lost, with its connection. */
+  /** Passes commands. Loses one reply in `every`, and closes its connection. */
   | { readonly is: 'replies-lost'; readonly oneIn: number };
 
-/** One connection: what the service has, and what Redis has of it. */
+/** One connection: the service's socket and the socket to Redis. */
 interface Line {
   readonly service: Socket;
   readonly redis: Socket;
-  /** Nothing passes any more, though nobody is told. */
+  /** No bytes pass, and neither end is notified. */
   dead: boolean;
-  /** Settles when what Redis has said so far was passed on: what is delayed is not overtaken. */
+  /** Settles when the bytes that Redis has sent so far are passed on. Delayed bytes keep their order. */
   passed: Promise<void>;
 }
 
@@ -43,7 +43,7 @@ export class BadNetwork {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** From now on, until something else is said; `none` heals all but what has died. */
+  /** Sets the fault from now on. `none` heals every connection except dead ones. */
   set(trouble: Trouble): void {
     this.#trouble = trouble;
     for (const line of this.#lines) {
@@ -65,7 +65,7 @@ export class BadNetwork {
     const line: Line = { service, redis, dead: is === 'half-open', passed: Promise.resolve() };
     this.#lines.add(line);
     const ended = (): void => {
-      // The one is not told of the other's end where the line is dead.
+      // A dead line does not report the other end's close.
       if (line.dead && !(service.destroyed && redis.destroyed)) return;
       this.#lines.delete(line);
       cut(line);

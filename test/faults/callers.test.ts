@@ -1,5 +1,5 @@
-// docs/operations.md, "What a caller sees": its table, row by row, as callers of one gateway have it while something is wrong. A call that would hang
-// until it is over would not be answered before it is: that is what is waited for, no time is measured.
+// docs/operations.md, "What a caller sees": its table, row by row, as callers of one gateway see it during a fault. A call that hangs
+// until the fault is over would not end before the fault does. The test waits for that order, not for time.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -49,7 +49,7 @@ afterAll(async () => {
   await disk?.close();
 });
 
-/** One thing that is wrong, from `begin` until what that gave is called. */
+/** One fault. It lasts from `begin` until the returned function is called. */
 type Begin = () => Promise<() => unknown> | (() => unknown);
 
 const bad = (trouble: Parameters<BadNetwork['set']>[0]): Begin => {
@@ -68,7 +68,7 @@ const cases: Record<string, Begin> = {
   },
   'Redis cannot write its file': async () => {
     await disk.limit(stack.pid('redis'));
-    // It finds out at its next write.
+    // The gateway notices the disconnect at its next write.
     await until(async () =>
       redis.set('ip:probe', '1').then(
         () => false,
@@ -85,7 +85,7 @@ const cases: Record<string, Begin> = {
     const killed = await replicasOf(stack.pid('worker'), stack.appsDir);
     const keepers = (await Promise.all(killed.map(ancestorsOf))).map(([keeper]) => Number(keeper));
     for (const pid of killed) process.kill(pid, 'SIGKILL');
-    // Until the worker has noticed, a call may still be handed to the one that is dying.
+    // Until the worker notices the death, it may give a call to the dying process.
     await until(async () => {
       const there = await processesIn(stack.appsDir);
       return !keepers.some((keeper) => there.includes(keeper));
@@ -106,7 +106,7 @@ const cases: Record<string, Begin> = {
   },
 };
 
-/** The code, `ok`, or `broken` for a connection that ended within its answer; each error has what the contract says of it. */
+/** Returns the error code, `ok`, or `broken` for a connection that ended within its answer. Checks each error against the contract. */
 async function told(call: Promise<Answer>): Promise<{ is: string; runId: boolean }> {
   const answer = await call.catch(() => undefined);
   if (!answer) return { is: 'broken', runId: false };
@@ -117,7 +117,7 @@ async function told(call: Promise<Answer>): Promise<{ is: string; runId: boolean
   return { is: code, runId: 'run_id' in JSON.parse(answer.text) };
 }
 
-/** The code of the error event, `ok`, or `broken`. @param items all of them, where it is whole */
+/** Returns the code of the error event, `ok`, or `broken`. @param items the items of a complete stream */
 async function ends(events: EventReader, items: readonly string[]): Promise<string> {
   const seen: string[] = [];
   try {
@@ -129,7 +129,7 @@ async function ends(events: EventReader, items: readonly string[]): Promise<stri
   } catch {
     return 'broken';
   }
-  // A stream that just ends is complete.
+  // A stream that ends without an error event is complete.
   expect(seen).toEqual(items);
   return 'ok';
 }
@@ -143,7 +143,7 @@ test('the table has these rows and no others', () => {
 test.each(Object.entries(cases))('%s', async (name, begin) => {
   const [, fresh = '', accepted = '', stream = ''] = rows.find(([row]) => row === name) ?? [];
   const mark = (text: string): string => join(stack.marksDir, `${Object.keys(cases).indexOf(name)}-${text}`);
-  // Both wait for the same gate: the stream's second item, the call's end.
+  // The stream's second item and the call's end wait for the same gate.
   const waiting = told(caller.call('streams/waits', { gate: mark('1'), started: mark('started') }));
   const gated = await caller.stream('streams/stepped', { gate: mark('1') });
   expect(await gated.events.next()).toBe('data: begun');

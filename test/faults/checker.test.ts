@@ -1,4 +1,4 @@
-// The checker itself: it passes a right history, and sees each loss and double that is planted in one.
+// The checker itself: it accepts a correct history, and finds each loss and each double that a test plants.
 import { expect, test } from '@jest/globals';
 import { faultsOf, ITEMS } from './checker.ts';
 import type { Delivered, History, Seen } from './history.ts';
@@ -32,7 +32,7 @@ const history = (more: Partial<History> = {}): History => ({
   ...more,
 });
 
-test('a right history has no faults', () => {
+test('a correct history has no faults', () => {
   expect(faultsOf(history())).toEqual([]);
 });
 
@@ -69,12 +69,12 @@ test.each<[string, Partial<History>]>([
   expect(faultsOf(history(planted))).toHaveLength(1);
 });
 
-test('a failure while something was wrong is excused', () => {
+test('a failure during an episode is excused', () => {
   const failed = seen({ is: 'worker_lost', beganAt: 5, endedAt: 11 });
   expect(faultsOf(history({ seen: [failed], delivered: [] }))).toEqual([]);
 });
 
-test('what the lost tail of the store held may be gone or have run again; items are whole all the same', () => {
+test('a run of the lost tail may be gone or have run again, and its items are still whole', () => {
   const forgotten: Partial<History> = {
     seen: [
       seen({ kind: 'promised', runId: 'p' }),

@@ -1,32 +1,32 @@
-// What must hold of every history, whatever went wrong meanwhile: one outcome a run, every item once and in order, every due webhook.
+// The rules for every history, whatever failed: one outcome for each run, every item once and in order, every due webhook.
 import { type Delivered, type History, mayBeForgotten, overlaps, type Seen, type Told } from './history.ts';
 
-/** How many items each stream has. */
+/** The number of items in each stream. */
 export const ITEMS = 8;
 
-/** Something that must not be. */
+/** A violation of a rule. */
 export interface Wrong {
-  /** `lost`: accepted and never ended, seen or delivered; `doubled`: more than once; `wrong`: otherwise not as the contract says. */
+  /** `lost`: accepted and never ended, seen or delivered; `doubled`: more than once; `wrong`: any other violation of the contract. */
   readonly is: 'lost' | 'doubled' | 'wrong';
   readonly text: string;
-  /** Of a call: when it was under way. */
+  /** The time of the call. */
   readonly seen?: Seen;
 }
 
-/** What a call may fail with while something is wrong: each names the trouble, and none takes a half answer for a whole one. */
+/** Codes that a call may fail with during an episode. Each code names the trouble. No code passes half an answer as a whole one. */
 const EXCUSED = new Set([
   'broken',
   'unavailable',
   'worker_lost',
   'replica_crashed',
-  // What a SIGKILL from outside looks like.
+  // A SIGKILL from outside looks like this.
   'out_of_memory',
   'overloaded',
   'cancelled',
   'items_gone',
 ]);
 
-/** Everything that is wrong with a history; nothing where all is right. */
+/** Returns every violation in a history; empty if the history is correct. */
 export function faultsOf(history: History): Wrong[] {
   const byRun = new Map(
     history.seen.flatMap((seen) => (seen.runId === undefined ? [] : [[seen.runId, seen] as const])),
@@ -46,7 +46,7 @@ const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
 
 function answerFaults(seen: Seen, history: History): Wrong[] {
   if (seen.is === 'ok') return [];
-  // `internal`: items are gone that only the store had, and a stream has no holes.
+  // `internal`: the store lost items that only the store had, and a stream must have no holes.
   const forgotten = ['not_found', 'internal'].includes(seen.is) && mayBeForgotten(seen, history.troubles);
   if (!EXCUSED.has(seen.is) && !forgotten) {
     return [{ is: 'wrong', text: `${about(seen)} was answered by ${seen.is}`, seen }];
@@ -85,7 +85,7 @@ function outcomeFaults(each: readonly Told[], seen: Seen | undefined, history: H
   return differs ? [{ is: 'wrong', text: `${first.runId} is told differently: ${JSON.stringify(each)}`, ...of }] : [];
 }
 
-/** One key, one run: whoever asks under it is answered by that run, and what succeeded was entered once. */
+/** One key belongs to one run: every request with the key gets that run's answer, and a successful function was entered once. */
 function keyFaults(history: History): Wrong[] {
   return history.seen.flatMap((seen): Wrong[] => {
     if (mayBeForgotten(seen, history.troubles)) return [];

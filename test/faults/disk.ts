@@ -1,5 +1,5 @@
-// A disk that is full, or takes no more of one file. As root Redis' folder is a small tmpfs, which is really filled; elsewhere its server may
-// write no file beyond a size (RLIMIT_FSIZE, which needs no rights): to Redis both are a write that fails, after a part of it was written.
+// A full disk, or a disk that takes no more of one file. As root, Redis' folder is a small tmpfs that is filled. Elsewhere its server may
+// write no file beyond a size (RLIMIT_FSIZE, which needs no rights). For Redis both are a write that fails after a part was written.
 import { execFile } from 'node:child_process';
 import { chmod, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,34 +8,34 @@ import { promisify } from 'node:util';
 import type { RedisBinary } from '../stack/redis-binary.ts';
 
 const run = promisify(execFile);
-/** More than the load of half an hour writes, twice. */
+/** Twice the bytes that the load writes in half an hour. */
 const TMPFS_SIZE = '512m';
-/** What Linux says when a file system is full. */
+/** The message of Linux for a full file system. */
 const FULL = 'ENOSPC';
 
 export interface Disk {
-  /** For Redis' data. */
+  /** The folder of Redis' data. */
   readonly dir: string;
-  /** Runs Redis so that a file's size limit is an error and not the end of the process. */
+  /** Runs Redis so that a file's size limit is an error, and does not end the process. */
   wrap(binary: RedisBinary): Promise<RedisBinary>;
-  /** From now on the process writes no file beyond the size that its append-only file has, and so many bytes more. */
+  /** Limits the process to files of the current size of its append-only file plus this many bytes. */
   limit(pid: number, options?: { spare?: number; data?: string }): Promise<void>;
   unlimit(pid: number): Promise<void>;
-  /** Fills the disk to the last byte. @param data where that Redis has its data, unless in `dir`. @returns what makes room again */
+  /** Fills the disk to the last byte. @param data the folder of Redis' data, `dir` by default @returns a function that frees the space */
   fill(pid: number, data?: string): Promise<() => Promise<void>>;
-  /** The append-only file that is being written. */
+  /** The append-only file that Redis currently writes. */
   appendOnlyFile(): Promise<string>;
   close(): Promise<void>;
 }
 
-/** Of what a full disk still takes: the rest of the last block. */
+/** Bytes that a full disk still takes: the rest of the last block. */
 const REST_OF_BLOCK = 50;
 
-/** The append-only file that a Redis with its data in `dir` is writing. */
+/** Returns the append-only file that a Redis with its data in `dir` currently writes. */
 export async function appendOnlyFileIn(dir: string): Promise<string> {
   const folder = join(dir, 'appendonlydir');
   const files = (await readdir(folder)).filter((name) => name.endsWith('.incr.aof'));
-  // Each rewrite begins another, with the next number.
+  // Each rewrite begins another file, with the next number.
   return join(folder, files.sort((a, b) => a.localeCompare(b, 'en', { numeric: true })).at(-1) ?? '');
 }
 
@@ -55,7 +55,7 @@ export async function openDisk(): Promise<Disk> {
   return {
     dir,
     async wrap(binary) {
-      // The shell ignores the signal, and what it becomes goes on ignoring it.
+      // The shell ignores the signal, and the program that replaces the shell inherits this.
       await writeFile(wrapper, `#!/bin/sh\ntrap '' XFSZ\nexec '${binary.path}' "$@"\n`);
       await chmod(wrapper, 0o755);
       return { ...binary, path: wrapper };

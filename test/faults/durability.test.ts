@@ -1,5 +1,5 @@
-// docs/operations.md, "What is safe when": its table, cell by cell. Redis is killed by SIGKILL right after a 202, after an item was seen and after a
-// delivery was acknowledged; the death of a machine is that of Redis and of every write that the disk did not have yet.
+// docs/operations.md, "What is safe when": its table, cell by cell. Redis is killed by SIGKILL right after a 202, after a read item and after an
+// acknowledged delivery. The death of a machine is the death of Redis and the loss of every write that was not on the disk.
 import { mkdtemp, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ let redis: Redis;
 let caller: Caller;
 let hook: Receiver;
 const delivered: Delivery[] = [];
-/** What the receiver does before it answers. */
+/** Runs before the receiver answers. */
 let beforeAnswer: () => Promise<unknown> = async () => {};
 let gates = 0;
 
@@ -56,7 +56,7 @@ async function begin(args: readonly string[]): Promise<void> {
   });
   caller = new Caller(stack.port, stack.jwtSecret);
   await caller.ready('streams');
-  // The first call of a project writes what later ones do not.
+  // The first call of a project writes keys that later calls do not write.
   expect((await caller.call('streams/value', { value: 1 })).status).toBe(200);
   redis = new Redis(port, '127.0.0.1', { maxRetriesPerRequest: null });
   redis.on('error', () => {});
@@ -72,20 +72,20 @@ async function end(): Promise<void> {
 
 const sizeOfFile = async (): Promise<number> => (await stat(await appendOnlyFileIn(redisDir))).size;
 
-/** The process dies; resolves when calls succeed again, and no file gives way to another any more. */
+/** Kills the process. Resolves when calls succeed again, and Redis has replaced its file. */
 async function died(): Promise<void> {
   await stack.kill('redis');
   await works();
   await rewritten(redis);
 }
 
-/** The process dies while no flush is out that a slow disk holds up: the table's footing. */
+/** Kills the process while no slow flush is under way, as the table assumes. */
 async function killed(): Promise<void> {
   await flushed(redis);
   await died();
 }
 
-/** The machine dies: of the file there is what was on the disk. Resolves when calls succeed again. */
+/** Kills the machine: only the flushed part of the file survives. Resolves when calls succeed again. */
 async function killedWith(bytes: number): Promise<void> {
   stack.pause('redis');
   await truncate(await appendOnlyFileIn(redisDir), bytes);
@@ -98,7 +98,7 @@ const deliveriesOf = (runId: string): Delivery[] => delivered.filter((one) => on
 const statusOf = async (runId: string): Promise<number> =>
   (await caller.request(`/v4/demo/runs/${runId}`, { method: 'GET' })).status;
 
-/** Accepted with a 202, not to end before its gate is there. */
+/** Starts a run that is accepted with a 202 and ends when its gate opens. */
 async function promised(opened: string): Promise<string> {
   const query = `?async=true&${hooked()}`;
   const { status, text } = await caller.call(
@@ -110,7 +110,7 @@ async function promised(opened: string): Promise<string> {
   return (JSON.parse(text) as { run_id: string }).run_id;
 }
 
-/** A run whose delivery was just acknowledged. @param acknowledging called while the receiver has the delivery and has not answered */
+/** Starts a run whose delivery is acknowledged. @param acknowledging called while the receiver has the delivery and has not answered */
 async function acknowledged(acknowledging: () => Promise<unknown> = async () => {}): Promise<string> {
   const answered = Promise.withResolvers<void>();
   beforeAnswer = async () => {
@@ -125,14 +125,14 @@ async function acknowledged(acknowledging: () => Promise<unknown> = async () => 
   return runId;
 }
 
-/** The service has come back: calls succeed. */
+/** Resolves when calls succeed again. */
 const works = (): Promise<true> =>
   until(async () => {
     const answer = await caller.call('streams/value', { value: 1 }).catch(() => undefined);
     return answer?.status === 200;
   });
 
-/** Never with two bodies or two ids. */
+/** Checks that a delivery never has two bodies or two ids. */
 function expectOneDelivery(runId: string): void {
   const [first, ...more] = deliveriesOf(runId);
   expect(first).toBeDefined();
@@ -153,7 +153,7 @@ describe.each(['always', 'everysec', 'no'])('appendfsync %s, and Redis is killed
     expectOneDelivery(runId);
   });
 
-  test('after an item was seen: the run goes on, and whoever comes back has all of it once', async () => {
+  test('after an item was read: the run continues, and a returning reader receives every item once', async () => {
     const folder = stack.marksDir;
     const items = 3;
     await writeFile(join(folder, '0'), '');
@@ -168,7 +168,7 @@ describe.each(['always', 'everysec', 'no'])('appendfsync %s, and Redis is killed
     events.leave();
   });
 
-  test('after a delivery was acknowledged: it is settled, sent again at most as it was', async () => {
+  test('after a delivery was acknowledged: the delivery is settled, or sent again with the same bytes', async () => {
     const runId = await acknowledged();
     await killed();
     await until(async () => (await caller.lookUp(runId)).webhook?.state === 'delivered');
@@ -176,11 +176,11 @@ describe.each(['always', 'everysec', 'no'])('appendfsync %s, and Redis is killed
   });
 });
 
-describe('appendfsync everysec, and the machine dies with what the disk did not have yet', () => {
+describe('appendfsync everysec, and the machine dies with unflushed writes', () => {
   beforeAll(() => begin([]));
   afterAll(end);
 
-  test('right after a 202: the run may be lost; its look-up is 404, and nothing is delivered', async () => {
+  test('right after a 202: the run may be lost; then its look-up is 404, and no delivery is sent', async () => {
     const before = await sizeOfFile();
     const opened = gate();
     const runId = await promised(opened);
@@ -190,7 +190,7 @@ describe('appendfsync everysec, and the machine dies with what the disk did not 
     expect(deliveriesOf(runId)).toEqual([]);
   });
 
-  test('after an item was seen: the reader is given an error, and no item of another execution', async () => {
+  test('after an item was read: the reader receives an error, and no item of another execution', async () => {
     const before = await sizeOfFile();
     const opened = gate();
     const { runId, events } = await caller.stream(
@@ -205,7 +205,7 @@ describe('appendfsync everysec, and the machine dies with what the disk did not 
     expect(await statusOf(runId)).toBe(404);
   });
 
-  test('after a delivery was acknowledged: it is sent again, the same with the same webhook-id', async () => {
+  test('after a delivery was acknowledged: the same bytes are sent again with the same webhook-id', async () => {
     let size = 0;
     const runId = await acknowledged(async () => {
       size = await sizeOfFile();
@@ -231,7 +231,7 @@ describe('without a file (appendonly no), and Redis is killed', () => {
     expect(deliveriesOf(runId)).toEqual([]);
   });
 
-  test('after an item was seen: the reader is given an error', async () => {
+  test('after an item was read: the reader receives an error', async () => {
     const { events } = await caller.stream('streams/tidy', { mark: gate() }, { query: '?onDisconnect=continue' });
     expect(await events.next()).toBe('data: begun');
     await killed();
@@ -239,7 +239,7 @@ describe('without a file (appendonly no), and Redis is killed', () => {
     expect(rest).toEqual([expect.stringMatching(/^event: error\ndata: .*"unavailable"/)]);
   });
 
-  test('after a delivery was acknowledged: nobody knows of it any more, and it is not sent with another body', async () => {
+  test('after a delivery was acknowledged: its run is unknown, and no other body is sent', async () => {
     const runId = await acknowledged();
     await killed();
     expectOneDelivery(runId);

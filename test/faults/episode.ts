@@ -1,13 +1,13 @@
-// One thing goes wrong and is over; service returns by itself.
+// One fault begins and ends, and the service recovers by itself.
 import type { FaultOptions } from './faults.ts';
 import { faults } from './faults.ts';
 import type { Episode } from './figures.ts';
 import type { Place } from './place.ts';
 
-/** What was under way when Redis last wrote may be in the tail that it loses. */
+/** Runs that were under way at Redis' last write may be in the lost tail. */
 const TAIL_MS = 10_000;
 
-/** Resolves when calls of every kind succeed again. @throws Error where some do not within minutes */
+/** Resolves when calls of every kind succeed again. @throws Error if a kind does not succeed within minutes */
 export async function episode(place: Place, name: string, options: FaultOptions): Promise<Episode> {
   const fault = faults[name];
   if (!fault) throw new Error(`there is no fault '${name}'; there are: ${Object.keys(faults).join(', ')}`);

@@ -1,4 +1,4 @@
-// Everything that goes wrong, by name. Each ends by itself, and says when it did.
+// The faults by name. Each fault ends by itself and reports the time of its end.
 import { stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,20 +10,20 @@ import { replicasOf } from './processes.ts';
 import { rewritten } from './rewritten.ts';
 
 export interface FaultOptions {
-  /** One of several things that are alike; the short form takes the first, the soak any. */
+  /** Picks one of several equal parts. The short form takes the first, the soak a random one. */
   pick<T>(of: readonly T[]): T;
-  /** The soak holds still for as long as the worst is promised to last. */
+  /** The soak pauses for the longest promised recovery. */
   readonly long: boolean;
 }
 
 export interface Fault {
-  /** @returns when what was wrong had ended, `performance.now()`; absent: when this returned */
+  /** @returns the time at which the fault ended, `performance.now()`; absent: the time of return */
   run(place: Place, options: FaultOptions): Promise<number | undefined>;
-  /** The last writes of Redis are gone. */
+  /** Redis loses its last writes. */
   readonly tailLost?: true;
-  /** For the soak alone: it takes a minute. */
+  /** Only the soak runs this fault, because it takes a minute. */
   readonly long?: true;
-  /** What else is made whole again, after service has returned and before anything else goes wrong. */
+  /** Repairs the rest after the recovery and before the next fault. */
   mended?(place: Place): Promise<void>;
 }
 
@@ -31,17 +31,17 @@ const GATEWAYS: KillablePart[] = ['gateway-1', 'gateway-2'];
 const WORKERS: KillablePart[] = ['worker-1', 'worker-2', 'worker-3'];
 const DISPATCHERS: KillablePart[] = ['dispatcher-1', 'dispatcher-2'];
 
-/** Longer than the shortened lease, so that what is frozen that long is believed dead. */
+/** Longer than the shortened lease, so that a part that is frozen for this time counts as dead. */
 const FROZEN_MS = 8000;
 const MINUTE_MS = 60_000;
 const REDIS_STOPPED_MS = 10_000;
-/** Of a bad network, and of a disk. */
+/** Faults of a bad network and of a disk. */
 const lasts = ({ long }: FaultOptions): Promise<void> => sleep(long ? 10_000 : 3000);
 const DELAY_MS = 300;
 const REPLIES_LOST = { is: 'replies-lost', oneIn: 20 } as const;
-/** What a crash of a machine takes of the append-only file: some calls, and half of a command. */
+/** Bytes of the append-only file that a machine's crash removes: some calls and half of a command. */
 const TAIL_BYTES = 5001;
-/** A flush of a slow disk, and what is got done between two. */
+/** The length of a slow flush, and the time between two flushes. */
 const FLUSH_MS = 300;
 const BETWEEN_FLUSHES_MS = 100;
 const BURST = { n: 120, size: 200_000 };
@@ -72,7 +72,7 @@ const frozen = (parts: readonly KillablePart[]): Fault => ({
   run: (place, { pick, long }) => frozenFor(place, pick(parts), long ? MINUTE_MS : FROZEN_MS),
 });
 
-/** Between some services, or all, and Redis. */
+/** A bad network between Redis and some or all services. */
 const network = (trouble: Parameters<Place['network']>[0]): Fault => ({
   async run(place, options) {
     const { pick, long } = options;
@@ -84,7 +84,7 @@ const network = (trouble: Parameters<Place['network']>[0]): Fault => ({
   },
 });
 
-/** Settings of Redis for a while. */
+/** Changes settings of Redis for a time. */
 async function configured(
   place: Place,
   settings: Record<string, string>,
@@ -103,13 +103,13 @@ async function configured(
   }
 }
 
-/** Connections that listen. */
+/** Returns the connections of subscribers. */
 async function listeners(place: Place): Promise<string[]> {
   const list = String(await place.redis.call('CLIENT', 'LIST', 'TYPE', 'pubsub'));
   return [...list.matchAll(/^id=(\d+)/gm)].map(([, id]) => String(id));
 }
 
-/** A gateway does not take what it listens to while a function says much, until Redis cuts it off: its reader has every item all the same. */
+/** A gateway stops reading its subscription during a burst until Redis cuts the connection. Its reader still receives every item. */
 async function overflown(place: Place): Promise<undefined> {
   const gate = join(place.stack.marksDir, `burst-${performance.now()}`);
   const query = '?onDisconnect=continue';
@@ -155,7 +155,7 @@ export const faults: Record<string, Fault> = {
   'Redis is killed and its last writes are lost': {
     tailLost: true,
     async run(place) {
-      // Stopped first: nothing is written after what is cut off.
+      // Redis is stopped first, so that it writes nothing after the cut.
       place.stack.pause('redis');
       const file = await place.disk.appendOnlyFile();
       await truncate(file, Math.max(0, (await stat(file)).size - TAIL_BYTES));
@@ -189,7 +189,7 @@ export const faults: Record<string, Fault> = {
   },
   'the disk is full': {
     async run(place, options) {
-      // As after any time of work: a file that a rewrite began, which Redis leaves a hole in (docs/decisions/0019-the-file-is-rewritten.md).
+      // The file was begun by a rewrite, as after a long time of work. Redis leaves a hole in such a file (docs/decisions/0019-the-file-is-rewritten.md).
       await rewritten(place.redis);
       const free = await place.disk.fill(place.stack.pid('redis'));
       await lasts(options);
@@ -198,8 +198,8 @@ export const faults: Record<string, Fault> = {
     },
     mended: (place) => rewritten(place.redis),
   },
-  // Redis flushes at every write, and as a slow disk would, something holds it for as long as a flush may take: there is no slow disk to be had
-  // without rights over the machine.
+  // Redis flushes at every write, and a stop of the process stands for the time of a slow flush. A real slow disk needs rights
+  // over the machine.
   'the disk is slow': {
     async run(place, { long }) {
       await configured(place, { appendfsync: 'always' }, async () => {
@@ -229,7 +229,7 @@ export const faults: Record<string, Fault> = {
   },
 };
 
-/** Each part in order, one after the other. */
+/** Restarts the parts one after the other. */
 export async function restartAll(place: Place): Promise<void> {
   for (const part of PARTS) await place.stack.restart(part);
 }

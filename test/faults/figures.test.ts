@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { type Episode, HEADINGS, lineOf } from './figures.ts';
 import type { Seen } from './history.ts';
 
-/** Seconds, from when it began to when all was whole again. */
+/** Seconds from the start of the episode to its full recovery. */
 const episode = (from: number, overAt: number, to: number): Episode => ({
   name: 'something',
   from: from * 1000,
@@ -22,21 +22,21 @@ const call = (tag: string, began: number, ended: number): Seen => ({
 const episodes = [episode(0, 10, 12), episode(14, 24, 27), episode(28, 88, 90)];
 const [before, own, after] = episodes;
 
-/** The figure under a heading, of the episode in the middle. */
+/** Returns the figure under a heading, for the episode in the middle. */
 function figure(heading: (typeof HEADINGS)[number], ...seen: Seen[]): string | undefined {
   return lineOf(own as Episode, { before, after }, { seen }, [])[HEADINGS.indexOf(heading)];
 }
 
-test('a fault is over before service has returned, and service has returned before all is whole', () => {
+test('a fault ends before the recovery of calls, and calls recover before all parts do', () => {
   expect([figure('recovery s'), figure('whole s')]).toEqual(['1.0', '3.0']);
 });
 
-test('whoever is held up by what came before or comes after is not held up by this', () => {
+test('a call that an earlier or later fault stalls does not count for this fault', () => {
   const held = call('held', 15, 20);
   expect(figure('stall s', held)).toBe('5.0');
   expect(figure('stall s', held, call('by the one before', 5, 16), call('by the one after', 26, 88))).toBe('5.0');
 });
 
-test('whoever began meanwhile was held up by this, however long', () => {
+test('a call that began during the fault counts for this fault, whatever its length', () => {
   expect(figure('stall s', call('for ever', 20, 60))).toBe('40.0');
 });

@@ -1,14 +1,14 @@
-// What is told of each fault: how many calls it met, what became of them, and how long anybody waited.
+// The figures of each fault: the calls under way, their outcomes, and the longest stall.
 import type { Wrong } from './checker.ts';
 import { type History, overlaps, REFUSED, type Seen, type Trouble } from './history.ts';
 
 export interface Episode extends Trouble {
   readonly name: string;
-  /** When what was wrong had ended. */
+  /** The time at which the fault ended. */
   readonly overAt: number;
-  /** When the first call that began after that had ended well, of the kind that came last: wherever the proxy sent it. */
+  /** The time at which the slowest kind had its first success among calls that began after the fault, at any gateway. */
   readonly goodAt: number;
-  /** When all was as before: what was killed is there again, and each gateway answers by itself. */
+  /** The time at which every killed part was back and each gateway answered by itself. */
   readonly wholeAt: number;
 }
 
@@ -17,7 +17,7 @@ export const HEADINGS = ['fault', 'accepted', 'ended', 'lost', 'doubled', 'recov
 /**
  * One line of the table; counts are of the calls that were under way during the episode.
  *
- * @param beside the ones before and after it: whoever they held up was not held up by this one
+ * @param beside the episodes before and after; a call that they stalled does not count for this episode
  */
 export function lineOf(
   episode: Episode,
@@ -46,13 +46,13 @@ export function lineOf(
   ];
 }
 
-/** Of those that had what they came for at their first attempt: the longest that nothing came. */
+/** Returns the longest stall among calls that succeeded at their first attempt. */
 const longestStall = (met: readonly Seen[]): number =>
   Math.max(0, ...met.filter(({ is }) => is === 'ok').map(({ stalledMs = 0 }) => stalledMs));
 
 const seconds = (ms: number): string => (ms / 1000).toFixed(1);
 
-/** Columns of equal width, the first to the left. */
+/** Formats columns of equal width, the first one left-aligned. */
 export function tableOf(lines: readonly (readonly string[])[]): string {
   const widths = (lines[0] ?? []).map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
   return lines

@@ -1,4 +1,4 @@
-// What a full disk leaves in Redis' append-only file, and what becomes of it (docs/decisions/0019-the-file-is-rewritten.md).
+// A full disk's traces in Redis' append-only file, and their repair (docs/decisions/0019-the-file-is-rewritten.md).
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
@@ -12,7 +12,7 @@ import { appendOnlyFileIn, type Disk, openDisk } from './disk.ts';
 import { SHORT_TIMES } from './place.ts';
 import { rewritten } from './rewritten.ts';
 
-/** As much as the rest of a block surely does not hold. */
+/** More bytes than the rest of a block holds. */
 const LARGE = 'x'.repeat(10_000);
 
 const clientOf = (port: number): Redis => {
@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => disk?.close());
 
-describe('Redis by itself', () => {
+describe('Redis alone', () => {
   let server: RunningRedis;
   let redis: Redis;
   afterEach(async () => {
@@ -38,7 +38,7 @@ describe('Redis by itself', () => {
     await server.kill();
   });
 
-  test('after a rewrite, a full disk leaves a hole in its file: it cannot read it again, and one line says what to do', async () => {
+  test('after a rewrite, a full disk leaves a hole in the file: Redis cannot read the file, and one line names the remedy', async () => {
     const binary = await disk.wrap(await obtainRedis(() => {}));
     const dir = join(disk.dir, 'alone');
     await mkdir(dir);
@@ -68,7 +68,7 @@ describe('with the service', () => {
     await stack?.stop();
   });
 
-  test('it is rewritten as soon as there is room: what was accepted before and after is there when Redis was killed', async () => {
+  test('the file is rewritten when the disk has room, and a killed Redis keeps the runs from before and after', async () => {
     const port = await freePort();
     const dir = join(disk.dir, 'served');
     await mkdir(dir);

@@ -1,21 +1,21 @@
-// What callers, readers and receivers saw, written down as it happened, for the checker.
+// The observations of callers, readers and receivers, recorded in order for the checker.
 
-/** How a caller came to its answer, and what it may expect of it. */
+/** The kind of a call, which decides its possible outcomes. */
 export type Kind =
-  /** One answer, or nothing. */
+  /** One answer or none. */
   | 'call'
-  /** A plain stream: what breaks is not taken up again. */
+  /** A plain stream; a broken stream is not resumed. */
   | 'stream'
-  /** A stream that is taken up again until it is complete. */
+  /** A stream that its caller resumes until it is complete. */
   | 'resumed'
   /** Accepted with 202 and a webhook. */
   | 'promised'
-  /** Sent under a key until it is answered. */
+  /** A call with an idempotency key, repeated until it has an answer. */
   | 'retried';
 
 export interface Seen {
   readonly kind: Kind;
-  /** Told to the function, and in what it gives back. */
+  /** A name that the function receives and returns. */
   readonly tag: string;
   /** `performance.now()`. */
   readonly beganAt: number;
@@ -24,13 +24,13 @@ export interface Seen {
   readonly is: string;
   /** The error's message. */
   readonly said?: string;
-  /** Where there was one. */
+  /** The id of the run, if the answer had one. */
   readonly runId?: string;
-  /** Numbers of the items, as they came. */
+  /** Numbers of the items, in the order of arrival. */
   readonly items?: readonly number[];
-  /** Executions that the items are of. */
+  /** The executions that the items came from. */
   readonly executions?: readonly string[];
-  /** The longest that nothing came, ms. */
+  /** The longest time without a byte, ms. */
   readonly stalledMs?: number;
   /** Ids of the runs that answered under one key. */
   readonly answeredBy?: readonly string[];
@@ -43,40 +43,40 @@ export interface Delivered {
   readonly verified: boolean;
 }
 
-/** A run as a gateway tells of it; `unknown` where it knows none. */
+/** A run as a gateway reports it; `unknown` if the gateway knows no such run. */
 export interface Told {
   readonly runId: string;
   readonly status: string;
   readonly result?: unknown;
 }
 
-/** A stretch of time in which something was wrong, and calls may fail. `performance.now()`. */
+/** A time in which a fault was present and calls may fail. `performance.now()`. */
 export interface Trouble {
   readonly from: number;
   readonly to: number;
-  /** The last writes of Redis were lost: what was under way then may be gone, or have run again (docs/operations.md, "What is safe when"). */
+  /** Redis lost its last writes: runs of that time may be gone or have run again (docs/operations.md, "What is safe when"). */
   readonly tailLost?: boolean;
 }
 
 export interface History {
   readonly seen: readonly Seen[];
   readonly delivered: readonly Delivered[];
-  /** Each run that was looked up, by each gateway. */
+  /** Each looked-up run, by gateway. */
   readonly told: readonly (readonly Told[])[];
   /** How often the function was entered, by tag. */
   readonly entered: ReadonlyMap<string, number>;
   readonly troubles: readonly Trouble[];
-  /** What should be gone when nothing is under way, in the store and on the machine. */
+  /** Keys and processes that should be gone when no call is under way. */
   readonly left: readonly string[];
 }
 
-/** Whether the store may have forgotten what it knew of a call. */
+/** Returns whether the store may have lost a call. */
 export const mayBeForgotten = (seen: Seen | undefined, troubles: readonly Trouble[]): boolean =>
   seen !== undefined && troubles.some((trouble) => trouble.tailLost && overlaps(seen, trouble));
 
-/** What a call ends with where nothing was accepted, or nobody was told that it was. */
+/** Outcomes of a call that was not accepted, or whose acceptance the caller did not learn. */
 export const REFUSED: ReadonlySet<string> = new Set(['unavailable', 'overloaded', 'broken']);
 
-/** Whether a call was under way in a stretch of time. */
+/** Returns whether a call was under way during an episode. */
 export const overlaps = (seen: Pick<Seen, 'beganAt' | 'endedAt'>, { from, to }: Trouble): boolean =>
   seen.endedAt >= from && seen.beganAt <= to;

@@ -1,20 +1,20 @@
-// What must be gone when nothing is under way any more: in the store, in the deliveries' queues, and on the machine.
+// Keys, jobs and processes that must be gone when no call is under way.
 import type { Redis } from 'ioredis';
 import { ancestorsOf, processesIn } from './processes.ts';
 
-/** What the suite's calls belong to. */
+/** The project of the suite's calls. */
 const PROJECT = 'ip:{demo}:';
 const HOSTS = 'ip:{*}:';
 const QUEUES = ['{ip}:deliveries', '{ip}:deliveries-backlog'];
 
-/** What is under way in the store, and who is believed to be alive although gone. @param alive how many gateways and workers there are */
+/** Returns open work in the store, and parts that count as alive although they are gone. @param alive the number of gateways and workers */
 export async function leftInStore(redis: Redis, alive: { gateways: number; workers: number }): Promise<string[]> {
   const left: string[] = [];
   const say = (name: string, count: number): void => void (count > 0 && left.push(`${name}: ${count}`));
   for (const name of ['leases', 'due', 'absent']) say(name, await redis.zcard(PROJECT + name));
   for (const key of await redis.keys(`${PROJECT}queue:*`)) say(key, await redis.zcard(key));
   for (const key of await redis.keys(`${PROJECT}following:*`)) say(key, await redis.scard(key));
-  // Cancels of runs that never came are remembered for a minute, by a key that expires.
+  // A cancel of a run that never came is kept for a minute, in a key that expires.
   if ((await redis.pttl(`${PROJECT}tombstones`)) === -1) left.push('tombstones that never go');
   const workers = new Set(await redis.zrange(`${PROJECT}workers`, '0', '-1'));
   say('workers too many', workers.size - alive.workers);
@@ -36,7 +36,7 @@ export async function leftInStore(redis: Redis, alive: { gateways: number; worke
   return left;
 }
 
-/** Processes of functions whose worker is gone. Linux alone tells. */
+/** Returns processes of functions whose worker is gone. Linux only. */
 export async function leftProcesses(appsDir: string, workers: readonly number[]): Promise<string[]> {
   const left: string[] = [];
   for (const pid of await processesIn(appsDir)) {

@@ -1,4 +1,4 @@
-// Steady load of every kind of call, each written down as its caller saw it.
+// Steady load of every kind of call. Each call is recorded as its caller saw it.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Caller } from '../client/caller.ts';
 import type { EventReader } from '../client/event-reader.ts';
@@ -6,24 +6,24 @@ import { errorOf, textOf } from '../client/http.ts';
 import { ITEMS } from './checker.ts';
 import type { Kind, Seen } from './history.ts';
 
-/** As many at a time as keep two cores busy without drowning them. */
+/** The number of callers that keeps two cores busy without overloading them. */
 const CALLERS: Record<Kind, number> = { call: 2, stream: 2, resumed: 2, promised: 1, retried: 1 };
 const STREAM = { n: ITEMS, seconds: 0.15 };
 const PAUSE_MS = 60;
 const AGAIN_MS = 150;
-/** Who is not answered by then hangs: what lasts longest stands still for a minute. */
+/** A call without an answer after this time hangs. The longest fault lasts a minute. */
 const HANGS_MS = 150_000;
 
 type Came = Pick<Seen, 'is'> & Partial<Seen>;
 
-/** What a reader has had so far. */
+/** The observations of one reader so far. */
 class Had {
   readonly items: number[] = [];
   readonly executions = new Set<string>();
   stalledMs = 0;
   #since = performance.now();
 
-  /** Something came. */
+  /** Records that bytes arrived. */
   came(): void {
     const now = performance.now();
     this.stalledMs = Math.max(this.stalledMs, now - this.#since);
@@ -51,9 +51,9 @@ const isBroken = (error: NodeJS.ErrnoException): boolean =>
 
 export interface LoadOptions {
   readonly caller: Caller;
-  /** Where promised calls are delivered, and what signs them. */
+  /** The receiver of promised calls, and the secret of their signatures. */
   readonly webhook: { readonly url: string; readonly secret: string };
-  /** Where functions leave a byte for each time they are entered: `<folder>/<tag>`. */
+  /** The folder in which functions write one byte for each entry: `<folder>/<tag>`. */
   readonly marks: string;
 }
 
@@ -70,22 +70,22 @@ export class Load {
   };
   readonly #callers: Promise<void>[];
 
-  /** Begins at once. */
+  /** Starts the load at once. */
   constructor(private readonly options: LoadOptions) {
     this.#callers = (Object.keys(CALLERS) as Kind[]).flatMap((kind) =>
       Array.from({ length: CALLERS[kind] }, () => this.#calls(kind)),
     );
   }
 
-  /** One more caller of each kind, from now until it was served: the others may be waiting for what has just died. */
+  /** Adds one caller of each kind until it is served. The other callers may wait for a dead part. */
   more(): void {
     for (const kind of Object.keys(CALLERS) as Kind[]) this.#callers.push(this.#calls(kind, ({ is }) => is === 'ok'));
   }
 
   /**
-   * Resolves when `count` calls of each kind that began after `from` have ended well; that may have been before this was asked.
+   * Resolves when `count` calls of each kind that began after `from` have succeeded, possibly before this request.
    *
-   * @returns when the first of each had, `performance.now()`
+   * @returns the time at which the first call of each kind had succeeded, `performance.now()`
    */
   async succeeds(count: number, from = performance.now()): Promise<number> {
     const askedAt = performance.now();
@@ -101,13 +101,13 @@ export class Load {
     return Math.max(...kinds.map((kind) => Math.min(...good(kind).map(({ endedAt }) => endedAt))));
   }
 
-  /** Begins no more; resolves when all have ended. */
+  /** Starts no further call. Resolves when all calls have ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await Promise.all(this.#callers);
   }
 
-  /** Calls one after the other. @param enough of one call: that it is the last */
+  /** Calls one after the other. @param enough returns whether a call is the last */
   async #calls(kind: Kind, enough: (came: Came) => boolean = () => false): Promise<void> {
     while (!this.#stopped) {
       const tag = `${kind}-${++this.#tags}`;
@@ -158,7 +158,7 @@ export class Load {
     }
   }
 
-  /** Takes the run's stream up again, however long that takes. @returns its events, or how it has ended */
+  /** Resumes the run's stream, however long the run takes. @returns its events, or its outcome */
   async #again(runId: string, after: number): Promise<EventReader | string> {
     const { caller } = this.options;
     while (true) {
@@ -175,7 +175,7 @@ export class Load {
     }
   }
 
-  /** A 204 says that nothing comes; where Redis has lost its last writes, the failure may have the number of an item that was seen. So the look-up says how it ended. */
+  /** A 204 means that no event follows. After lost writes of Redis, the failure can have the number of a read item. Therefore the look-up decides the outcome. */
   async #endOf(runId: string): Promise<string> {
     while (true) {
       const { status, text } = await this.options.caller.request(`/v4/demo/runs/${runId}`, { method: 'GET' });
@@ -199,7 +199,7 @@ export class Load {
     return { is: 'ok', runId: (JSON.parse(text) as { run_id: string }).run_id };
   }
 
-  /** Under one key until there is an answer; then once more, for the answer that is kept. */
+  /** Calls under one key until an answer comes, then once more for the stored answer. */
   async #retried(tag: string): Promise<Came> {
     const { caller, marks } = this.options;
     const options = { headers: { 'idempotency-key': tag } };
@@ -222,11 +222,11 @@ export class Load {
   }
 }
 
-/** Reads to the end. @returns `ok`, what the error event says, or `broken` */
+/** Reads to the end. @returns `ok`, the code of the error event, or `broken` */
 async function readInto(had: Had, events: EventReader): Promise<Pick<Seen, 'is' | 'said'>> {
   try {
     for (let event = await events.next(); event !== undefined; event = await events.next()) {
-      // That a quiet stream is there is nothing that anybody came for.
+      // A keep-alive comment is no progress.
       if (event === ': keep-alive') continue;
       had.came();
       const failure = /(?:^|\n)event: error\ndata: (.*)$/s.exec(event)?.[1];

@@ -1,10 +1,10 @@
-// How much memory each process has, by name, and Redis by its own word.
+// The memory of each process, by name. Redis reports its own.
 import { execFileSync } from 'node:child_process';
 import { PARTS, type Place } from './place.ts';
 
 const MIB = 1024 * 1024;
 
-/** MiB, and how long the process has been there: many are young, for they were killed. */
+/** MiB, and the age of the process: many processes are young because a fault killed them. */
 export async function memoryOf(place: Place): Promise<Record<string, string>> {
   const sizes: Record<string, string> = {};
   for (const part of [...PARTS, 'redis'] as const) {
@@ -16,7 +16,7 @@ export async function memoryOf(place: Place): Promise<Record<string, string>> {
   }
   const used = Number(/used_memory:(\d+)/.exec(await place.redis.info('memory'))?.[1]);
   sizes['redis, used_memory'] = `${(used / MIB).toFixed(1)} MiB`;
-  // What it grows by: plain runs are kept for 10 minutes, promised ones for a day, 24 MB of each cut-off gateway's burst among them.
+  // Reasons for growth: plain runs are kept for 10 minutes, promised runs for a day, with 24 MB for each gateway burst.
   sizes['runs kept'] = String(await place.redis.zcard('ip:{demo}:runs'));
   return sizes;
 }

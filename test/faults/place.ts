@@ -1,5 +1,5 @@
-// Where everything goes wrong: two gateways, three workers, two dispatchers and a Redis that writes, each of them with a network and a clock of its
-// own, under steady load; and what became of it all.
+// The stack for faults: two gateways, three workers, two dispatchers and a Redis with a file. Each service has a network and a clock of its
+// own, under steady load. It also collects the outcome of every call.
 import { createHmac } from 'node:crypto';
 import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -24,18 +24,18 @@ export const PARTS = Object.entries(SCALE).flatMap(([name, count]) => instancesO
 
 const SECRET = 'the receiver’s own';
 const HOUR_MS = 3_600_000;
-/** At what is left: each look goes through all processes of the machine. */
+/** The time between two looks for remaining processes: each look reads all processes of the machine. */
 const LOOK_EVERY_MS = 300;
-/** Runs that are looked up at a time. */
+/** Look-ups at a time. */
 const LOOK_UPS = 16;
 
-/** Leases of a third of what they are, for the short form has no time to wait; no shorter, for a busy machine keeps a renewal waiting. */
+/** Leases of a third of the default, because the short form has no time to wait. Shorter leases would expire on a busy machine. */
 export const SHORT_TIMES = { LEASE_MS: '5000', LEASE_RENEW_MS: '1000', ATTEND_MS: '1000' };
 
 export interface PlaceOptions {
   /** Settings of all services. */
   readonly env?: Record<string, string>;
-  /** Puts something of its own in front of the gateways, given their ports. @returns its port and how it is stopped */
+  /** Puts a proxy in front of the gateways, given their ports. @returns its port and a function that stops it */
   readonly front?: (gateways: readonly number[]) => Promise<{ port: number; stop(): Promise<void> }>;
 }
 
@@ -86,11 +86,11 @@ export class Place {
       env: (part) => ({
         WORKER_APPS: 'demo/steady',
         WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
-        // What failed twice is not waited for as long as production would.
+        // A part that failed twice restarts sooner than in production.
         WEBHOOK_SCHEDULE: '0,5,10,10,10,10,10,10,10,10',
         ...env,
         REDIS_URL: String(urls.get(part)),
-        // Half of them an hour ahead, half of them an hour behind, once their clocks are told to jump.
+        // Half of the parts jump an hour ahead, half an hour back, at the signal to their clocks.
         NODE_OPTIONS: `--import ${clock}`,
         CLOCK_SHIFT_MS: String(part.endsWith('1') ? HOUR_MS : -HOUR_MS),
         ...(this.#gatewayPorts.has(part) && { PORT: String(this.#gatewayPorts.get(part)) }),
@@ -102,7 +102,7 @@ export class Place {
     this.#closers.push(() => this.redis.disconnect());
     const before = await front?.([...this.#gatewayPorts.values()]);
     if (before) this.#closers.push(() => before.stop());
-    // Valid for longer than any clock goes wrong.
+    // Valid for longer than any clock error.
     const exp = Math.floor(Date.now() / 1000) + 12 * 3600;
     this.caller = new Caller(before?.port ?? this.stack.port, this.stack.jwtSecret, 'demo', { exp });
     await this.caller.ready('steady');
@@ -114,10 +114,10 @@ export class Place {
   }
 
   /**
-   * Resolves when all is as before: calls of every kind succeed, and at each gateway.
+   * Resolves when calls of every kind succeed again, through the proxy and at each gateway.
    *
-   * @param since when what was wrong had ended; all times are those of `performance.now()`
-   * @returns when callers were served again: a call of each kind that began since then had succeeded; and when each gateway answered by itself
+   * @param since the time at which the fault ended; all times are `performance.now()`
+   * @returns the time at which a call of each kind had succeeded, and the time at which each gateway answered by itself
    */
   async recovered(since = performance.now()): Promise<{ goodAt: number; wholeAt: number }> {
     const [goodAt, ...gateways] = await Promise.all([
@@ -134,7 +134,7 @@ export class Place {
     });
   }
 
-  /** Something that a service connects to Redis by, or all of that; until `network` is told `none`. */
+  /** Sets the network between Redis and one or all services, until `network` is set to `none`. */
   network(trouble: NetworkTrouble, parts: readonly string[] = PARTS): void {
     for (const part of parts) this.#networks.get(part)?.set(trouble);
   }
@@ -149,7 +149,7 @@ export class Place {
     return parts.map((part) => this.stack.pid(part));
   }
 
-  /** Ends the load, waits for what is due, and gives all that was seen. */
+  /** Ends the load, waits for due deliveries, and returns the history. */
   async settle(): Promise<History> {
     await this.load.stop();
     const { seen } = this.load;
@@ -157,7 +157,7 @@ export class Place {
       const isDue = one.kind === 'promised' && one.is === 'ok' && !mayBeForgotten(one, this.troubles);
       return isDue ? [String(one.runId)] : [];
     });
-    // What does not come shows in the history.
+    // A missing delivery shows in the history.
     await until(() => {
       const came = new Set(this.#delivered.map(({ runId }) => runId));
       return promised.every((runId) => came.has(runId));
@@ -178,7 +178,7 @@ export class Place {
     return { ...this.soFar(), told, entered, left: await this.#left() };
   }
 
-  /** What was seen, and nothing of what became of it. */
+  /** Returns the history without look-ups. */
   soFar(): History {
     const { troubles } = this;
     return { seen: this.load.seen, delivered: this.#delivered, told: [], entered: new Map(), troubles, left: [] };

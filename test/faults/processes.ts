@@ -1,7 +1,7 @@
-// The processes of functions, found from outside: their folder is their app's. Linux alone tells.
+// Finds the processes of functions from outside: their working folder is their app's folder. Linux only.
 import { readdir, readFile, readlink } from 'node:fs/promises';
 
-/** Process ids of all that work in a folder or below it. */
+/** Returns the ids of processes that work in a folder or below it. */
 export async function processesIn(folder: string): Promise<number[]> {
   if (process.platform !== 'linux') return [];
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
@@ -9,7 +9,7 @@ export async function processesIn(folder: string): Promise<number[]> {
   return pids.filter((_, at) => folders[at]?.startsWith(folder));
 }
 
-/** Its parent, that one's parent and so on; nothing where it has ended. */
+/** Returns the ancestors of a process, parent first; empty if the process has ended. */
 export async function ancestorsOf(pid: number): Promise<number[]> {
   const ancestors: number[] = [];
   for (let one = pid; one > 1; ) {
@@ -21,7 +21,7 @@ export async function ancestorsOf(pid: number): Promise<number[]> {
   return ancestors;
 }
 
-/** What runs functions for a worker: its descendants that started nothing themselves. */
+/** Returns the processes that run functions for a worker: its descendants without children. */
 export async function replicasOf(worker: number, appsDir: string): Promise<number[]> {
   const pids = await processesIn(appsDir);
   const families = await Promise.all(pids.map(ancestorsOf));

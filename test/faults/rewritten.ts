@@ -1,8 +1,8 @@
-// Waits for what a gateway does to Redis' append-only file (docs/decisions/0019-the-file-is-rewritten.md).
+// Waits for a gateway's rewrite of Redis' append-only file (docs/decisions/0019-the-file-is-rewritten.md).
 import type { Redis } from 'ioredis';
 import { until } from '../client/until.ts';
 
-/** Resolves when the file was rewritten since Redis has started, and since it last could not write; at once where there is no file. */
+/** Resolves when the file was rewritten after Redis' start and after its last failed write. Resolves at once if Redis has no file. */
 export async function rewritten(redis: Redis): Promise<void> {
   await until(async () => {
     const info = String(await redis.call('INFO', 'server', 'persistence', 'errorstats'));

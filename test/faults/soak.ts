@@ -1,5 +1,5 @@
-// `npm run soak`: everything that can go wrong goes wrong at random moments for SOAK_MINUTES (20), with the leases and times of production, behind
-// nginx where there is one. Arguments are names of faults, to have those alone. SOAK_SEED repeats the order and the victims of an earlier run.
+// `npm run soak`: every fault at random moments for SOAK_MINUTES (20), with the leases and times of production, behind
+// nginx if it is installed. Arguments are names of faults to run alone. SOAK_SEED repeats the order and the victims of an earlier run.
 import { writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,12 +15,12 @@ import { Place } from './place.ts';
 
 const MINUTE_MS = 60_000;
 const LONGEST_PAUSE_MS = 3000;
-/** Against hanging only: callers are given up after minutes, and each run is looked up. Shorter where service did not return. */
+/** A limit against hanging only: callers give up after minutes, and each run is looked up. It is shorter if the service did not recover. */
 const LONGEST_SETTLING_MS = { whole: 15 * MINUTE_MS, broken: 5 * MINUTE_MS };
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
-/** The same numbers for the same seed (mulberry32). */
+/** Returns the same numbers for the same seed (mulberry32). */
 function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -31,7 +31,7 @@ function randomFrom(seed: number): () => number {
   };
 }
 
-/** Names without end, all of them before any comes again. */
+/** Returns names without end. Every name comes before any name repeats. */
 function* shuffledForEver(names: readonly string[], random: () => number): Generator<string> {
   while (true) {
     const left = [...names];
@@ -49,7 +49,7 @@ async function soak(names: readonly string[]): Promise<number> {
   say(`${minutes} minutes with SOAK_SEED=${seed}, behind ${nginx ? 'nginx' : 'the supervisor’s balancer'}`);
   const place = await Place.open(nginx ? { front: startNginx } : {});
   let stopped = false;
-  // Ctrl-C: what has gone wrong so far is judged all the same.
+  // After Ctrl-C the soak still judges the calls so far.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.on(signal, () => {
       stopped = true;
@@ -72,7 +72,7 @@ async function soak(names: readonly string[]): Promise<number> {
       }
       say(lineOf(episodes.at(-1) as Episode, { before: episodes.at(-2) }, place.load, []).join('  '));
     }
-    // Where service did not return, somebody may be away for good.
+    // If the service did not recover, a part may be gone for good.
     if (!failure) memory['at the end'] = await memoryOf(place);
     const { history, wrong } = await judged(place, LONGEST_SETTLING_MS[failure ? 'broken' : 'whole']);
     if (failure) wrong.push({ is: 'wrong', text: `service did not return: ${failure.message}` });
@@ -87,7 +87,7 @@ async function soak(names: readonly string[]): Promise<number> {
   }
 }
 
-/** What became of all calls; where that cannot be found out (the store is away for good), that is what is wrong. */
+/** Judges all calls. If the store is gone for good, its absence is the fault that is reported. */
 async function judged(place: Place, limitMs: number): Promise<{ history: History; wrong: Wrong[] }> {
   const late = new AbortController();
   try {
@@ -106,7 +106,7 @@ async function judged(place: Place, limitMs: number): Promise<{ history: History
   }
 }
 
-/** When, whose, how much. */
+/** Time, process and memory. */
 type Memory = Record<string, Readonly<Record<string, string>>>;
 
 interface Soaked {
@@ -133,7 +133,7 @@ function report({ episodes, memory, history, wrong }: Soaked): void {
 
 const RESTART = 'all are restarted, one after the other';
 
-/** No trouble to excuse anything: not one call may fail. */
+/** No episode excuses a failure here: no call may fail. */
 async function restarted(place: Place): Promise<Episode> {
   const from = performance.now();
   await restartAll(place);
@@ -142,5 +142,5 @@ async function restarted(place: Place): Promise<Episode> {
   return { name: RESTART, from, to: performance.now(), overAt, ...back };
 }
 
-// Callers of a service that never returned would go on asking it.
+// Callers of a service that never recovered would continue to call.
 process.exit(await soak(process.argv.slice(2)));
