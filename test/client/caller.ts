@@ -1,4 +1,4 @@
-// Contract 1: somebody with a token for a project, who calls its functions and looks its runs up.
+// Contract 1: a client with a token for a project. It calls functions and looks runs up.
 import type { IncomingMessage } from 'node:http';
 import { createGunzip } from 'node:zlib';
 import { signToken } from '../stack/tokens.ts';
@@ -7,7 +7,7 @@ import { type Answer, open, type RequestOptions, request } from './http.ts';
 import { until } from './until.ts';
 
 export interface CallOptions extends Omit<RequestOptions, 'body'> {
-  /** With its `?`. */
+  /** The query, with its `?`. */
   readonly query?: string;
 }
 
@@ -18,7 +18,7 @@ export interface Streamed {
   readonly events: EventReader;
 }
 
-/** As much of a look-up as tests read; the rest is there too. */
+/** The fields of a look-up that tests read. The object has all fields. */
 export interface LookedUp {
   readonly run_id: string;
   readonly status: string;
@@ -32,7 +32,7 @@ export interface LookedUp {
 export class Caller {
   readonly #bearer: string;
 
-  /** @param more claims of its token, beyond the usual ones */
+  /** @param more further claims of its token */
   constructor(
     readonly port: number,
     jwtSecret: string,
@@ -42,7 +42,7 @@ export class Caller {
     this.#bearer = `Bearer ${signToken(jwtSecret, { project, ttlS: 3600, more })}`;
   }
 
-  /** Any request, with the token unless the headers have another. */
+  /** Sends any request. The token is added unless `headers` has `authorization`. */
   request(path: string, options: RequestOptions = {}): Promise<Answer> {
     return request(this.port, path, this.#withToken(options));
   }
@@ -60,7 +60,7 @@ export class Caller {
     return this.request(this.#path(fn, options), { ...options, body: bodyOf(params) });
   }
 
-  /** Calls for a stream; resolves when its head has come. */
+  /** Calls for a stream. Resolves when the head of the answer has arrived. */
   async stream(fn: string, params: object | string = {}, options: CallOptions = {}): Promise<Streamed> {
     const headers = { accept: 'text/event-stream', ...options.headers };
     const answer = await this.open(this.#path(fn, options), { ...options, headers, body: bodyOf(params) });
@@ -69,7 +69,7 @@ export class Caller {
     return { answer, events, runId: String(answer.headers['x-request-id']) };
   }
 
-  /** Takes a run's stream up again after item number `after`; resolves when its head has come. */
+  /** Resumes a run's stream after item number `after`. Resolves when the head of the answer has arrived. */
   async takeUp(runId: string, after: number): Promise<Streamed> {
     const headers = { 'last-event-id': String(after) };
     const answer = await this.open(`/v4/${this.project}/runs/${runId}/stream`, { method: 'GET', headers });
@@ -80,7 +80,7 @@ export class Caller {
     return looked(await this.#look(runId));
   }
 
-  /** The look-up, once the run has ended. While the store is away it is looked again. */
+  /** Returns the look-up after the run's end. Repeats the look-up while the store is down. */
   ended(runId: string): Promise<LookedUp> {
     return until(async () => {
       const answer = await this.#look(runId);
@@ -94,12 +94,12 @@ export class Caller {
     return this.request(`/v4/${this.project}/runs/${runId}`, { method: 'GET' });
   }
 
-  /** Asks for the end of a run. */
+  /** Cancels a run. */
   cancel(runId: string): Promise<Answer> {
     return this.request(`/v4/${this.project}/runs/${runId}/cancel`);
   }
 
-  /** Resolves when the app is ready to be called. @param state another state to wait for */
+  /** Resolves when the app is ready. @param state another state to wait for */
   async ready(app: string, state = 'ready'): Promise<void> {
     await until(async () => {
       const { status, text } = await this.request(`/v4/${this.project}`, { method: 'GET' });
@@ -120,7 +120,7 @@ export class Caller {
 
 const bodyOf = (params: object | string): string => (typeof params === 'string' ? params : JSON.stringify(params));
 
-/** @throws Error where it is no look-up */
+/** @throws Error if the answer is not a look-up */
 function looked({ status, text }: Answer): LookedUp {
   if (status !== 200) throw new Error(`the look-up answered ${status}: ${text}`);
   return JSON.parse(text) as LookedUp;

@@ -1,21 +1,21 @@
-// A bad network: a TCP proxy that cuts each connection after so many bytes of its answer, wherever that is.
+// A bad network: a TCP proxy that cuts each connection after a number of bytes of its answer, at any place.
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 export interface CuttingProxy {
   readonly port: number;
-  /** Connections that were cut so far. */
+  /** The number of connections that were cut so far. */
   readonly cuts: number;
   close(): Promise<void>;
 }
 
-/** Node's `fetch` drops what it has not handed out when a connection is reset: a reader that is cut at once would never get on. */
+/** Node's `fetch` drops buffered bytes when a connection is reset. A reader that is cut at once would never advance. */
 const READ_MS = 30;
 
 /**
  * Listens on a free port of 127.0.0.1 and passes connections on to another.
  *
- * @param nextCut bytes of the answer after which the next connection is cut; infinite for one that is left alone
+ * @param nextCut returns the byte of the answer after which the next connection is cut; infinite means no cut
  */
 export async function cuttingProxy(to: number, nextCut: () => number): Promise<CuttingProxy> {
   let cuts = 0;

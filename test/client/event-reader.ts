@@ -1,9 +1,9 @@
-// Contract 3: a stream's events as the text that arrived, one after the other; no parser hides what was sent.
+// Contract 3: a stream's events as the text that arrived, in order. No parser hides bytes. Comments count as events here.
 import type { Readable } from 'node:stream';
 
 const END = '\n\n';
 
-/** Reads only when asked: who does not ask is a slow reader. */
+/** Reads only on demand, so that a test can be a slow reader. */
 export class EventReader {
   readonly #chunks: AsyncIterator<Buffer>;
   readonly #decoder = new TextDecoder();
@@ -13,7 +13,7 @@ export class EventReader {
     this.#chunks = source[Symbol.asyncIterator]();
   }
 
-  /** The next event without its blank line; nothing when the stream has ended. @throws Error where it ends within an event */
+  /** Returns the next event or comment without its blank line; undefined after the end. @throws Error if the stream ends within an event */
   async next(): Promise<string | undefined> {
     for (;;) {
       const end = this.#text.indexOf(END);
@@ -29,14 +29,14 @@ export class EventReader {
     }
   }
 
-  /** All events that are still to come. */
+  /** Returns all remaining events and comments. */
   async rest(): Promise<string[]> {
     const events: string[] = [];
     for (let event = await this.next(); event !== undefined; event = await this.next()) events.push(event);
     return events;
   }
 
-  /** Hangs up. */
+  /** Closes the connection. */
   leave(): void {
     this.source.on('error', () => {}).destroy();
   }

@@ -1,12 +1,12 @@
-// Contract 1: a caller at the gateway's port, for tests. Node's own HTTP client: one connection a call, nothing decoded, nothing followed.
+// Contract 1: an HTTP client for tests. It uses Node's own client: one connection for each call, no decoding, no redirects.
 import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 
 export interface RequestOptions {
-  /** POST unless said otherwise. */
+  /** POST by default. */
   readonly method?: string;
   readonly headers?: OutgoingHttpHeaders;
   readonly body?: string | Buffer;
-  /** Aborted: the caller leaves. */
+  /** Aborts the call: the caller disconnects. */
   readonly signal?: AbortSignal;
 }
 
@@ -25,7 +25,7 @@ export interface AnsweredError {
   readonly details?: readonly unknown[];
 }
 
-/** Sends a request, as JSON where it has a body, and gives its answer as soon as the head is there. */
+/** Sends a request, as JSON if it has a body. Returns the answer when its head has arrived. */
 export function open(
   port: number,
   path: string,
@@ -45,7 +45,7 @@ export function open(
       resolve,
     );
     request.on('error', reject);
-    // As bytes: a text would be sent in one piece with the head, whose bytes would then be re-encoded as UTF-8.
+    // The body is sent as bytes. Node would send a text together with the head, and encode the head's bytes as UTF-8 again.
     request.end(typeof body === 'string' ? Buffer.from(body) : body);
   });
 }
@@ -63,6 +63,6 @@ export async function bytesOf(answer: IncomingMessage): Promise<Buffer> {
 
 export const textOf = async (answer: IncomingMessage): Promise<string> => (await bytesOf(answer)).toString();
 
-/** The contract's error object in an answer. */
+/** Returns the contract's error object of an answer. */
 export const errorOf = (answer: Pick<Answer, 'text'>): AnsweredError =>
   (JSON.parse(answer.text) as { error: AnsweredError }).error;

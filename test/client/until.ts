@@ -1,12 +1,12 @@
-// Waiting for what tells nobody of itself: a file, a look-up, a log line.
+// Polls for conditions that send no notification: a file, a look-up, a log line.
 import { readFile, stat } from 'node:fs/promises';
 import { setTimeout } from 'node:timers/promises';
 
 const LOOK_EVERY_MS = 20;
-/** Nothing that a test waits for takes longer; a wait without end would outlive its test. */
+/** No condition of a test takes longer. A wait without a limit would outlive its test. */
 const LIMIT_MS = 120_000;
 
-/** Looks until `look` gives something that is neither false nor undefined. @throws Error after two minutes */
+/** Polls until `look` returns a value other than false and undefined. @throws Error after two minutes */
 export async function until<T>(
   look: () => T | false | undefined | Promise<T | false | undefined>,
   everyMs = LOOK_EVERY_MS,
@@ -20,10 +20,10 @@ export async function until<T>(
   }
 }
 
-/** What a file says, once it is there. */
+/** Returns the content of a file as soon as the file exists. */
 export const fileSays = (path: string): Promise<string> => until(() => readFile(path, 'utf8').catch(() => undefined));
 
-/** How large a file is when it has stopped growing: the same at two looks, half a second apart. */
+/** Returns the size of a file that has stopped growing: two looks, half a second apart, gave the same size. */
 export async function settledSize(path: string): Promise<number> {
   let before = -1;
   return until(async () => {

@@ -1,8 +1,8 @@
-// OTLP over HTTP, JSON: a collector that keeps what it is sent, for tests.
+// OTLP over HTTP, JSON: a trace collector for tests. It keeps every request.
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { listening, type Receiver } from './receivers.ts';
 
-/** A span as it came, its attributes and its service as plain values. */
+/** A received span, with its attributes and its service as plain values. */
 export interface CollectedSpan {
   readonly service: string;
   readonly name: string;
@@ -19,10 +19,10 @@ export interface CollectedSpan {
 }
 
 export interface Collector extends Receiver {
-  /** For `OTEL_EXPORTER_OTLP_ENDPOINT`. */
+  /** The value for `OTEL_EXPORTER_OTLP_ENDPOINT`. */
   readonly endpoint: string;
   readonly spans: CollectedSpan[];
-  /** Everything that came, as text, and the headers that it came with. */
+  /** Every received request: its text and its headers. */
   readonly bodies: string[];
   readonly heads: IncomingHttpHeaders[];
 }

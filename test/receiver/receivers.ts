@@ -1,4 +1,4 @@
-// Contract 4: webhook receivers that do what a test says with a connection, down to its bytes.
+// Contract 4: webhook receivers whose connections a test controls, down to the bytes.
 import { once } from 'node:events';
 import { createServer as createHttpServer, type Server as HttpServer, type IncomingHttpHeaders } from 'node:http';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
@@ -9,7 +9,7 @@ export interface Receiver {
   close(): Promise<void>;
 }
 
-/** Closes a server and every connection that it still has. */
+/** Closes a server and all its open connections. */
 export async function listening(server: Server | HttpServer, scheme = 'http'): Promise<Receiver> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
@@ -30,10 +30,10 @@ export async function listening(server: Server | HttpServer, scheme = 'http'): P
   };
 }
 
-/** A receiver on the bare socket. */
+/** A receiver on a bare socket. */
 export const rawReceiver = (behave: (socket: Socket) => void): Promise<Receiver> => listening(createServer(behave));
 
-/** Where nobody listens, and nobody else can meanwhile: the near end of a connection that is held open. */
+/** An address without a listener, and no other process can listen there: the near end of an open connection. */
 export async function refusing(): Promise<Receiver> {
   const far = await rawReceiver(() => {});
   const near = connect(far.port, '127.0.0.1').on('error', () => {});
@@ -42,7 +42,7 @@ export async function refusing(): Promise<Receiver> {
   return { port, url: `http://127.0.0.1:${port}/hook`, close: () => far.close() };
 }
 
-/** One that reads the request to the end of its head, then lets `answer` speak. */
+/** A receiver that reads the request to the end of its head, then calls `answer`. */
 export const rawAnswer = (answer: (socket: Socket) => void): Promise<Receiver> =>
   rawReceiver((socket) => {
     let seen = '';
@@ -63,9 +63,9 @@ export interface Request {
 }
 
 /**
- * A well-behaved receiver that keeps what it was sent; `answer` says its status and headers, request by request.
+ * A correct receiver that keeps its requests; `answer` returns status and headers for each request.
  *
- * @param before what it waits for before it answers
+ * @param before a promise that the receiver awaits before its answer
  */
 export async function receiver(
   answer: (request: Request, count: number) => { status: number; headers?: Record<string, string> } | undefined,

@@ -15,7 +15,7 @@ const answered = (form: AnswerForm, type: string | undefined, body: string | Buf
     result: Buffer.from(body),
   });
 
-test('an envelope of a function has no words about an answer of a server', () => {
+test('the envelope of a function has no fields of a custom runtime', () => {
   expect(shown({ result: Buffer.from('{"x":1.0}') })).toEqual({
     run_id: RUN,
     status: 'succeeded',
@@ -25,7 +25,7 @@ test('an envelope of a function has no words about an answer of a server', () =>
   });
 });
 
-test('the JSON of a custom runtime is spliced as it came, with its status and content type', () => {
+test('the JSON of a custom runtime is spliced unchanged, with its status and content type', () => {
   const head = { status: 201, form: 'json' as const, headers: [['content-type', 'application/json']] as const };
   const text = envelope(RUN, { ...ENDED, head, result: Buffer.from('{\n "n": 12345678901234567890, "x": 1.0\n}') });
   expect(text.toString()).toContain(
@@ -45,7 +45,7 @@ test.each<[string, AnswerForm, string | undefined, string | Buffer, unknown]>([
   expect(answered(form, type, body)).toMatchObject({ status_code: 200, result });
 });
 
-test('the events and lines of a custom runtime are the list of its items, pieces of text are the text', () => {
+test('the events and lines of a custom runtime become a list of items, and pieces of text are joined', () => {
   const batches: ItemBatch[] = [
     { first: 1, count: 2, kind: 's', blob: Buffer.from('a\nb') },
     { first: 3, count: 1, kind: 'm', blob: Buffer.from('c\nd') },

@@ -4,7 +4,7 @@ import { headerOf } from './http-exchange.ts';
 import { resultAsJson } from './result.ts';
 import type { ItemBatch, Outcome, RunId } from './runs.ts';
 
-/** What envelope and views say of a custom runtime's answer beyond its body. */
+/** The fields of a custom runtime's answer beside its body, for the envelope and the views. */
 export function answerFields({ head }: Pick<Outcome, 'head'>): { status_code?: number; content_type?: string } {
   if (head === undefined) return {};
   const type = headerOf(head.headers, 'content-type');
@@ -12,10 +12,10 @@ export function answerFields({ head }: Pick<Outcome, 'head'>): { status_code?: n
 }
 
 /**
- * The envelope's bytes: a pure function of the run, so that the caller, the look-up and every webhook attempt see the same ones.
+ * Returns the envelope's bytes. The function is pure, so that the caller, the look-up and every webhook attempt have the same bytes.
  *
- * @param batches all items of a run that succeeded and was streamed; not used otherwise
- * @param error how a failure is put
+ * @param batches all items of a streamed run that succeeded; unused for other runs
+ * @param error formats a failure
  */
 export function envelope(
   runId: RunId,

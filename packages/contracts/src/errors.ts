@@ -1,14 +1,14 @@
 // Contract 2: every error of the service, in one closed table.
 
-/** What a code means to a caller: its HTTP status, and whether the same call may succeed when tried again. */
+/** The meaning of a code for a caller: its HTTP status, and whether a retry of the same call may succeed. */
 interface ErrorKind {
   readonly status: number;
   readonly retryable: boolean;
-  /** Seconds for `Retry-After`, where the contract asks for that header. */
+  /** Seconds for `Retry-After`, if the contract requires this header. */
   readonly retryAfterS?: number;
 }
 
-/** The closed table of contract 2. The documents and every service's answers follow it; nothing else invents a code. */
+/** The closed table of contract 2. Documents and services use these codes only. */
 export const errorKinds = {
   unauthorized: { status: 401, retryable: false },
   forbidden: { status: 403, retryable: false },
@@ -42,33 +42,33 @@ export const errorKinds = {
 /** A stable error code; a caller's `switch` over it is exhaustive. */
 export type ErrorCode = keyof typeof errorKinds;
 
-/** One reason of an `invalid_input`: where, what, and which rule. */
+/** One violation of an `invalid_input`: its position, its message and its rule. */
 export interface ErrorDetail {
   readonly loc: readonly (string | number)[];
   readonly msg: string;
   readonly type: string;
 }
 
-/** The `error` object of contract 2, without `retryable`, which follows from the code. */
+/** The `error` object of contract 2 without `retryable`, because the code determines `retryable`. */
 export interface ErrorFields {
   readonly code: ErrorCode;
   readonly message: string;
-  /** Exception class, where the function raised. */
+  /** Class of the exception, if the function raised one. */
   readonly type?: string;
   readonly details?: readonly ErrorDetail[];
-  /** Only where the app sets `debug = true`. */
+  /** Present only if the app sets `debug = true`. */
   readonly traceback?: string;
 }
 
-/** The one error class: thrown anywhere between a request and its answer, turned into contract 2's shape in one place. */
+/** The only error class. Code between a request and its answer throws it, and one place converts it to contract 2's form. */
 export class ServiceError extends Error {
   readonly code: ErrorCode;
   readonly details: readonly ErrorDetail[] | undefined;
   /** Exception class of a function that raised. */
   readonly type: string | undefined;
-  /** Set where a run exists (or, for `unavailable`, may exist). */
+  /** Set if a run exists, or if it may exist (`unavailable`). */
   readonly runId: string | undefined;
-  /** Seconds for `Retry-After`, where more is known than the code says. */
+  /** Seconds for `Retry-After`, if a better value than the table's is known. */
   readonly retryAfterS: number | undefined;
 
   constructor(

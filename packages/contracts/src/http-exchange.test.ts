@@ -24,16 +24,16 @@ test('a forwarded request keeps its target, repeated headers in their order and 
   expect(decodeRequest(encodeRequest(request))).toEqual(request);
 });
 
-test('a forwarded request without a body has an empty one', () => {
+test('a forwarded request without a body gets an empty body', () => {
   const { body } = decodeRequest(encodeRequest({ method: 'GET', target: '/', headers: [], body: Buffer.alloc(0) }));
   expect(body).toHaveLength(0);
 });
 
-test('the head of an answer comes back as it was, bytes beyond ASCII and repeated headers too', () => {
+test('a decoded head equals the encoded head, with bytes beyond ASCII and repeated headers', () => {
   expect(decodeHead(encodeHead(HEAD))).toEqual(HEAD);
 });
 
-test('a head that is too large is refused by name, not cut', () => {
+test('a head that is too large is refused with its reason, and never cut', () => {
   const headers = [['x-large', 'x'.repeat(33_000)]] as const;
   expect(() => encodeHead({ ...HEAD, headers })).toThrow(
     expect.objectContaining({ code: 'upstream_reset', message: expect.stringContaining('32768 bytes') }),
@@ -45,7 +45,7 @@ test.each([
   ['a line break in a value', [['x', 'a\r\nset-cookie: b']]],
   ['a character that is no byte', [['x', '\u{1f98a}']]],
 ] as [string, AnswerHead['headers']][])(
-  'a header that no caller could be sent is refused by name: %s',
+  'a header that HTTP does not allow is refused with its reason: %s',
   (_, headers) => {
     expect(() => encodeHead({ ...HEAD, headers })).toThrow(expect.objectContaining({ code: 'upstream_reset' }));
   },

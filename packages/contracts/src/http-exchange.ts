@@ -1,27 +1,27 @@
-// Contract 1, "Custom runtimes": a request that is forwarded as a run, and the head of the server's answer, as services hand them to each other.
+// Contract 1, "Custom runtimes": a request that is forwarded as a run, and the head of the server's answer, as services exchange them.
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { ServiceError } from './errors.ts';
 
 /** Name and value. A character is a byte of the header (Latin-1), as Node reads and writes them. */
 export type HeaderPair = readonly [name: string, value: string];
 
-/** What a custom runtime is asked: the parameters of its run. */
+/** The request to a custom runtime, stored as the parameters of its run. */
 export interface ForwardedRequest {
   readonly method: string;
-  /** Path and query below the app, percent-encoding as the caller sent it; begins with `/`. */
+  /** Path and query below the app, with the caller's percent-encoding; begins with `/`. */
   readonly target: string;
-  /** End-to-end headers in the caller's order. Those that the connection to the server decides are not among them. */
+  /** End-to-end headers in the caller's order. Headers of the connection are not included. */
   readonly headers: readonly HeaderPair[];
   readonly body: Buffer;
 }
 
 /**
- * How the body of an answer is kept, which follows from the head of the answer.
+ * The form in which the body of an answer is kept. The head of the answer determines the form.
  *
- * - `sse`: its events are the run's items. One of data alone is its data; any other is its own text, which is a ready-made event (contract 3)
+ * - `sse`: its events are the run's items. An event with data only is its data; any other event is its text, a ready-made item (contract 3)
  * - `ndjson`: its lines are the items
- * - `chunks`: UTF-8 text that came in pieces without a length: the pieces are the items, the body is what they are together
- * - `json`, `text`, `binary`: whole, the run's result, as the bytes that came; the word says how an envelope shows them
+ * - `chunks`: UTF-8 text in pieces without a length: the pieces are the items, and together they are the body
+ * - `json`, `text`, `binary`: the whole body is the run's result, as received; the name determines its form in an envelope
  */
 export type AnswerForm = 'sse' | 'ndjson' | 'chunks' | 'json' | 'text' | 'binary';
 
@@ -34,7 +34,7 @@ export interface AnswerHead {
 }
 
 const NEWLINE = 0x0a;
-/** What a record may hold of an answer's headers. */
+/** The largest head that a record holds. */
 const MAX_HEAD_BYTES = 32 * 1024;
 
 /** A line of JSON and, after its newline, the body's bytes. */
@@ -42,7 +42,7 @@ export function encodeRequest({ method, target, headers, body }: ForwardedReques
   return Buffer.concat([Buffer.from(`${JSON.stringify({ method, target, headers })}\n`), body]);
 }
 
-/** What `encodeRequest` made; the body is a part of the same bytes. */
+/** Decodes the bytes of `encodeRequest`. The returned body is a slice of the same bytes. */
 export function decodeRequest(bytes: Buffer): ForwardedRequest {
   const end = bytes.indexOf(NEWLINE);
   const head = JSON.parse(bytes.toString('utf8', 0, end)) as Omit<ForwardedRequest, 'body'>;
@@ -50,9 +50,9 @@ export function decodeRequest(bytes: Buffer): ForwardedRequest {
 }
 
 /**
- * A head as it is stored: JSON text.
+ * Encodes a head as JSON text for the store.
  *
- * @throws ServiceError `upstream_reset` where it is over 32 KiB or could not be written to a caller
+ * @throws ServiceError `upstream_reset` if the head is over 32 KiB or is not valid HTTP
  */
 export function encodeHead(head: AnswerHead): string {
   if (!Number.isInteger(head.status) || head.status < 200 || head.status > 599) {
@@ -71,9 +71,9 @@ export function encodeHead(head: AnswerHead): string {
   throw new ServiceError('upstream_reset', `The server answered with over ${MAX_HEAD_BYTES} bytes of headers.`);
 }
 
-/** What `encodeHead` made. */
+/** Decodes the text of `encodeHead`. */
 export const decodeHead = (text: string): AnswerHead => JSON.parse(text) as AnswerHead;
 
-/** A header's first value. @param name in lower case */
+/** Returns the first value of a header. @param name in lower case */
 export const headerOf = (headers: readonly HeaderPair[], name: string): string | undefined =>
   headers.find(([each]) => each.toLowerCase() === name)?.[1];

@@ -1,4 +1,4 @@
-// Contract 1: what a project, an app and a function may be called.
+// Contract 1: the valid names of projects, apps and functions.
 
 const SEGMENT = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 const FUNCTION = /^[A-Za-z][A-Za-z0-9_]{0,126}$/;
@@ -14,7 +14,7 @@ export const PROJECT_NAME_FORM =
 /** As a project's name; `runs` and `deliveries` are reserved. */
 export const isAppName = (name: string): boolean => SEGMENT.test(name) && !RESERVED_APPS.has(name);
 
-/** A public function: one that starts with `_` is private. */
+/** A public function. A name that starts with `_` is private. */
 export const isFunctionName = (name: string): boolean => FUNCTION.test(name);
 
 const RUN_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;

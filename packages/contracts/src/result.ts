@@ -1,4 +1,4 @@
-// Contract 2: what an envelope shows as `result`. Raw JSON text is spliced, never parsed: integers past 2^53 and `1.0` stay as the function wrote them.
+// Contract 2: the `result` of an envelope. Raw JSON text is spliced, never parsed: integers past 2^53 and `1.0` stay as the function wrote them.
 import { isUtf8 } from 'node:buffer';
 import { type AnswerHead, headerOf } from './http-exchange.ts';
 import type { ItemBatch, Outcome } from './runs.ts';
@@ -7,7 +7,7 @@ const NEWLINE = 0x0a;
 const COMMA = 0x2c;
 const NULL = Buffer.from('null');
 
-/** One batch as the inside of a JSON array: JSON texts as they are, strings quoted. */
+/** Returns one batch as the inside of a JSON array: JSON texts unchanged, strings quoted. */
 function arrayBody(batch: ItemBatch): Buffer {
   if (batch.kind === 'm') return Buffer.from(JSON.stringify(batch.blob.toString()));
   if (batch.kind === 's') {
@@ -22,7 +22,7 @@ function arrayBody(batch: ItemBatch): Buffer {
   return body;
 }
 
-/** The items as a JSON array, in order. */
+/** Returns the items as a JSON array, in order. */
 export function itemsAsJson(batches: readonly ItemBatch[]): Buffer {
   const parts: Buffer[] = [];
   for (const batch of batches) parts.push(Buffer.from(parts.length === 0 ? '[' : ','), arrayBody(batch));
@@ -30,7 +30,7 @@ export function itemsAsJson(batches: readonly ItemBatch[]): Buffer {
   return Buffer.concat(parts);
 }
 
-/** The items' bytes, one after the other: of `chunks`, the body that they were pieces of. */
+/** Returns the joined bytes of the items: for `chunks`, the original body. */
 export function piecesOf(batches: readonly ItemBatch[]): Buffer {
   return Buffer.concat(
     batches.flatMap(({ count, blob }) =>
@@ -40,17 +40,17 @@ export function piecesOf(batches: readonly ItemBatch[]): Buffer {
 }
 
 /**
- * A run's result as JSON text: what a function returned, the list of its items, or the body of a custom runtime's answer.
+ * Returns a run's result as JSON text: the return value of a function, the list of its items, or the body of a custom runtime's answer.
  *
  * @param outcome of a run that succeeded
- * @param batches all its items, where it was streamed
+ * @param batches all items of a streamed run
  */
 export function resultAsJson({ streamed, result, head }: Outcome, batches: readonly ItemBatch[]): Buffer {
   if (streamed) return head?.form === 'chunks' ? quoted(piecesOf(batches).toString()) : itemsAsJson(batches);
   return head ? bodyAsJson(head, result) : (result ?? NULL);
 }
 
-/** JSON where it says so and is, text as a string, anything else in base64; `null` where there was no body. */
+/** Returns JSON if the head says JSON and the body is valid, text as a string, any other body in base64, and `null` without a body. */
 function bodyAsJson({ form, headers }: AnswerHead, body: Buffer | undefined): Buffer {
   if (body === undefined || body.length === 0) return NULL;
   if (form === 'binary') return quoted(body.toString('base64'));
@@ -70,7 +70,7 @@ function isJson(body: Buffer): boolean {
   }
 }
 
-/** By the charset that the content type names; what is none is read as UTF-8. */
+/** Decodes text by the charset of the content type. An unknown charset is read as UTF-8. */
 function decoded(body: Buffer, contentType = ''): string {
   const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(contentType)?.[1];
   try {

@@ -1,18 +1,18 @@
-// Contract 5: a run's life as one table. The store's scripts enforce it (packages/store tests each row), docs/runs.md is drawn from it.
+// Contract 5: the states of a run as one table. The store's scripts enforce each row, tests of packages/store check each row, and docs/runs.md shows them.
 import type { RunState } from './runs.ts';
 
-/** One step of a run's life. */
+/** One transition between two states. */
 export interface RunTransition {
   /** `none`: the run does not exist yet. */
   readonly from: RunState | 'none';
   readonly to: RunState;
-  /** The store's script that makes it, a file of packages/store/lua. */
+  /** The script that makes the transition: a file of packages/store/lua. */
   readonly script: 'accept' | 'take' | 'end' | 'cancel' | 'unfollow' | 'reap';
-  /** What brings it about, in words. */
+  /** The cause of the transition. */
   readonly when: string;
 }
 
-/** Every step that there is. An ended run changes no more. */
+/** All transitions. An ended run never changes its state. */
 export const runTransitions: readonly RunTransition[] = [
   { from: 'none', to: 'queued', script: 'accept', when: 'a call is accepted' },
   { from: 'queued', to: 'running', script: 'take', when: 'a worker with a free slot takes it' },

@@ -1,52 +1,52 @@
-// Contract 5 and the harness protocol: a run, its items and its outcome, as services hand them to each other.
+// Contract 5 and the harness protocol: a run, its items and its outcome, as services exchange them.
 import type { ErrorFields } from './errors.ts';
 import type { AnswerHead } from './http-exchange.ts';
 
 /** A UUIDv7 (RFC 9562), lower case. */
 export type RunId = string;
 
-/** How a run can have ended. */
+/** The states of an ended run. */
 export type EndState = 'succeeded' | 'failed' | 'cancelled' | 'timed_out' | 'expired';
 
-/** A run's state as the look-up shows it. */
+/** The states of a run in its look-up. */
 export type RunState = 'queued' | 'running' | EndState;
 
 /**
- * How a blob of items is to be read.
+ * The encoding of a blob of items.
  *
  * - `s`: strings without newlines, joined by `\n`
- * - `j`: compact JSON texts (which never hold a newline), joined by `\n`
- * - `m`: one string that holds newlines (count is 1)
+ * - `j`: compact JSON texts (which never contain a newline), joined by `\n`
+ * - `m`: one string that contains newlines (count is 1)
  */
 export type ItemKind = 's' | 'j' | 'm';
 
-/** Consecutive items of a run, as one blob of UTF-8 that no service on the way parses. */
+/** Consecutive items of a run, as one blob of UTF-8. No service parses the blob. */
 export interface ItemBatch {
   /** Number of the first item, from 1. */
   readonly first: number;
-  /** How many items the blob holds, at least 1. */
+  /** The number of items in the blob, at least 1. */
   readonly count: number;
   readonly kind: ItemKind;
   readonly blob: Buffer;
 }
 
-/** How a run ended. `result` is absent where the answer is the list of the run's items. */
+/** The outcome of a run. `result` is absent if the answer is the list of the run's items. */
 export interface Outcome {
   readonly state: EndState;
-  /** How many items the run has. */
+  /** The number of the run's items. */
   readonly items: number;
-  /** True where the function returned a generator or iterator: the result is the list of items, maybe empty. */
+  /** True if the function returned a generator or iterator: the result is the list of items, which may be empty. */
   readonly streamed: boolean;
-  /** For a run that succeeded and was not streamed: the return value as compact JSON text (UTF-8), or, where there is a head, the body's bytes. */
+  /** Set for a run that succeeded and was not streamed: the return value as compact JSON text (UTF-8), or the body's bytes if there is a head. */
   readonly result?: Buffer;
   /** Set unless `state` is `succeeded`. */
   readonly error?: ErrorFields;
-  /** HTTP status the function asked for by an integer `status_code` in its result (contract 2). */
+  /** The HTTP status from an integer `status_code` in the function's result (contract 2). */
   readonly statusCode?: number;
-  /** Of a custom runtime's answer, where the run succeeded. */
+  /** The head of a custom runtime's answer, if the run succeeded. */
   readonly head?: AnswerHead;
-  /** Time in the function in milliseconds, as the decimal text that goes into the envelope. */
+  /** Time in the function in milliseconds, as the decimal text for the envelope. */
   readonly runTimeMs: string;
-  /** When the run ended: Unix milliseconds of the store's clock. */
+  /** The time of the run's end: Unix milliseconds of the store's clock. */
   readonly endedAt: number;
 }
