@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Duplex, Readable } from 'node:stream';
 import { type Command, type KeeperWord, keeperWord, keptEnv } from './keeper.ts';
 import { LogLines } from './log-lines.ts';
+import { spawnFailure } from './spawn-failure.ts';
 
 /** How long after `exit` the pipes are read for what the process said last. */
 const EXIT_DRAIN_MS = 200;
@@ -24,8 +25,8 @@ const LIFELINE = 4;
 export interface AppProcessListener {
   /** Lines on one of the raw pipes. */
   lines(stream: 'stdout' | 'stderr', texts: readonly string[]): void;
-  /** The program cannot be started; `exited` follows. */
-  unstartable(error: Error): void;
+  /** The program cannot be started, with the reason in words; `exited` follows. */
+  unstartable(why: string): void;
   /** Whether the system keeps its signals, and its looks at other processes, to itself and what it starts. */
   kept(contained: boolean): void;
   /** Once: the process is gone and all that it started with it, its pipes are read. */
@@ -45,7 +46,9 @@ export class AppProcess {
   /** Our end of the process's fd 3, of which only a harness knows; undefined where it could not be started. */
   readonly channel: Duplex | undefined;
   readonly #listener: AppProcessListener;
-  readonly #child: ChildProcess;
+  /** Undefined if `spawn` threw: the system refused at once. */
+  readonly #child: ChildProcess | undefined;
+  readonly #env: Readonly<Record<string, string>>;
   readonly #lifeline: Duplex | undefined;
   #overMemory: number | undefined;
   #killed = false;
@@ -55,18 +58,12 @@ export class AppProcess {
   /** @param command one that `keptBy` gave */
   constructor(command: Command, folder: string, env: Readonly<Record<string, string>>, listener: AppProcessListener) {
     this.#listener = listener;
-    this.#child = spawn(command.file, command.args, {
-      cwd: folder,
-      env: keptEnv(env),
-      // When our end of the lifeline closes, the keeper ends everything. It closes fd 3: one that was not there would be of its own files.
-      stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
-      detached: true,
-    });
-    this.#child.once('error', (error) => this.#spawnFailed(error));
-    this.#child.once('exit', (code, signal) => void this.#exited(code, signal));
-    const { stdout, stderr } = this.#child;
-    if (stdout) this.#readLines(stdout, 'stdout');
-    if (stderr) this.#readLines(stderr, 'stderr');
+    this.#env = env;
+    this.#child = this.#spawn(command, folder);
+    this.#child?.once('error', (error) => this.#spawnFailed(error));
+    this.#child?.once('exit', (code, signal) => void this.#exited(code, signal));
+    if (this.#child?.stdout) this.#readLines(this.#child.stdout, 'stdout');
+    if (this.#child?.stderr) this.#readLines(this.#child.stderr, 'stderr');
     this.channel = this.#end(CHANNEL);
     this.#lifeline = this.#end(LIFELINE);
     for (const end of this.#ends) end.on('error', () => {}); // 'exit' tells
@@ -75,33 +72,54 @@ export class AppProcess {
 
   /** The keeper's. */
   get pid(): number | undefined {
-    return this.#child.pid;
+    return this.#child?.pid;
   }
 
   /** Whether it is still there, as far as is known. */
   get alive(): boolean {
-    return this.#child.exitCode === null && this.#child.signalCode === null;
+    return this.#child?.exitCode === null && this.#child.signalCode === null;
   }
 
   /** Asks the process group to end: the keeper passes it on. */
   terminate(): void {
-    this.#child.kill('SIGTERM');
+    this.#child?.kill('SIGTERM');
   }
 
   /** Ends the process and what it started, at once. */
   kill(): void {
     this.#killed = true;
     this.#lifeline?.destroy();
-    this.#keeperLate ??= setTimeout(() => this.#child.kill('SIGKILL'), KEEPER_GRACE_MS);
+    this.#keeperLate ??= setTimeout(() => this.#child?.kill('SIGKILL'), KEEPER_GRACE_MS);
+  }
+
+  /** Throws nothing: one app's process that cannot be started must not end the worker. */
+  #spawn(command: Command, folder: string): ChildProcess | undefined {
+    try {
+      return spawn(command.file, command.args, {
+        cwd: folder,
+        env: keptEnv(this.#env),
+        // When our end of the lifeline closes, the keeper ends everything. It closes fd 3: one that was not there would be of its own files.
+        stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
+        detached: true,
+      });
+    } catch (error) {
+      process.nextTick(() => this.#spawnFailed(error as Error)); // the listener expects events after the constructor
+      return undefined;
+    }
   }
 
   /** Node's types know the extra descriptors only as either direction; 'pipe' gives a socket. */
   #end(descriptor: number): Duplex | undefined {
-    return (this.#child.stdio[descriptor] as Duplex | null | undefined) ?? undefined;
+    return (this.#stdio[descriptor] as Duplex | null | undefined) ?? undefined;
   }
 
   get #ends(): Duplex[] {
-    return this.#child.stdio.slice(1).filter((end) => end !== null && end !== undefined) as Duplex[];
+    return this.#stdio.slice(1).filter((end) => end !== null && end !== undefined) as Duplex[];
+  }
+
+  /** Node sets no `stdio` when `spawn` fails with EMFILE. */
+  get #stdio(): readonly unknown[] {
+    return (this.#child?.stdio as readonly unknown[] | undefined) ?? [];
   }
 
   #readKeeper(): void {
@@ -134,7 +152,7 @@ export class AppProcess {
 
   #spawnFailed(error: Error): void {
     if (this.pid !== undefined) return; // a signal could not be sent
-    this.#listener.unstartable(error);
+    this.#listener.unstartable(spawnFailure(error, this.#env));
     void this.#exited(null, null);
   }
 

@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process';
 import { access } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
+import { spawnFailure } from './spawn-failure.ts';
 
 const PROBE = 'import sys; print("%d.%d" % sys.version_info[:2]); print(sys.executable)';
 const PROBE_MS = 20_000;
@@ -61,15 +62,23 @@ async function venvOrPath(folder: string): Promise<string> {
 
 function probe(candidate: string, path: string): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const options = { env: { PATH: path }, timeout: PROBE_MS };
-  execFile(candidate, ['-I', '-c', PROBE], options, (error, stdout) => {
+  const env = { PATH: path };
+  const missing = (error: Error | null): void =>
+    reject(
+      new Error(`no Python interpreter at ${candidate}: ${error ? spawnFailure(error, env) : 'it prints nothing'}`),
+    );
+  const answered = (error: Error | null, stdout: string): void => {
     const [version = '', executable = ''] = stdout.trim().split('\n');
     const [major, minor] = version.split('.').map(Number);
-    if (error || !isAbsolute(executable))
-      reject(new Error(`no Python interpreter at ${candidate}: ${error?.message ?? 'it says nothing'}`));
+    if (error || !isAbsolute(executable)) missing(error);
     else if (major !== 3 || minor === undefined || minor < LOWEST_MINOR)
       reject(new Error(`${executable} is Python ${version}; 3.9 or newer is needed`));
     else resolve(executable);
-  });
+  };
+  try {
+    execFile(candidate, ['-I', '-c', PROBE], { env, timeout: PROBE_MS }, answered);
+  } catch (error) {
+    missing(error as Error); // E2BIG is thrown
+  }
   return promise;
 }

@@ -145,10 +145,8 @@ export class Pool implements Runtime {
       this.#starting++;
       this.#options
         .prepare()
-        .then(
-          (begin) => this.#spawn(begin),
-          (error: Error) => this.#unstartable(error),
-        )
+        .then((begin) => this.#spawn(begin))
+        .catch((error: Error) => this.#unstartable(error))
         .finally(() => {
           this.#starting--;
           this.#endIfEmpty();
@@ -157,9 +155,9 @@ export class Pool implements Runtime {
     this.#timers.add(timer);
   }
 
-  #unstartable(error: Error): void {
+  #unstartable({ message }: Error): void {
     this.#wanted--;
-    this.#failed({ code: 'app_failed_to_start', message: error.message });
+    this.#failed({ code: 'app_failed_to_start', type: 'NotStarted', message });
     this.#startAgain();
   }
 

@@ -23,7 +23,7 @@ export class ReplicaProcess {
     this.#listener = listener;
     this.#process = new AppProcess(command, folder, env, {
       lines: (stream, texts) => listener.lines(stream, texts),
-      unstartable: (error) => listener.unstartable(error),
+      unstartable: (why) => listener.unstartable(why),
       kept: (contained) => listener.kept(contained),
       exited: (how) => {
         clearTimeout(this.#outlived);

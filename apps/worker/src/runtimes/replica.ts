@@ -112,7 +112,8 @@ export class Replica implements AnyReplica {
     this.#process = new ReplicaProcess(command, options.init.app, options.env, {
       frame: (header, blob) => this.#receive(header, blob),
       lines: (stream, texts) => this.#lines(stream, texts),
-      unstartable: ({ message }) => this.#fail(notStartedBecause(`the interpreter cannot be started: ${message}`)),
+      unstartable: (why) =>
+        this.#fail({ ...notStartedBecause(`the interpreter cannot be started: ${why}`), type: 'NotStarted' }),
       kept: (contained) => {
         this.contained = contained;
       },

@@ -163,7 +163,7 @@ export class ServerReplica implements AnyReplica {
   #spawn({ command, folder, env }: ServerProgram): AppProcess {
     return new AppProcess(command, folder, env, {
       lines: (stream, texts) => this.#lines(stream, texts),
-      unstartable: ({ message }) => this.#fail(notStarted('NotStarted', `the server cannot be started: ${message}`)),
+      unstartable: (why) => this.#fail(notStarted('NotStarted', `the server cannot be started: ${why}`)),
       kept: (contained) => {
         this.contained = contained;
       },
