@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { obtainFastApi } from '@inference-proxy/test/fastapi';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { freePort } from '../runtimes/http-server/server-program.ts';
+import { freePort } from '../runtimes/http-server/ports.ts';
 import { type Checked, checkApp } from './check-app.ts';
 import { report } from './report.ts';
 

@@ -13,11 +13,10 @@ import type { ItemsFrame, RunRequest } from '../runtime.ts';
 import type { ServerAddress } from './address.ts';
 import { hasNoBody, headOf } from './answer-head.ts';
 import { type BodyLimits, type BodyReader, itemReader, streams, WholeBody } from './body-reader.ts';
+import { CONNECT_MS } from './patient-agent.ts';
 
 /** Over what a record may hold (`encodeHead`), so that what is too much there is said as that. */
 const MAX_HEADER_BYTES = 64 * 1024;
-/** For a server that runs elsewhere and whose machine does not answer: the system's own limit is minutes. */
-const CONNECT_MS = 10_000;
 /** RFC 9110 §9.2.2: repeated where a kept connection turns out to be closed. Of the others nobody knows whether the server has begun. */
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']);
 /** RFC 9110 §8.6: those that have no body unless they say so. */
@@ -82,8 +81,8 @@ export class Exchange {
     this.#answer?.resume();
   }
 
-  /** @param agent whose connections may be used; false: a new one */
-  #send(agent: http.Agent | false): void {
+  /** @param agent whose connections may be used */
+  #send(agent: http.Agent): void {
     const { secure, host, port, prefix } = this.#address;
     const { method, target, body } = this.#forwarded;
     const options = { host, port, agent, method, path: prefix + target, maxHeaderSize: MAX_HEADER_BYTES };
@@ -191,7 +190,7 @@ export class Exchange {
       this.#failed('upstream_reset', 'The server broke off the head of its answer.', true);
     } else if (request.reusedSocket && IDEMPOTENT.has(this.#forwarded.method)) {
       clearTimeout(this.#connecting);
-      this.#send(false);
+      this.#send(this.#address.unkept);
     } else {
       this.#failed('upstream_unavailable', `No answer from ${name}: ${inWords(error)}.`, true);
     }

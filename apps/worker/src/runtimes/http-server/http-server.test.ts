@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Runtime } from '../runtime.ts';
 import { type Call, reached } from '../testing/calls.ts';
 import { request, serverRuntime, Told } from '../testing/servers.ts';
-import { freePort } from './server-program.ts';
+import { freePort } from './ports.ts';
 
 const fastApi: FastApi = await obtainFastApi();
 const told = new Told();

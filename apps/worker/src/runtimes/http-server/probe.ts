@@ -2,22 +2,47 @@
 import http from 'node:http';
 import https from 'node:https';
 import { connect } from 'node:net';
-import type { ServerAddress } from './address.ts';
+import { localAddress, type ServerAddress } from './address.ts';
+import { ListenerGuard } from './listener-guard.ts';
+import type { Loopback } from './socket-owner.ts';
 
 /** `silent`: it took the connection and has not answered in time, which a server that is busy with a run may not either. */
 export type ProbeAnswer = { readonly state: 'ok' } | { readonly state: 'silent' | 'failed'; readonly why: string };
 
-const LOOPBACK = ['127.0.0.1', '::1'] as const;
+const LOOPBACK: readonly Loopback[] = ['127.0.0.1', '::1'];
 
 /** Never rejects. @param path '' for a connection alone */
-export function probe(address: ServerAddress, path: string, timeoutMs: number): Promise<ProbeAnswer> {
+export async function probe(address: ServerAddress, path: string, timeoutMs: number): Promise<ProbeAnswer> {
+  const why = strangerAt(address);
+  if (why !== undefined) return { state: 'failed', why };
   return path === '' ? accepts(address, timeoutMs) : answers(address, path, timeoutMs);
 }
 
-/** The loopback address at which something takes connections on a port; undefined where nothing does. */
-export async function whereOnLoopback(port: number, timeoutMs: number): Promise<string | undefined> {
-  for (const host of LOOPBACK) if ((await accepts({ host, port }, timeoutMs)).state === 'ok') return host;
-  return undefined;
+/**
+ * Returns the address of the server that `keeper` started on `port`, or in words why there is none: nothing listens, or a process of another
+ * app listens. On a system without /proc the owner is unknown, and every server that takes connections counts.
+ */
+export async function findServer(keeper: number, port: number, timeoutMs: number): Promise<ServerAddress | string> {
+  let why = 'it takes no connections';
+  for (const host of LOOPBACK) {
+    // The table of sockets costs more than a connection, and a server may take minutes to start.
+    if ((await accepts({ host, port }, timeoutMs)).state !== 'ok') continue;
+    const address = localAddress(host, port, new ListenerGuard(host, port, keeper));
+    const stranger = strangerAt(address);
+    if (stranger === undefined) return address;
+    why = stranger;
+  }
+  return why;
+}
+
+/** Returns in words why a connection would not reach the app. */
+function strangerAt({ guard }: ServerAddress): string | undefined {
+  try {
+    guard?.sockets();
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
 }
 
 function accepts({ host, port }: Pick<ServerAddress, 'host' | 'port'>, timeoutMs: number): Promise<ProbeAnswer> {
@@ -35,10 +60,10 @@ function accepts({ host, port }: Pick<ServerAddress, 'host' | 'port'>, timeoutMs
 }
 
 function answers(address: ServerAddress, path: string, timeoutMs: number): Promise<ProbeAnswer> {
-  const { secure, host, port, authority, prefix } = address;
+  const { secure, host, port, authority, prefix, unkept } = address;
   return new Promise((resolve) => {
     // A connection of its own: a probe tells of the server, not of a connection that was kept.
-    const options = { host, port, path: prefix + path, agent: false as const, headers: { host: authority } };
+    const options = { host, port, path: prefix + path, agent: unkept, headers: { host: authority } };
     const request = (secure ? https : http).request(options);
     const done = (answer: ProbeAnswer): void => {
       clearTimeout(timer);

@@ -1,7 +1,6 @@
 // runtimes: the program of an app's own web server: what is started, with which environment, on which port.
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';
 import { type Command, keptBy } from '../keeper.ts';
 
@@ -57,27 +56,4 @@ async function isProgram(file: string): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-/** A port that nobody listens on just now. */
-export const freePort = (): Promise<number> => listenable(0);
-
-/** @throws Error in words for the app's author: somebody else has the port, whom its checks would take for the server */
-export async function checkPort(port: number): Promise<void> {
-  try {
-    await listenable(port);
-  } catch (error) {
-    throw new Error(`port ${port} cannot be had on this machine: ${(error as Error).message}`);
-  }
-}
-
-function listenable(port: number): Promise<number> {
-  return new Promise((settle, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(port, () => {
-      const address = server.address();
-      server.close(() => settle(typeof address === 'object' && address ? address.port : port));
-    });
-  });
 }

@@ -41,6 +41,9 @@ export interface ServerProgram {
   readonly env: Readonly<Record<string, string>>;
 }
 
+/** @param keeper process id of the server's keeper, if the worker started the server */
+export type FindServer = (keeper: number | undefined) => Promise<ServerAddress | string>;
+
 interface ServedRun {
   readonly run: RunInFlight;
   readonly exchange: Exchange;
@@ -69,14 +72,9 @@ export class ServerReplica implements AnyReplica {
 
   /**
    * @param program what is to be started; undefined for a server that runs elsewhere
-   * @param find where it is, once that is known
+   * @param find returns where it is, or in words why that is unknown
    */
-  constructor(
-    program: ServerProgram | undefined,
-    find: () => Promise<ServerAddress | undefined>,
-    options: ServerOptions,
-    listener: ReplicaListener,
-  ) {
+  constructor(program: ServerProgram | undefined, find: FindServer, options: ServerOptions, listener: ReplicaListener) {
     this.#options = options;
     this.#listener = listener;
     listener.moved(undefined, this.state);
@@ -87,8 +85,10 @@ export class ServerReplica implements AnyReplica {
       options.watch,
       { health: options.healthcheck, ready: options.readycheck },
       async () => {
-        this.#address ??= await find();
-        return this.#address;
+        if (this.#address) return this.#address;
+        const found = await find(this.pid);
+        if (typeof found !== 'string') this.#address = found;
+        return found;
       },
       {
         ready: (isReady) => this.#turned(isReady),

@@ -30,7 +30,7 @@ export interface WatchListener {
 export class ServerWatch {
   readonly #times: WatchTimes;
   readonly #paths: { readonly health: string; readonly ready: string };
-  readonly #find: () => Promise<ServerAddress | undefined>;
+  readonly #find: () => Promise<ServerAddress | string>;
   readonly #listener: WatchListener;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
@@ -41,11 +41,11 @@ export class ServerWatch {
   /** What the last look at a server that is not ready found. */
   why = 'it takes no connections';
 
-  /** @param find where it is, once that is known */
+  /** @param find returns where it is, or in words why that is unknown */
   constructor(
     times: WatchTimes,
     paths: { readonly health: string; readonly ready: string },
-    find: () => Promise<ServerAddress | undefined>,
+    find: () => Promise<ServerAddress | string>,
     listener: WatchListener,
   ) {
     this.#times = times;
@@ -62,7 +62,8 @@ export class ServerWatch {
 
   async #look(): Promise<void> {
     const address = await this.#find();
-    if (address && !this.#stopped) await this.#check(address);
+    if (typeof address === 'string') this.why = address;
+    else if (!this.#stopped) await this.#check(address);
     if (this.#stopped) return;
     const { readyEveryMs, wellEveryMs } = this.#times;
     this.#timer = setTimeout(() => void this.#look(), this.#isReady ? wellEveryMs : readyEveryMs);

@@ -9,7 +9,8 @@ import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import type { Runtime } from '../runtime.ts';
 import { reached } from '../testing/calls.ts';
 import { request, type ServerUnderTest, serverRuntime, Told } from '../testing/servers.ts';
-import { findProgram, freePort } from './server-program.ts';
+import { freePort } from './ports.ts';
+import { findProgram } from './server-program.ts';
 
 jest.setTimeout(120_000);
 

@@ -36,6 +36,7 @@ export class Told {
 }
 
 export interface ServerUnderTest extends Partial<CustomServer> {
+  readonly app?: string;
   readonly folder?: string;
   readonly replicas?: number;
   readonly concurrency?: number;
@@ -46,17 +47,21 @@ export interface ServerUnderTest extends Partial<CustomServer> {
   readonly watch?: WatchTimes;
 }
 
-export function serverRuntime(told: Told, more: ServerUnderTest): Runtime {
-  const { folder = 'node', replicas = 1, memoryBytes, concurrency = 100, env = {}, watch = OFTEN, ...rest } = more;
-  const { timeoutMs = 60_000, startupTimeoutMs = 60_000, ...server } = rest;
-  const make = httpServers({
+/** What makes the servers of one worker. */
+export const serversOf = (told: Told, watch = OFTEN): ReturnType<typeof httpServers> =>
+  httpServers({
     maxItemBytes: 100_000,
     logger: { info: told.note, warn: told.note, error: told.note },
     countsOf: () => told.counts,
     environment: { ...process.env, REDIS_URL: 'redis://secret' },
     watch,
   });
-  return make({ project: 'demo', app: 'test', folder: join(import.meta.dirname, 'servers', folder) }, 'v1', {
+
+/** @param worker by default one of the server's own */
+export function serverRuntime(told: Told, more: ServerUnderTest, worker = serversOf(told, more.watch)): Runtime {
+  const { app = 'test', folder = 'node', replicas = 1, memoryBytes, concurrency = 100, env = {}, ...rest } = more;
+  const { timeoutMs = 60_000, startupTimeoutMs = 60_000, watch: _watch, ...server } = rest;
+  return worker({ project: 'demo', app, folder: join(import.meta.dirname, 'servers', folder) }, 'v1', {
     server: {
       entrypoint: server.url === undefined ? ['node', 'server.mjs'] : undefined,
       url: undefined,

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 
-const { PORT, MOODS } = process.env;
+const { PORT, MOODS, HOST = '127.0.0.1' } = process.env;
 const has = (mood) => existsSync(join(MOODS, mood));
 
 if (has('exits')) {
@@ -21,6 +21,17 @@ const ways = {
   },
   '/pid': (response) => response.end(String(process.pid)),
   '/port': (response) => response.end(PORT),
+  '/name': (response) => response.end(process.env.APP_NAME),
+  /** Stops listening, but lives. */
+  '/leaves-its-port'(response) {
+    server.close();
+    setInterval(() => {}, 1000);
+    response.writeHead(200, { connection: 'close' }).end('left');
+  },
+  '/hands-its-port-to-a-child'(response) {
+    ways['/leaves-its-port'](response);
+    spawn(process.execPath, [import.meta.filename], { stdio: 'inherit' });
+  },
   /** Never answers; tells that it is under way, and when its caller has gone. */
   '/hangs'(response) {
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: hangs\n\n');
@@ -40,6 +51,9 @@ const ways = {
 };
 
 const server = createServer((request, response) => (ways[request.url] ?? ways['/pid'])(response));
-if (!has('deaf')) server.listen(Number(PORT), '127.0.0.1');
-else setInterval(() => {}, 1000);
+if (!has('deaf')) server.listen(Number(PORT), HOST);
+else {
+  console.log('deaf');
+  setInterval(() => {}, 1000);
+}
 process.on('SIGTERM', () => process.exit(0));

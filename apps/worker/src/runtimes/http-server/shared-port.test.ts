@@ -1,0 +1,142 @@
+// Contract 1, custom runtimes: a call of an app reaches this app, whoever else wants or takes its port.
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
+import type { Runtime } from '../runtime.ts';
+import { reached } from '../testing/calls.ts';
+import { request, type ServerUnderTest, serverRuntime, serversOf, Told } from '../testing/servers.ts';
+import { freePort } from './ports.ts';
+
+jest.setTimeout(120_000);
+
+let moods: string;
+let told: Told;
+const runtimes: Runtime[] = [];
+const strangers: Server[] = [];
+beforeEach(async () => {
+  moods = await mkdtemp(join(tmpdir(), 'moods-'));
+  told = new Told();
+});
+afterEach(async () => {
+  await Promise.all(runtimes.splice(0).map((runtime) => runtime.close()));
+  for (const stranger of strangers.splice(0)) stranger.close();
+  await rm(moods, { recursive: true });
+});
+
+/** The watch does not check a second time, so only the call can notice. */
+const SELDOM = { readyEveryMs: 50, wellEveryMs: 600_000, answerMs: 5_000 };
+
+type Worker = ReturnType<typeof serversOf>;
+
+/** A server that answers `/name` with its app's name and `/port` with its port. */
+function app(name: string, worker: Worker, more: ServerUnderTest): Runtime {
+  const runtime = serverRuntime(told, { app: name, folder: 'moody', env: { MOODS: moods }, ...more }, worker);
+  runtimes.push(runtime);
+  return runtime;
+}
+
+/** Starts a server outside the app. Returns a function that returns how many requests reached the server. */
+async function stranger(port: number, host: string): Promise<() => number> {
+  let requests = 0;
+  const server = createServer((_request, response) => {
+    requests++;
+    response.end('stranger');
+  });
+  strangers.push(server);
+  await new Promise<void>((listening) => server.listen(port, host, listening));
+  return () => requests;
+}
+
+const nameOf = (runtime: Runtime): Promise<string | undefined> => request(runtime, '/name').result();
+
+test('of two apps with the same port one serves, the other is broken with the port, and no call reaches the wrong one', async () => {
+  const port = await freePort();
+  const worker = serversOf(told);
+  const one = app('p5', worker, { port });
+  const other = app('p6', worker, { port });
+  other.start();
+  one.start();
+  await Promise.all([reached(one, 'ready'), reached(other, 'broken')]);
+  expect(other.error?.message).toContain(`port ${port} is taken`);
+  expect(other.error?.message).not.toContain('p5');
+  expect(await nameOf(one)).toBe('p5');
+  expect((await request(other, '/name').ended).error).toMatchObject({ code: 'app_failed_to_start' });
+  await one.close();
+  await reached(other, 'ready');
+  expect(await nameOf(other)).toBe('p6');
+});
+
+test('a taken port that stands in entrypoint is replaced by a free one, and the app’s log reports it', async () => {
+  const port = await freePort();
+  const worker = serversOf(told);
+  const entrypoint = ['node', 'server.mjs', '--port', String(port)];
+  const one = app('p5', worker, { port, entrypoint });
+  const other = app('p6', worker, { port, entrypoint });
+  one.start();
+  other.start();
+  await Promise.all([reached(one, 'ready'), reached(other, 'ready')]);
+  expect(await nameOf(one)).toBe('p5');
+  expect(await nameOf(other)).toBe('p6');
+  expect(await request(one, '/port').result()).toBe(String(port));
+  const instead = await request(other, '/port').result();
+  expect(told.lines).toContain(
+    `port ${port} is taken on this machine: the server starts on port ${instead}, which replaces ${port} in entrypoint`,
+  );
+});
+
+test('two workers of one machine do not see each other’s reservations, and still each call reaches its own app', async () => {
+  const port = await freePort();
+  const entrypoint = ['node', 'server.mjs', '--port', String(port)];
+  const apps = ['p5', 'p6', 'p7'].map((name) => app(name, serversOf(told), { port, entrypoint }));
+  for (const one of apps) one.start();
+  await Promise.all(apps.map((one) => reached(one, 'ready')));
+  expect(await Promise.all(apps.map(nameOf))).toEqual(['p5', 'p6', 'p7']);
+});
+
+test('a server is not ready while another process listens on its port', async () => {
+  const port = await freePort();
+  await writeFile(join(moods, 'deaf'), '');
+  const runtime = app('p5', serversOf(told), { port, startupTimeoutMs: 3_000 });
+  runtime.start();
+  await told.heard('deaf');
+  const requests = await stranger(port, '127.0.0.1');
+  await reached(runtime, 'broken');
+  expect(runtime.error?.message).toContain(`port ${port} of this machine belongs to another process`);
+  expect(requests()).toBe(0);
+});
+
+test('a server on ::1 is found beside another process on 127.0.0.1', async () => {
+  const port = await freePort();
+  const runtime = app('p5', serversOf(told), { port, env: { MOODS: moods, HOST: '::1' } });
+  runtime.start();
+  await reached(runtime, 'ready');
+  const requests = await stranger(port, '127.0.0.1');
+  expect(await nameOf(runtime)).toBe('p5');
+  expect(requests()).toBe(0);
+});
+
+test('a new connection after the server left its port reaches no other process', async () => {
+  const runtime = app('p5', serversOf(told, SELDOM), { port: await freePort() });
+  runtime.start();
+  await reached(runtime, 'ready');
+  const port = Number(await request(runtime, '/port').result());
+  expect(await request(runtime, '/leaves-its-port').result()).toBe('left');
+  const requests = await stranger(port, '127.0.0.1');
+  const end = await request(runtime, '/name', { method: 'POST', headers: [['x-secret', 'of p5']] }).ended;
+  expect(end.error).toMatchObject({ code: 'upstream_unavailable' });
+  expect(end.error?.message).toContain('belongs to another process');
+  expect(requests()).toBe(0);
+});
+
+test('a server that listens anew in another process of its own is called again', async () => {
+  const runtime = app('p5', serversOf(told), { port: await freePort() });
+  runtime.start();
+  await reached(runtime, 'ready');
+  const before = await request(runtime, '/pid').result();
+  expect(await request(runtime, '/hands-its-port-to-a-child').result()).toBe('left');
+  let after: string | undefined;
+  while (after === undefined) after = await request(runtime, '/pid').result();
+  expect(after).not.toBe(before);
+});
