@@ -22,6 +22,13 @@ export interface VersionsListener {
   freed(): void;
 }
 
+/** A run, and the version that executes it. */
+export interface StartedRun {
+  readonly running: RunningRun;
+  readonly version: string;
+  readonly limits: Pick<Manifest, 'maxOutputBytes' | 'retryOnCrash'>;
+}
+
 interface Started extends OfferedVersion {
   readonly runtime: Runtime | undefined;
 }
@@ -67,7 +74,7 @@ export class AppVersions {
     return this.current?.runtime?.freeSlots ?? 0;
   }
 
-  /** The manifest of the version that serves. */
+  /** The manifest of the version that serves. A run has the limits of its own version: {@link StartedRun}. */
   get manifest(): Manifest | undefined {
     return this.current?.manifest;
   }
@@ -115,15 +122,15 @@ export class AppVersions {
   }
 
   /**
-   * Starts a run on the version that serves.
+   * Starts a run on the version that serves. The run keeps the limits of this version, whatever replaces the version later.
    *
-   * @throws ServiceError `unavailable` where none does
+   * @throws ServiceError `unavailable` if no version serves
    */
-  run(request: RunRequest, listener: RunListener): { running: RunningRun; version: string } {
-    const { runtime, version } = this.current ?? {};
-    if (!runtime || version === undefined)
+  run(request: RunRequest, listener: RunListener): StartedRun {
+    const { runtime, version, manifest } = this.current ?? {};
+    if (!runtime || version === undefined || manifest === undefined)
       throw new ServiceError('unavailable', 'No version of the app can run just now.');
-    return { running: runtime.run(request, listener), version };
+    return { running: runtime.run(request, listener), version, limits: manifest };
   }
 
   describe(): AppDescription {

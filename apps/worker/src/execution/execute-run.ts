@@ -1,10 +1,10 @@
 // One attempt of a run: start, run, end, hand over.
 import { type ErrorFields, type Outcome, ServiceError } from '@inference-proxy/contracts';
 import type { StoreLogger, TakenRun, WorkerStore } from '@inference-proxy/store';
-import type { AppVersions } from '../deployments/versions.ts';
+import type { AppVersions, StartedRun } from '../deployments/versions.ts';
 import { RunAccount, type RunAccountParts } from '../operations/run-account.ts';
 import type { PrintedLines } from '../runtimes/printed-lines.ts';
-import type { RunEnd, RunningRun } from '../runtimes/runtime.ts';
+import type { RunEnd } from '../runtimes/runtime.ts';
 import { type Ended, endRun, withGap } from './end-run.ts';
 import type { HeldRun } from './held-runs.ts';
 import type { RunLog, RunLogs } from './run-log.ts';
@@ -37,8 +37,8 @@ export class Execution implements HeldRun, WriterListener {
   private log: RunLog | undefined;
   private readonly account: RunAccount;
   private readonly givingUp = new AbortController();
-  private running: RunningRun | undefined;
-  private version: string | undefined;
+  /** Undefined until a version of the app has the run. */
+  private started: StartedRun | undefined;
   /** Acknowledgements come by three ways and repeat each other; the function's process hears each number once. */
   private credited = 0;
   private overruled: Overruled | undefined;
@@ -72,11 +72,11 @@ export class Execution implements HeldRun, WriterListener {
     } catch (error) {
       this.logger.error({ err: error, ...this.names() }, 'run not ended: its lease will');
       this.stopWriting();
-      this.running?.cancel('cancelled');
-      const { version, writer } = this;
+      this.started?.running.cancel('cancelled');
+      const { writer } = this;
       const internal = { code: 'internal', message: 'The run could not be ended.' } as const;
       this.account.end({
-        version,
+        version: this.started?.version,
         ended: 'given_up',
         state: 'failed',
         items: writer.written,
@@ -90,7 +90,7 @@ export class Execution implements HeldRun, WriterListener {
 
   /** Stops it because this worker stops. */
   interrupt(): void {
-    this.running?.cancel('unavailable');
+    this.started?.running.cancel('unavailable');
   }
 
   /** Waits for the store no longer: the process is about to end. */
@@ -103,11 +103,11 @@ export class Execution implements HeldRun, WriterListener {
   taken(upTo: number): void {
     if (!this.run.paced || upTo <= this.credited) return;
     this.credited = upTo;
-    this.running?.credit(upTo);
+    this.started?.running.credit(upTo);
   }
 
   cancelled(): void {
-    this.running?.cancel('cancelled');
+    this.started?.running.cancel('cancelled');
   }
 
   lost(): void {
@@ -120,11 +120,11 @@ export class Execution implements HeldRun, WriterListener {
   }
 
   full(): void {
-    this.running?.pause();
+    this.started?.running.pause();
   }
 
   drained(): void {
-    this.running?.resume();
+    this.started?.running.resume();
   }
 
   private start(): void {
@@ -132,7 +132,7 @@ export class Execution implements HeldRun, WriterListener {
     try {
       if (!app) throw new ServiceError('unavailable', 'This worker no longer serves the app.');
       const { traceparent } = this.account;
-      const { running, version } = app.run(
+      this.started = app.run(
         {
           runId: run.runId,
           fn: run.fn,
@@ -150,8 +150,6 @@ export class Execution implements HeldRun, WriterListener {
           ended: (end) => this.functionEnded.resolve(end),
         },
       );
-      this.running = running;
-      this.version = version;
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       this.functionEnded.resolve(notRun({ code: error.code, message: error.message }));
@@ -174,7 +172,7 @@ export class Execution implements HeldRun, WriterListener {
     if (this.overruled) return;
     this.account.items(count);
     // A plain stream may go on as long as its time limit allows; anything else is kept whole, so it is limited (contract 5).
-    const limit = this.run.paced ? Number.POSITIVE_INFINITY : (this.app?.manifest?.maxOutputBytes ?? 0);
+    const limit = this.run.paced ? Number.POSITIVE_INFINITY : (this.started?.limits.maxOutputBytes ?? 0);
     if (this.writer.bytes + blob.length <= limit) this.writer.push(kind, count, blob);
     else
       this.overrule({
@@ -186,7 +184,7 @@ export class Execution implements HeldRun, WriterListener {
   private overrule(by: Overruled): void {
     if (this.overruled) return;
     this.overruled = by;
-    this.running?.cancel('cancelled');
+    this.started?.running.cancel('cancelled');
   }
 
   /** What is told of the run; undefined where it is not this worker's to tell. */
@@ -222,19 +220,20 @@ export class Execution implements HeldRun, WriterListener {
 
   /** Gives the outcome to the store, which hands a due webhook over by itself. */
   private handOver(outcome: OpenOutcome): Promise<Ended> {
-    const neverBegan = this.running === undefined;
-    const mayRetry = CRASHES.has(outcome.error?.code ?? '') && this.app?.manifest?.retryOnCrash === true;
+    const neverBegan = this.started === undefined;
+    const mayRetry = CRASHES.has(outcome.error?.code ?? '') && this.started?.limits.retryOnCrash === true;
     return endRun(this.store, this, outcome, neverBegan || mayRetry, this.givingUp.signal);
   }
 
   private names(): object {
     const { project, app, fn, runId, attempt } = this.run;
-    return { runId, project, app, fn, attempt, version: this.version };
+    return { runId, project, app, fn, attempt, version: this.started?.version };
   }
 
   private logEnd(end: RunEnd, outcome: OpenOutcome | undefined, ended: Ended): void {
     const { state, items, error } = outcome ?? { ...end, items: this.writer.written };
-    const { version, writer } = this;
+    const { writer } = this;
+    const version = this.started?.version;
     this.account.end({ version, ended, state, items, bytes: writer.bytes, runTimeMs: end.runTimeMs, error });
   }
 }

@@ -469,6 +469,56 @@ test('a new app is served, and one whose folder is gone is known no more', async
   await until(async () => ((await gateway.apps('demo')).has('young') ? undefined : true));
 });
 
+const paged = (size: number): string => `
+import os, time
+def pages(path):
+    yield "x" * ${size}
+    while not os.path.exists(path): time.sleep(0.01)
+    yield "y" * ${size}
+`;
+
+test('folder removed during a run: the generator yields its items to its end', async () => {
+  await write('removed', 'main.py', paged(10));
+  await app('removed', 'ready');
+  const { reader } = await call('removed', 'pages', { path: path('removed-go') }, { paced: false });
+  const remove = async () => {
+    await rm(path('apps/demo/removed'), { recursive: true });
+    await until(async () => ((await gateway.apps('demo')).has('removed') ? undefined : true));
+    await writeFile(path('removed-go'), '');
+  };
+  const whole = read(reader, (item) => (item.startsWith('x') ? remove() : true));
+  expect(await whole).toMatchObject({ items: ['x'.repeat(10), 'y'.repeat(10)], outcome: { state: 'succeeded' } });
+});
+
+test('a run of the old code keeps the output limit of the old manifest', async () => {
+  await write('shrunk', 'main.py', paged(600));
+  const old = await app('shrunk', 'ready');
+  const { reader } = await call('shrunk', 'pages', { path: path('shrunk-go') }, { paced: false });
+  const shrink = async () => {
+    await write('shrunk', 'app.toml', '[scaling]\nmax_output_bytes = 1000\n');
+    await until(async () => ((await app('shrunk', 'ready')).version === old.version ? undefined : true));
+    await writeFile(path('shrunk-go'), '');
+  };
+  const whole = read(reader, (item) => (item.startsWith('x') ? shrink() : true));
+  expect(await whole).toMatchObject({ outcome: { state: 'succeeded', items: 2 } });
+  const next = await call('shrunk', 'pages', { path: path('shrunk-go') }, { paced: false });
+  expect((await read(next.reader)).outcome).toMatchObject({ error: { code: 'output_too_large' } });
+});
+
+test('a run of the old code is tried again after a crash if the old manifest says so', async () => {
+  const code =
+    'import os, time\ndef once(begun, go):\n  if os.path.exists(go): return "second"\n  open(begun, "w").write("1")\n  while not os.path.exists(go): time.sleep(0.01)\n  os._exit(1)\n';
+  await write('retried', 'app.toml', '[scaling]\nretry_on_crash = true\n');
+  await write('retried', 'main.py', code);
+  const old = await app('retried', 'ready');
+  const { reader } = await call('retried', 'once', { begun: path('retried-begun'), go: path('retried-go') });
+  await fileSays('retried-begun');
+  await write('retried', 'app.toml', '');
+  await until(async () => ((await app('retried', 'ready')).version === old.version ? undefined : true));
+  await writeFile(path('retried-go'), '');
+  expect((await read(reader)).outcome?.result?.toString()).toBe('"second"');
+});
+
 test('a pause of the store loses no item and no run', async () => {
   const { reader } = await call('hello', 'slow', { n: 30, pause: 0.1 });
   let paused = false;
