@@ -175,5 +175,7 @@ export class AppProcess {
     });
     await Promise.race([closed, late]);
     clearTimeout(timer);
+    // A busy event loop runs a late timer before it reads the pipes. Two more rounds read what they still hold.
+    for (let round = 0; round < 2; round++) await new Promise((resolve) => setImmediate(resolve));
   }
 }

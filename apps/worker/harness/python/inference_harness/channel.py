@@ -39,6 +39,14 @@ class Channel:
         self.put(data)
         self.flush()
 
+    def finish(self, data):
+        """Sends the process's last frame. Returns when this frame, and every frame before it, is on the pipe.
+
+        `flush` may return while another thread still writes. That thread is a daemon: the end of the main thread would end it in its write."""
+        self.put(data)
+        with self._writing:
+            self._drain()
+
     def hold_back(self):
         """Waits while the pipe is full and others' frames have piled up."""
         if len(self.queue) > QUEUE_LIMIT:

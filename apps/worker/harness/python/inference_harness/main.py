@@ -51,8 +51,8 @@ class Harness:
         if self._start(app, init):
             serve()
             self._run_hook(app, "teardown")
-            self.ticker.outside.finish()
-            channel.send(frame({"t": "bye"}))
+            self.ticker.finish_lines()
+            channel.finish(frame({"t": "bye"}))
 
     def _in_main_thread(self, app):
         interrupt = SignalInterrupt()
@@ -86,9 +86,9 @@ class Harness:
         except BaseException as error:
             text = formatted(error)
             sys.stderr.write(text)
-            self.ticker.outside.finish()
+            self.ticker.finish_lines()
             fields = {"type": type(error).__name__, "message": message_of(error), "traceback": text}
-            self.channel.send(frame({"t": "init_error", "stage": stage, **fields}))
+            self.channel.finish(frame({"t": "init_error", "stage": stage, **fields}))
             return False
         app.keep_context()
         elapsed = round((perf_counter() - started) * 1000, 3)

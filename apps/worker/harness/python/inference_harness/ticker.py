@@ -43,6 +43,11 @@ class Ticker:
             real_sleep(TICK)
             idle = 0 if self._work() else idle + 1
 
+    def finish_lines(self):
+        """Queues every printed line that still waits, for the end of the process: lines of no run, and of runs that have ended."""
+        for printed in (*self.late, self.outside):
+            printed.finish()
+
     def _work(self):
         busy = self.watch()
         for run in list(self._runs.values()):
