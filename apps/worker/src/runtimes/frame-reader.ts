@@ -7,11 +7,31 @@ const NOTHING = Buffer.alloc(0);
 /** Longer headers than this are no headers of ours. */
 const HEADER_LIMIT = 16 * 1024 * 1024;
 
-/** No limit that can be set for an output comes near it. */
-const BLOB_LIMIT = 2 ** 31;
+/** The text that a harness collects for one frame: 32 Ki characters of items or 72 Ki of lines, each at most 6 bytes, and no more than this. */
+const COLLECTED_BYTES = 512 * 1024;
+
+/** The limits that `init` gives a harness. The largest blob of each message follows from them. */
+export interface BlobLimits {
+  readonly maxItemBytes: number;
+  readonly maxOutputBytes: number;
+}
+
+function largestBlob(message: unknown, { maxItemBytes, maxOutputBytes }: BlobLimits): number {
+  switch (message) {
+    case undefined: // items: what was collected, and the item that filled the frame
+      return COLLECTED_BYTES + maxItemBytes;
+    case 'log':
+      return COLLECTED_BYTES;
+    case 'done':
+      return maxOutputBytes;
+    default:
+      return 0;
+  }
+}
 
 /** Cuts what is read from a replica into frames, and tells of each with its blob (empty where the header names none). */
 export class FrameReader {
+  readonly #limits: BlobLimits;
   readonly #onFrame: (header: Header, blob: Buffer) => void;
   // Parts of a header or blob whose rest has not come; the blob's header stays here meanwhile.
   #parts: Buffer[] = [];
@@ -19,7 +39,9 @@ export class FrameReader {
   #header: Header | undefined;
   #missing = 0;
 
-  constructor(onFrame: (header: Header, blob: Buffer) => void) {
+  /** @param limits an app can forge a header, so a longer blob than they allow is refused before any of it is kept */
+  constructor(limits: BlobLimits, onFrame: (header: Header, blob: Buffer) => void) {
+    this.#limits = limits;
     this.#onFrame = onFrame;
   }
 
@@ -42,11 +64,13 @@ export class FrameReader {
     const length = header.b;
     if (length === undefined || length === 0) {
       this.#onFrame(header, NOTHING);
-    } else if (typeof length === 'number' && Number.isSafeInteger(length) && length > 0 && length < BLOB_LIMIT) {
+    } else if (typeof length !== 'number' || !Number.isSafeInteger(length) || length < 0) {
+      throw new ProtocolError('a length that is none');
+    } else if (length > largestBlob(header.t, this.#limits)) {
+      throw new ProtocolError(`a frame of ${length} bytes is over the limit`);
+    } else {
       this.#header = header;
       this.#missing = length;
-    } else {
-      throw new ProtocolError('a length that is none');
     }
     return end + 1;
   }

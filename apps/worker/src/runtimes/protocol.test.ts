@@ -21,9 +21,13 @@ const HARNESS = join(import.meta.dirname, '../../harness');
 const RUN_ID = '0199a0c4-7b1e-7c3a-9f10-3f2b8c1d4e5f';
 const snapshot = (name: string): Buffer => readFileSync(join(HARNESS, 'snapshots', `${name}.frame`));
 
+const limits = { maxItemBytes: 1_000, maxOutputBytes: 3_000 };
+/** What a harness collects for one frame at most. */
+const COLLECTED = 512 * 1024;
+
 function framesOf(data: Buffer, size = data.length): [Header, string][] {
   const frames: [Header, string][] = [];
-  const reader = new FrameReader((header, blob) => frames.push([header, blob.toString()]));
+  const reader = new FrameReader(limits, (header, blob) => frames.push([header, blob.toString()]));
   for (let at = 0; at < data.length; at += size) reader.push(data.subarray(at, at + size));
   return frames;
 }
@@ -75,6 +79,22 @@ test.each([
 ])('%s is no message', (line) => {
   expect(() => framesOf(Buffer.from(`${line}\n`)).map(([header]) => decode(header))).toThrow(ProtocolError);
 });
+
+test.each([
+  ['items', '{"r":"x","k":"s","n":1,"b":', COLLECTED + limits.maxItemBytes],
+  ['lines', '{"t":"log","n":1,"cut":0,"b":', COLLECTED],
+  ['a result', '{"t":"done","r":"x","items":0,"streamed":false,"ms":1,"b":', limits.maxOutputBytes],
+  ['no blob', '{"t":"bye","b":', 0],
+])(
+  'a header that announces more bytes of %s than the worker allows is refused before they come',
+  (_what, head, most) => {
+    const frame = Buffer.concat([Buffer.from(`${head}${most}}\n`), Buffer.alloc(most, 'x')]);
+    expect(framesOf(frame).map(([, blob]) => blob.length)).toEqual([most]);
+    for (const length of [most + 1, 2 ** 31 - 1]) {
+      expect(() => framesOf(Buffer.from(`${head}${length}}\n`))).toThrow(ProtocolError);
+    }
+  },
+);
 
 test('the harness’s own tests pass', async () => {
   const python = process.env.PYTHON_UNDER_TEST ?? 'python3';

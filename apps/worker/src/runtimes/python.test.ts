@@ -2,7 +2,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
@@ -30,22 +30,22 @@ const counts: ProcessCounts = {
   started: (result) => count(`start ${result}`),
   crashed: (how) => count(`crash ${how}`),
 };
-const makeRuntime = pythonRuntimes({
+const options = {
   maxItemBytes: 100_000,
   maxLogBytes: 256 * 1024,
   logger: { info: note, warn: note, error: note },
   countsOf: () => counts,
   environment: { ...process.env, REDIS_URL: 'redis://secret' },
-});
+};
 
 /** Longer than a test may take: no run comes to this limit. */
 const NEVER_MS = 600_000;
 
 const make = (
   concurrency: number,
-  more: ShortLimits & { readonly folder?: string; readonly memoryBytes?: number } = {},
+  more: ShortLimits & { readonly folder?: string; readonly memoryBytes?: number; readonly teardownMs?: number } = {},
 ): Runtime =>
-  makeRuntime(
+  pythonRuntimes({ ...options, teardownMs: more.teardownMs ?? NEVER_MS })(
     { project: 'demo', app: 'test', folder: more.folder ?? join(import.meta.dirname, 'testing/python') },
     'v1',
     {
@@ -210,6 +210,46 @@ test('a child process that prints without end is read at a walk', async () => {
   expect(run.printed.slice(0, 3)).toEqual(['y', 'y', 'y']);
   // 50 lines a millisecond, and a pipe's fill or two; it prints tens of thousands.
   expect(run.lines.length + run.cut).toBeLessThan((performance.now() - began) * 100 + 200_000);
+});
+
+test('an app may use every method of a text stream on stdout and stderr while it is imported', async () => {
+  const folder = await appOf(`
+import io, logging, sys
+for stream in (sys.stdout, sys.stderr):
+    stream.reconfigure(encoding="ascii", errors="replace", newline="\\n", line_buffering=True, write_through=True)
+    seen = [stream.encoding, stream.errors, stream.line_buffering, stream.write_through]
+    assert seen == ["ascii", "replace", True, True], seen
+    stream.reconfigure(encoding="utf-8")
+    assert [stream.encoding, stream.errors] == ["utf-8", "strict"]
+    for wrong in ({"encoding": "no such"}, {"errors": "no such"}, {"newline": "x"}):
+        try:
+            stream.reconfigure(**wrong)
+        except (LookupError, ValueError):
+            continue
+        raise AssertionError(wrong)
+    assert stream.mode == "w" and stream.newlines is None and stream.name in ("<stdout>", "<stderr>")
+    assert stream.writable() and not stream.readable() and not stream.seekable() and not stream.isatty()
+    assert stream.fileno() in (1, 2) and not stream.closed
+    stream.writelines(["by writelines\\n"])
+    stream.flush()
+    stream.buffer.write(b"by the buffer\\n")
+    stream.buffer.flush()
+missing = [n for n in dir(io.TextIOWrapper) if not n.startswith("_") and not hasattr(sys.stdout, n)]
+assert missing == [], missing
+kept = sys.stdout
+sys.stderr = io.TextIOWrapper(sys.stderr.detach(), encoding="utf-8", write_through=True)
+sys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding="utf-8", write_through=True)
+def prints():
+    print("by a new stream", flush=True)
+    print("by the old stream: \\u20ac", file=kept)
+`);
+  const own = make(100, { folder });
+  own.start();
+  await reached(own, 'ready');
+  const run = new Call(own, 'prints');
+  expect((await run.ended).state).toBe('succeeded');
+  expect(run.printed).toEqual(expect.arrayContaining(['by a new stream', 'by the old stream: €']));
+  await own.close();
 });
 
 test('a forked child that comes back from the function ends there', async () => {
@@ -383,6 +423,16 @@ test('an app that breaks the channel while it is imported has failed to start, a
   await own.close();
 });
 
+test('a function that forges the header of a large frame ends its process, and the next call works', async () => {
+  const own = make(100);
+  own.start();
+  await reached(own, 'ready');
+  const run = new Call(own, 'forges_a_header', { bytes: 2 ** 31 - 1 });
+  expect((await run.ended).error?.code).toBe('replica_crashed');
+  expect(await new Call(own, 'add', { a: 1 }).result()).toBe('3');
+  await own.close();
+});
+
 test('a very long line is logged in pieces, in time that grows with its length and not its square', async () => {
   // By its square this would be far past its time limit.
   const own = make(100, { timeoutMs: 60_000 });
@@ -405,6 +455,67 @@ test.each([1, 100])('what a function traces is not traced after it, with %s runs
   expect(await new Call(own, 'traced_async').result()).toBe('[false,false]');
   await new Call(own, 'traces_async').ended;
   expect(await new Call(own, 'async_value', { x: 1 }).result()).toBe('1');
+  await own.close();
+});
+
+test('a drained process runs teardown() after its last run, and what teardown() prints is logged', async () => {
+  const folder = await emptyFolder();
+  const own = make(100, {
+    folder: await appOf(`
+import os, time
+def waits(path):
+    yield "waiting"
+    while not os.path.exists(path):
+        time.sleep(0.01)
+    print("the run ends")
+def teardown():
+    print("torn down")
+    open(${JSON.stringify(join(folder, 'torn down'))}, "w").close()
+`),
+  });
+  own.start();
+  await reached(own, 'ready');
+  const run = new Call(own, 'waits', { path: join(folder, 'enough') });
+  await run.until(() => run.count === 1);
+  const told = lines.length;
+  const drained = own.drain();
+  await writeFile(join(folder, 'enough'), '');
+  expect((await run.ended).state).toBe('succeeded');
+  await drained;
+  expect(await readFile(join(folder, 'torn down'), 'utf8')).toBe('');
+  expect(lines.slice(told)).toContain('torn down');
+});
+
+test.each([
+  ['a teardown() that hangs', 'import time\ndef teardown():\n    time.sleep(600)\n'],
+  [
+    'a thread that hangs',
+    'import threading, time\ndef teardown():\n    threading.Thread(target=time.sleep, args=(600,)).start()\n',
+  ],
+])('a drained process with %s is killed', async (_what, code) => {
+  const own = make(100, {
+    folder: await appOf(`${code}import os\ndef pid():\n    return os.getpid()\n`),
+    teardownMs: 1_000,
+  });
+  own.start();
+  await reached(own, 'ready');
+  const pid = Number(await new Call(own, 'pid').result());
+  const told = lines.length;
+  await own.drain();
+  expect(await isRunning(pid)).toBe(false);
+  expect(lines.slice(told)).toContainEqual(expect.stringContaining('did not end within 1 s'));
+});
+
+test('a stuck function that has its process to itself is killed at the end of the grace, without a signal before', async () => {
+  const folder = await emptyFolder();
+  const own = make(1, { cancelGraceMs: 1_000 });
+  own.start();
+  await reached(own, 'ready');
+  const run = new Call(own, 'notes_signals', { path: join(folder, 'signalled') });
+  await run.until(() => run.count === 1);
+  run.running?.cancel('cancelled');
+  expect((await run.ended).state).toBe('cancelled');
+  expect(await readdir(folder)).toEqual([]);
   await own.close();
 });
 

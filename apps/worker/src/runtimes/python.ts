@@ -10,10 +10,15 @@ import type { Runtime } from './runtime.ts';
 /** From `src/runtimes` and from `dist/runtimes` alike. */
 const HARNESS = fileURLToPath(new URL('../../harness/python', import.meta.url));
 
+/** The default of `teardownMs`. */
+const TEARDOWN_MS = 30_000;
+
 /** What all apps of a worker share. */
 export interface PythonOptions {
   readonly maxItemBytes: number;
   readonly maxLogBytes: number;
+  /** The time limit in milliseconds of a drained process from the end of its last run to its exit. */
+  readonly teardownMs?: number;
   readonly logger: PoolOptions['logger'];
   /** What the processes of an app are counted by. */
   readonly countsOf: (project: string, app: string) => ProcessCounts;
@@ -46,7 +51,14 @@ interface Deployment {
 }
 
 /** Makes the runtime of one version of an app; not yet started. */
-export function pythonRuntimes({ maxItemBytes, maxLogBytes, logger, countsOf, environment }: PythonOptions) {
+export function pythonRuntimes({
+  maxItemBytes,
+  maxLogBytes,
+  teardownMs = TEARDOWN_MS,
+  logger,
+  countsOf,
+  environment,
+}: PythonOptions) {
   return ({ project, app, folder }: Place, version: string, deployment: Deployment): Runtime => {
     const env = cleanEnv(environment, { project, app }, deployment.env);
     const { startupTimeoutMs, timeoutMs, cancelGraceMs, replicas, debug, maxOutputBytes } = deployment;
@@ -59,7 +71,7 @@ export function pythonRuntimes({ maxItemBytes, maxLogBytes, logger, countsOf, en
       maxLogBytes,
       debug,
     };
-    const options = { init, env, startupTimeoutMs, timeoutMs, cancelGraceMs };
+    const options = { init, env, startupTimeoutMs, timeoutMs, cancelGraceMs, teardownMs };
     return new Pool({
       replicas,
       timeoutMs,

@@ -1,8 +1,8 @@
 // harness/PROTOCOL.md, "The process": a function's process, and the channel by which its worker speaks with it.
 import { AppProcess, type AppProcessListener } from './app-process.ts';
-import { FrameReader } from './frame-reader.ts';
+import { type BlobLimits, FrameReader } from './frame-reader.ts';
 import type { Command } from './keeper.ts';
-import { type Header, ProtocolError } from './protocol.ts';
+import { type Header, type InitMessage, ProtocolError } from './protocol.ts';
 
 /** How long a process may outlive its channel. */
 const OUTLIVES_MS = 200;
@@ -19,9 +19,9 @@ export class ReplicaProcess {
   #outlived: NodeJS.Timeout | undefined;
 
   /** @param command one that `keptBy` gave */
-  constructor(command: Command, folder: string, env: Readonly<Record<string, string>>, listener: ProcessListener) {
+  constructor(command: Command, init: InitMessage, env: Readonly<Record<string, string>>, listener: ProcessListener) {
     this.#listener = listener;
-    this.#process = new AppProcess(command, folder, env, {
+    this.#process = new AppProcess(command, init.app, env, {
       lines: (stream, texts) => listener.lines(stream, texts),
       unstartable: (why) => listener.unstartable(why),
       kept: (contained) => listener.kept(contained),
@@ -30,7 +30,7 @@ export class ReplicaProcess {
         listener.exited(how);
       },
     });
-    this.#readFrames();
+    this.#readFrames(init);
   }
 
   get pid(): number | undefined {
@@ -66,19 +66,14 @@ export class ReplicaProcess {
     this.#process.channel?.resume();
   }
 
-  /** Asks the process group to end. */
-  terminate(): void {
-    this.#process.terminate();
-  }
-
   /** Ends the process and what it started, at once. */
   kill(): void {
     this.#process.kill();
   }
 
-  #readFrames(): void {
+  #readFrames(limits: BlobLimits): void {
     const { channel } = this.#process;
-    const reader = new FrameReader((header, blob) => this.#listener.frame(header, blob));
+    const reader = new FrameReader(limits, (header, blob) => this.#listener.frame(header, blob));
     channel?.on('data', (chunk: Buffer) => {
       try {
         reader.push(chunk);

@@ -19,20 +19,18 @@ import { after, type ReplicaEvent, type ReplicaState, takesRuns } from './replic
 import { RunInFlight } from './run-in-flight.ts';
 import type { CancelReason, RunListener, RunningRun, RunRequest } from './runtime.ts';
 
-/** How long a process that was asked to end by a signal may take. */
-const TERM_GRACE_MS = 2_000;
-/** A process that has ended its last run may take this long for teardown(). */
-const TEARDOWN_MS = 30_000;
 /** Lines of stderr kept to explain a crash. */
 const STDERR_LINES = 40;
 
-/** What is started, and how long it may take. Times in milliseconds. */
+/** The app of a replica, and its time limits in milliseconds. */
 export interface ReplicaOptions {
   readonly init: InitMessage;
   readonly env: Readonly<Record<string, string>>;
   readonly startupTimeoutMs: number;
   readonly timeoutMs: number;
   readonly cancelGraceMs: number;
+  /** The time limit of a drained process from the end of its last run to its exit. */
+  readonly teardownMs: number;
 }
 
 /** A pool's view of one process of an app, whatever speaks with it. */
@@ -102,14 +100,15 @@ export class Replica implements AnyReplica {
   readonly #settling = new Set<() => void>();
   /** Runs reported as cancelled whose threads are still busy. */
   #stuck = 0;
-  #endTimer: NodeJS.Timeout | undefined;
+  #startTimer: NodeJS.Timeout | undefined;
+  #teardownTimer: NodeJS.Timeout | undefined;
 
   constructor(command: Command, options: ReplicaOptions, listener: ReplicaListener) {
     this.#options = options;
     this.#listener = listener;
     listener.moved(undefined, this.state);
-    this.#endTimer = setTimeout(() => this.#startTimedOut(), options.startupTimeoutMs);
-    this.#process = new ReplicaProcess(command, options.init.app, options.env, {
+    this.#startTimer = setTimeout(() => this.#startTimedOut(), options.startupTimeoutMs);
+    this.#process = new ReplicaProcess(command, options.init, options.env, {
       frame: (header, blob) => this.#receive(header, blob),
       lines: (stream, texts) => this.#lines(stream, texts),
       unstartable: (why) =>
@@ -203,7 +202,7 @@ export class Replica implements AnyReplica {
         this.#process.send(initMessage(this.#options.init));
         return;
       case 'ready':
-        clearTimeout(this.#endTimer);
+        clearTimeout(this.#startTimer);
         this.#move('ready');
         this.#listener.ready(message.functions);
         return;
@@ -261,8 +260,12 @@ export class Replica implements AnyReplica {
     this.#resume(run);
     this.#process.send(cancelMessage(run.request.runId));
     run.after(this.#options.cancelGraceMs, () => {
-      if (this.#options.init.concurrency === 1) this.#end();
-      else this.#giveUp(run, reason);
+      if (this.#options.init.concurrency > 1) this.#giveUp(run, reason);
+      else {
+        // The harness leaves SIGTERM to the worker, so only SIGKILL ends the function.
+        this.#retire('a cancelled function does not end');
+        this.kill();
+      }
     });
   }
 
@@ -273,12 +276,6 @@ export class Replica implements AnyReplica {
     this.#retire('a cancelled function does not end');
     run.giveUp(reason);
     this.#afterRun();
-  }
-
-  #end(): void {
-    this.#retire('a cancelled function does not end');
-    this.#process.terminate();
-    this.#endTimer = setTimeout(() => this.kill(), TERM_GRACE_MS);
   }
 
   #retire(why: string): void {
@@ -292,8 +289,14 @@ export class Replica implements AnyReplica {
     if (this.state === 'retiring') this.kill();
     if (this.state === 'draining') {
       if (this.#stuck > 0) this.kill();
-      else this.#endTimer ??= setTimeout(() => this.kill(), TEARDOWN_MS);
+      else this.#teardownTimer ??= setTimeout(() => this.#teardownTimedOut(), this.#options.teardownMs);
     }
+  }
+
+  #teardownTimedOut(): void {
+    const text = `the process did not end within ${this.#options.teardownMs / 1_000} s after teardown() began, and is killed`;
+    this.#listener.log(PrintedLines.now('stderr', [text]), undefined);
+    this.kill();
   }
 
   #resume(run: RunInFlight): void {
@@ -305,13 +308,15 @@ export class Replica implements AnyReplica {
   }
 
   #fail(error: ErrorFields): void {
+    clearTimeout(this.#startTimer);
     this.#move('failed');
     this.#listener.failed(error);
     this.kill();
   }
 
   #exited(how: ProcessEnd): void {
-    clearTimeout(this.#endTimer);
+    clearTimeout(this.#startTimer);
+    clearTimeout(this.#teardownTimer);
     const crash = how.killed && how.signal === 'SIGKILL' ? endedByWorker : crashError(how);
     const unready = this.state === 'spawning' || this.state === 'loading';
     this.#move('exit');

@@ -18,6 +18,9 @@ from .trace import enter
 FRAME_SIZE = 32 * 1024
 FRAME_AGE = 0.001
 
+# The most bytes that one character of an item becomes: a lone surrogate in JSON is sent as its escape.
+MOST_BYTES = 6
+
 # What is a value although it can be iterated over.
 VALUE_KINDS = (str, dict, list, tuple, set, frozenset, *BINARY_KINDS)
 PLAIN = frozenset((str, dict, list, tuple, int, float, bool, type(None)))
@@ -145,7 +148,7 @@ class Calls:
     def _produce(self, run, iterator):
         """The hot loop. What costs per item: the type, two lengths, the clock."""
         channel, ticker, encode = self._channel, self._ticker, output.encode
-        append, largest = run.pending.append, run.limits.item // 4
+        append, largest = run.pending.append, run.limits.item // MOST_BYTES
         count = size = 0
         for item in iterator:
             if type(item) is str:
@@ -164,7 +167,7 @@ class Calls:
                 check_item(run, item)
             append(item)
             count += 1
-            size += length
+            size += length + 1
             if size >= FRAME_SIZE or count >= run.allowed or monotonic() - channel.written_at >= FRAME_AGE:
                 size = 0
                 self._flush(run)
@@ -222,7 +225,8 @@ class Calls:
 
 def check_item(run, item):
     """Refuses an item over the limit; called only where its length in characters makes that possible."""
-    if len(output.string_bytes(item)) > run.limits.item:
+    encoded = output.json_bytes(item) if run.kind == "j" else output.string_bytes(item)
+    if len(encoded) > run.limits.item:
         raise TooLarge(f"an item is over {run.limits.item} bytes")
 
 

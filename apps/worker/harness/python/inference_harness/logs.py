@@ -1,5 +1,6 @@
 # Contract 5, `/logs`: what a function prints, line by line, is its run's, whichever thread or task of the run prints it. The raw descriptors
 # 1 and 2 stay the worker's pipes, for C code and child processes.
+import codecs
 import contextvars
 import io
 import sys
@@ -15,6 +16,9 @@ class LineWriter(io.TextIOBase):
     """Takes the place of sys.stdout or sys.stderr. Lines are only queued here: a cancel may interrupt this thread anywhere, and must not
     leave half a frame in the pipe; nor does whoever prints in a loop wait, or make others wait."""
 
+    mode = "w"
+    newlines = None
+    # On the class, because `io.TextIOBase` has read-only properties of these names.
     encoding = "utf-8"
     errors = "replace"
 
@@ -22,11 +26,33 @@ class LineWriter(io.TextIOBase):
         super().__init__()
         self.name = f"<{name}>"
         self.buffer = original.buffer
+        self.line_buffering = True
+        self.write_through = False
         self._stream = "o" if name == "stdout" else "e"
         self._original = original
         # Stands for the run where something is printed outside of every run.
         self._outside = outside
         self._ticker = ticker
+
+    def reconfigure(self, *, encoding=None, errors=None, newline=None, line_buffering=None, write_through=None):
+        """Stores the settings, so that the app reads back what it set. Lines are sent as UTF-8 whatever the settings are."""
+        if newline not in (None, "", "\n", "\r", "\r\n"):
+            raise ValueError(f"illegal newline value: {newline!r}")
+        if encoding is not None:
+            codecs.lookup(encoding)
+            self.encoding = encoding
+            self.errors = "strict"
+        if errors is not None:
+            codecs.lookup_error(errors)
+            self.errors = errors
+        if line_buffering is not None:
+            self.line_buffering = bool(line_buffering)
+        if write_through is not None:
+            self.write_through = bool(write_through)
+
+    def detach(self):
+        """Returns the buffer. The stream stays usable, because log handlers of the app may hold the stream."""
+        return self.buffer
 
     def writable(self):
         return True

@@ -7,7 +7,7 @@ import traceback
 from time import monotonic
 
 from . import output
-from .calls import FRAME_AGE, FRAME_SIZE, check_item, close, is_async, is_stream
+from .calls import FRAME_AGE, FRAME_SIZE, MOST_BYTES, check_item, close, is_async, is_stream
 from .run import Cancelled
 
 
@@ -113,7 +113,7 @@ class Tasks:
     async def _produce(self, run, iterator):
         """The same loop as for threads; a full frame also lets the loop's other tasks have their turn."""
         channel, ticker, encode = self._channel, self._ticker, output.encode
-        append, largest = run.pending.append, run.limits.item // 4
+        append, largest = run.pending.append, run.limits.item // MOST_BYTES
         count = size = 0
         async for item in iterator:
             if isinstance(item, str):
@@ -128,7 +128,7 @@ class Tasks:
                 check_item(run, item)
             append(item)
             count += 1
-            size += length
+            size += length + 1
             if size >= FRAME_SIZE or count >= run.allowed or monotonic() - channel.written_at >= FRAME_AGE:
                 size = 0
                 await self._flush(run)

@@ -9,6 +9,7 @@ from unittest import mock
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
+from inference_harness.calls import check_item  # noqa: E402
 from inference_harness.frames import Reader, frame  # noqa: E402
 from inference_harness.output import TooLarge, Unserializable, encode, status_code  # noqa: E402
 from inference_harness.run import Limits, Run  # noqa: E402
@@ -193,6 +194,16 @@ class Output(unittest.TestCase):
         self.assertTrue(one.channel.frames[0].endswith(b"aaaa\nbbbb"))
         with self.assertRaises(TooLarge):
             one.check_overflow()
+
+    def test_an_item_counts_the_bytes_that_it_is_sent_as(self):
+        one = run()
+        for kind, item in (("s", "\ud800" * 333), ("j", '"' + "\ud800" * 166 + '"'), ("s", "x" * 1000)):
+            one.kind = kind
+            check_item(one, item)
+        for kind, item in (("s", "\ud800" * 334), ("j", '"' + "\ud800" * 167 + '"'), ("s", "x" * 1001)):
+            one.kind = kind
+            with self.assertRaises(TooLarge):
+                check_item(one, item)
 
     def test_what_is_not_json_is_refused(self):
         circle = []

@@ -270,6 +270,8 @@ export class ServerReplica implements AnyReplica {
   }
 
   #fail(error: ErrorFields): void {
+    clearTimeout(this.#endTimer);
+    this.#endTimer = undefined;
     this.#move('failed');
     this.#listener.failed(error);
     this.kill();

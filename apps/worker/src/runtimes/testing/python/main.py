@@ -361,6 +361,12 @@ def stubborn():
             pass
 
 
+def notes_signals(path):
+    """Does not end when it is cancelled, and makes a file when it is asked to end by a signal."""
+    signal.signal(signal.SIGTERM, lambda _signal, _frame: open(path, "w").close())
+    yield from stubborn()
+
+
 def blocked():
     """In a C call that no exception reaches."""
     yield "blocked"
@@ -496,6 +502,16 @@ def pool_of_processes():
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
         return pool.map(abs, [-1])
+
+
+def forges_a_header(bytes):
+    """On every descriptor that may be the harness's channel; never ends by itself."""
+    for fd in range(100, 130):
+        try:
+            os.write(fd, b'{"r":"forged","k":"s","n":1,"b":%d}\n' % bytes)
+        except OSError:
+            pass
+    time.sleep(600)
 
 
 def _private():
