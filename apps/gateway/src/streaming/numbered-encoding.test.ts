@@ -55,10 +55,22 @@ describe('of ready-made events only the last has our number, and their own ids a
     expect(encodeNumbered(batch(7, kind, item), true, '').toString()).toBe(text);
   });
 
-  test('those without a name of their own are items', () => {
-    expect(encodeNumbered(batch(7, 'm', ': c\n\ndata: a\n\nevent: delta\ndata: b\n\n'), true, 'item').toString()).toBe(
-      ': c\n\nevent: item\ndata: a\n\nid: 7\nevent: delta\ndata: b\n\n',
+  test('in the rich stream their own names are dropped too', () => {
+    const item = ': c\n\ndata: a\n\nevent: delta\ndata: b\n\n';
+    expect(encodeNumbered(batch(7, 'm', item), true, 'item').toString()).toBe(
+      ': c\n\nevent: item\ndata: a\n\nid: 7\nevent: item\ndata: b\n\n',
     );
+  });
+
+  test('in the rich stream no spelling of a name is left', () => {
+    const names = ['event: done', 'event:done', 'event: item\nevent: error', 'event', 'event:'];
+    for (const end of ['\n', '\r', '\r\n']) {
+      for (const name of names) {
+        const item = `${name}\ndata: 1\ndata: 2\nevent: done\n\n`.replaceAll('\n', end);
+        const bytes = encodeNumbered(batch(7, item.includes('\n') ? 'm' : 's', item), true, 'item');
+        expect(parsed(bytes)).toEqual([{ id: '7', event: 'item', data: '1\n2' }]);
+      }
+    }
   });
 
   test('unless the app turned them off', () => {

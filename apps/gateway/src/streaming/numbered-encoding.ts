@@ -8,8 +8,8 @@ const NAME_LINE = /^event(?::|$)/;
 /**
  * A batch as events with `id: <number>`.
  *
- * @param preformatted whether an item that already is whole events goes through, its last event numbered, ids of its own dropped
- * @param name of events that have none of their own; none where it is empty
+ * @param preformatted whether a ready-made item keeps its events: the last one is numbered, and ids in the text are dropped
+ * @param name of every event, in place of names in ready-made text; empty: events get no name, and names in ready-made text stay
  */
 export function encodeNumbered(batch: ItemBatch, preformatted: boolean, name: string): Buffer {
   const text = plainText(batch);
@@ -30,20 +30,23 @@ export function encodeNumbered(batch: ItemBatch, preformatted: boolean, name: st
   return Buffer.from(events, 'latin1');
 }
 
-/** Whole events: a reader that has the last of them has the item. */
+/**
+ * Numbers the last event, so that a reader with this number has the whole item.
+ *
+ * A name of the function's own could forge `done` or `error` where events are named. There `named` takes its place.
+ */
 function numberedEvents(text: string, id: number, named: string): string {
   const blocks: string[][] = [[]];
   for (const line of text.split(LINE_END)) {
     if (line === '') blocks.push([]);
-    else if (!ID_LINE.test(line)) blocks.at(-1)?.push(line);
+    else if (!ID_LINE.test(line) && (named === '' || !NAME_LINE.test(line))) blocks.at(-1)?.push(line);
   }
   const last = blocks.findLastIndex(isEvent);
   return blocks
     .map((lines, at) => {
       if (lines.length === 0) return '';
       const number = at === last ? `id: ${id}\n` : '';
-      const own = isEvent(lines) && !lines.some((line) => NAME_LINE.test(line)) ? named : '';
-      return `${number}${own}${lines.join('\n')}\n\n`;
+      return `${number}${isEvent(lines) ? named : ''}${lines.join('\n')}\n\n`;
     })
     .join('');
 }
