@@ -104,7 +104,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
             openCalls,
             keepAlives,
             webhooks,
-            passthrough: serverSurface(settings.TRUSTED_PROXIES),
+            passthrough: serverSurface(settings.TRUSTED_PROXIES, settings.CORS_ORIGINS),
             accounts: {
               metrics: new CallMetrics(operations.registry),
               tracing,

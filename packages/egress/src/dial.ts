@@ -51,7 +51,7 @@ export function dial(
   const literal = isIP(target.hostname) !== 0;
   const why = literal ? policy.refusal(target.hostname) : undefined;
   if (why) {
-    done(blocked(target.hostname, why), null);
+    done(blocked(`${target.hostname} is ${why}`, target.hostname), null);
     return () => {};
   }
 
@@ -62,7 +62,8 @@ export function dial(
       (addresses) => {
         for (const address of addresses) {
           const refusal = policy.refusal(address);
-          if (refusal) return answer(blocked(address, refusal), '');
+          // The message reaches the owner of the webhook, who must not learn the addresses of this network.
+          if (refusal) return answer(blocked(`${hostname} has an address that is ${refusal}`, address), '');
         }
         const [first = ''] = addresses;
         stage = 'tcp';
@@ -125,8 +126,8 @@ export function dial(
   };
 }
 
-const blocked = (address: string, why: string): ConnectError =>
-  new ConnectError('blocked', `${address} is ${why}: webhooks go to public addresses only. ${ALLOW_HINT}`, { address });
+const blocked = (why: string, address: string): ConnectError =>
+  new ConnectError('blocked', `${why}: webhooks go to public addresses only. ${ALLOW_HINT}`, { address });
 
 function connectError(error: Error, stage: 'dns' | 'tcp' | 'tls', tried: string | undefined): ConnectError {
   if (error instanceof ConnectError) return error;

@@ -243,6 +243,24 @@ test('a queue that is away does not undo the record', async () => {
   expect(records.made).toHaveLength(1);
 });
 
+test.each([
+  ['an address that is allowed', ['127.0.0.1'], { status: 200 }],
+  ['an address that is not allowed', ['10.20.30.40'], { errorClass: 'blocked' }],
+  ['an address inside an IPv6 one', ['::ffff:10.20.30.40'], { errorClass: 'blocked' }],
+])(
+  'the record of a name with %s has no private address; the log of the dispatcher has it',
+  async (_, addresses, made) => {
+    const { url } = await standing(receiver(() => ({ status: 200 })));
+    const records = new Records(url.replace('127.0.0.1', 'receiver.test'));
+    const agent = new GuardedAgent({ policy, connectTimeoutMs: PATIENT_MS, lookup: async () => addresses });
+    cleanups.push(() => agent.close());
+    expect(await journey(records, { agent }).run()).toBe('recorded');
+    expect(records.made).toMatchObject([{ record: made }]);
+    expect(JSON.stringify(records.made)).not.toMatch(/127\.0\.0\.1|10\.20\.30\.40/);
+    expect(lines.at(-1)?.fields).toMatchObject({ address: addresses[0] });
+  },
+);
+
 test.each<[string, string, Partial<DeliverOptions>, Partial<AttemptRecord>]>([
   ['to an address no longer allowed', 'http://10.0.0.1/', {}, { errorClass: 'blocked' }],
   [

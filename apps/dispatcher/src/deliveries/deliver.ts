@@ -20,6 +20,7 @@ import type {
   ParkReason,
 } from './records.ts';
 import { longestRoundMs, type Schedule } from './schedule.ts';
+import { shownRecord } from './shown-record.ts';
 import { type Verdict, verdict } from './verdict.ts';
 
 const RECORD_AGAIN_MS = 250;
@@ -211,7 +212,7 @@ export class Deliver {
     const until = performance.now() + recordMs;
     for (;;) {
       try {
-        return await records.record(task, made, next);
+        return await records.record(task, shownRecord(made, task.url), next);
       } catch (err) {
         if (performance.now() + RECORD_AGAIN_MS > until) {
           log.error({ ...named(task), err }, 'an attempt could not be recorded; it will be repeated');

@@ -15,7 +15,7 @@ import { EntryPull, type EntryTaker, isFull, type RunEntry } from '../streaming/
 import type { StreamEnd } from '../streaming/event-stream.ts';
 import type { KeepAlive, Quiet } from '../streaming/keep-alive.ts';
 import { keepAliveComment } from '../streaming/sse-encoding.ts';
-import { putHead } from './answer-head.ts';
+import { type HeadRules, putHead } from './answer-head.ts';
 import { breakOff } from './break-off.ts';
 import { isStreamed, itemBytes, lastWords } from './streamed-forms.ts';
 
@@ -37,7 +37,7 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
     private readonly raw: ServerResponse,
     private readonly reader: RunReader,
     private readonly keepAlives: KeepAlive,
-    private readonly options: ForwardedOptions,
+    private readonly options: ForwardedOptions & Pick<HeadRules, 'corsIsOurs'>,
   ) {
     this.#pull = new EntryPull(raw, reader, this);
   }
@@ -84,7 +84,7 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
     clearTimeout(this.#waiting);
     this.options.onStream();
     this.keepAlives.add(this);
-    putHead(this.raw, this.reader.runId, head, false);
+    putHead(this.raw, this.reader.runId, head, { ...this.options, bodiless: false });
     // Proxies in front of us would gather what is meant to come piece by piece.
     if (!this.raw.hasHeader('x-accel-buffering')) this.raw.setHeader('x-accel-buffering', 'no');
     this.raw.flushHeaders();
@@ -92,7 +92,7 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
 
   #whole(head: AnswerHead, body: Buffer): void {
     const bodiless = this.raw.req.method === 'HEAD' || head.status === 204 || head.status === 304;
-    putHead(this.raw, this.reader.runId, head, bodiless);
+    putHead(this.raw, this.reader.runId, head, { ...this.options, bodiless });
     if (!bodiless) this.raw.setHeader('content-length', body.length);
     this.raw.end(bodiless ? undefined : body);
     this.#settle({ how: 'complete' });

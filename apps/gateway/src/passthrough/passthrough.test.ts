@@ -329,6 +329,31 @@ test('a server that asks for it gets the caller’s token', async () => {
   await answering;
 });
 
+test.each([
+  ['another origin', 'https://evil.example'],
+  ['no origin', ''],
+])('with CORS_ORIGINS, no header of the server lets a page of %s read the answer', async (_, origin) => {
+  const open: AnswerHead['headers'] = [
+    ['Access-Control-Allow-Origin', '*'],
+    ['access-control-allow-credentials', 'true'],
+    ['Access-Control-Expose-Headers', 'X-Own'],
+    ['Access-Control-Allow-Private-Network', 'true'],
+    ['X-Own', 'kept'],
+  ];
+  for (const form of [SSE, JSON_HEAD]) {
+    const answering = get('/', origin === '' ? {} : { origin });
+    const run = await next();
+    const given = { ...form, headers: [...form.headers, ...open] };
+    if (form === SSE) {
+      await run.begins(given);
+      await run.stops(given);
+    } else await run.answers(given, '{}');
+    const { headers } = await answering;
+    expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
+    expect(headers).toMatchObject({ vary: 'Origin', 'x-own': 'kept' });
+  }
+});
+
 test('a page of an allowed origin may read the answer, what the server says of origins notwithstanding', async () => {
   const answering = gateway.get(`${SITE}/x`, { origin: 'https://page.example' });
   const run = await next();

@@ -4,13 +4,18 @@ import type { Network } from '@inference-proxy/egress';
 import { callOnTerms } from '../calls/call-request.ts';
 import { envelopeAnswer } from '../calls/outcome.ts';
 import type { Surface } from '../calls/surface.ts';
+import type { Origins } from '../http/cors.ts';
 import { queryOf } from '../http/query.ts';
 import { ForwardedAnswer } from './forwarded-answer.ts';
 import { forwardedHeaders } from './forwarded-headers.ts';
 import { serverTarget } from './server-target.ts';
 
-/** @param trustedProxies whose word on where a call came from counts */
-export function serverSurface(trustedProxies: readonly Network[]): Surface {
+/**
+ * @param trustedProxies whose word on where a call came from counts
+ * @param origins `CORS_ORIGINS`; without any, apps' own servers decide which pages may read their answers
+ */
+export function serverSurface(trustedProxies: readonly Network[], origins: Origins): Surface {
+  const corsIsOurs = origins === '*' || origins.size > 0;
   return {
     ask: (runId, path, head, webhooks) => {
       const { prefix, target, name } = serverTarget(head.url ?? '');
@@ -27,7 +32,8 @@ export function serverSurface(trustedProxies: readonly Network[]): Surface {
       const headers = forwardedHeaders(request, { trustedProxies, forwardAuth, prefix });
       return { call, params: encodeRequest({ method: call.method, target, headers, body }) };
     },
-    forwarded: (...parts) => new ForwardedAnswer(...parts),
+    forwarded: (raw, reader, keepAlives, options) =>
+      new ForwardedAnswer(raw, reader, keepAlives, { ...options, corsIsOurs }),
     answer: envelopeAnswer,
     error: errorObject,
   };
