@@ -112,6 +112,10 @@ test('RxJS is only where a run’s entries become a reply', () => {
   ).toEqual([]);
 });
 
+test('jose is only where key sets are read', () => {
+  expect(users(/^jose$/)).toEqual(['apps/gateway/src/auth/key-set.ts']);
+});
+
 test('the environment is read only where settings are', () => {
   const readers = filesOf('apps/*/src/**/*.ts', 'packages/*/src/**/*.ts').filter(
     (file) => !isTest(file) && textOf(file).includes('process.env'),

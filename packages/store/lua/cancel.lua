@@ -1,9 +1,10 @@
 #!lua flags=allow-oom
--- Cancels runs. A queued one ends here and never starts; a running one is flagged and its worker told; an unknown one leaves a
--- tombstone that accept obeys, for the word may have overtaken it.
+-- Cancels runs. A queued run ends here and never starts. A running run is flagged, and its worker is notified.
+-- An unknown run leaves a tombstone that accept obeys, if the caller asks for one: a gateway does, for an accept that was not answered and
+-- may still execute. Clients never do, because anybody can make up ids.
 --
 -- KEYS  1 the project's prefix
--- ARGV  1 time in which a due webhook must be handed over (ms)  2 how long a tombstone stands (ms)  then per run: id, request id
+-- ARGV  1 time in which a due webhook must be handed over (ms)  2 how long a tombstone stands (ms; 0: none)  then per run: id, request id
 -- Returns per run {what it was: queued | running | ended | unknown, webhook due (1/0)}; the same request again gets its first answer.
 --@include clock
 --@include record
@@ -14,15 +15,17 @@
 --@include claim
 --@include finish
 --@include departure
-local handover, answers = tonumber(ARGV[1]), {}
+local handover, tombstone_ms, answers = tonumber(ARGV[1]), tonumber(ARGV[2]), {}
 for i = 3, #ARGV, 2 do
   local id, request = ARGV[i], ARGV[i + 1]
   local run = load_run(id)
   local found
   if run == nil then
-    redis.call('ZREMRANGEBYSCORE', K.tombstones, '-inf', now)
-    redis.call('ZADD', K.tombstones, now + ARGV[2], id)
-    redis.call('PEXPIRE', K.tombstones, ARGV[2])
+    if tombstone_ms > 0 then
+      redis.call('ZREMRANGEBYSCORE', K.tombstones, '-inf', now)
+      redis.call('ZADD', K.tombstones, now + tombstone_ms, id)
+      redis.call('PEXPIRE', K.tombstones, tombstone_ms)
+    end
     found = 'unknown'
   elseif not ENDED[run.state] then
     found = cancel_run(id, run, request, handover)

@@ -46,7 +46,7 @@ export const names = {
   numbers: 'numbers',
   /** set by gateway: open runs it follows */
   following: 'following:',
-  /** zset: unknown runs that were cancelled, scored by when that is forgotten (ms) */
+  /** zset: unknown runs whose accept was not answered, scored by when that is forgotten (ms) */
   tombstones: 'tombstones',
   /** zset: open runs without a reader, scored by when they are cancelled (ms) */
   absent: 'absent',

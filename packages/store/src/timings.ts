@@ -19,7 +19,7 @@ export interface StoreTimings {
   readonly handoverMs: number;
   /** Age at which a queued run is woken for again. */
   readonly staleMs: number;
-  /** How long a cancel of an unknown run is remembered. */
+  /** How long the cancel of a run is remembered whose accept was not answered. */
   readonly tombstoneMs: number;
 }
 

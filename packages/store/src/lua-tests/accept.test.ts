@@ -32,6 +32,13 @@ test('a run whose cancel came first is not accepted, for a minute', async () => 
   expect(await store.take('w', 1, 5)).toEqual([]);
 });
 
+test('the cancel of an unknown run by a client leaves no key, however many ids are made up', async () => {
+  const before = await store.client.keys('*');
+  for (let n = 0; n < 100; n++) expect(await store.cancel(`made-up-${n}`, 'r1', 0)).toBe('unknown');
+  expect(await store.client.keys('*')).toEqual(before);
+  expect(await store.accept('made-up-7')).toBe('accepted');
+});
+
 test('a full queue refuses', async () => {
   expect(await store.accept('a', { limit: 1 })).toBe('accepted');
   expect(await store.accept('b', { limit: 1 })).toBe('overloaded');

@@ -167,8 +167,8 @@ export class SteppedStore {
     return (await this.run('end', HANDOVER, 1, ...kind, 1, id, token, ms, result)) as Reply[];
   }
 
-  async cancel(id: string, request = 'r1'): Promise<Reply> {
-    const [answer] = (await this.run('cancel', HANDOVER, 60_000, id, request)) as Reply[][];
+  async cancel(id: string, request = 'r1', tombstoneMs = 60_000): Promise<Reply> {
+    const [answer] = (await this.run('cancel', HANDOVER, tombstoneMs, id, request)) as Reply[][];
     return answer?.[0] as Reply;
   }
 

@@ -180,7 +180,16 @@ export class GatewayStore {
 
   /** Cancels a run and says what it was. @throws ServiceError `unavailable` */
   async cancel(project: string, runId: RunId): Promise<'queued' | 'running' | 'ended' | 'unknown'> {
-    return withinLimit(this.callCancel(project, runId), this.timings.commandMs);
+    return withinLimit(this.callCancel(project, runId, 0), this.timings.commandMs);
+  }
+
+  /**
+   * Cancels a run whose accept was not answered. If the accept has not executed yet, the run is refused when it does.
+   *
+   * Has no time limit: the connection holds the command until Redis is back.
+   */
+  async withdraw(project: string, runId: RunId): Promise<void> {
+    await this.callCancel(project, runId, this.timings.tombstoneMs);
   }
 
   /** A run that would be cancelled at once without a reader goes on from now on, as one that was answered 202. @throws ServiceError `unavailable` */
@@ -193,17 +202,20 @@ export class GatewayStore {
     return this.registry.apps(project);
   }
 
-  private async callCancel(project: string, runId: RunId): Promise<'queued' | 'running' | 'ended' | 'unknown'> {
-    const args = [this.timings.handoverMs, this.timings.tombstoneMs, runId, randomUUID()];
+  private async callCancel(
+    project: string,
+    runId: RunId,
+    tombstoneMs: number,
+  ): Promise<'queued' | 'running' | 'ended' | 'unknown'> {
+    const args = [this.timings.handoverMs, tombstoneMs, runId, randomUUID()];
     const [[found, due]] = (await runScript(this.options.commands, 'cancel', project, args)) as [[Buffer, number]];
     if (due) this.options.deliveries.handOver(project, [runId]);
     return found.toString() as 'queued';
   }
 
-  /** Without a time limit: the connection holds the command until Redis is back. */
   private async cancelLate(run: NewRun): Promise<void> {
     try {
-      await this.callCancel(run.project, run.runId);
+      await this.withdraw(run.project, run.runId);
     } catch (error) {
       this.options.logger.warn({ err: error, runId: run.runId }, 'an unanswered run was not cancelled');
     }

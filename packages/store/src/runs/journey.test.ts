@@ -190,3 +190,14 @@ test('a reader that pauses costs its cursor and goes on from the log without a g
 test('a gateway that asks for a run nobody knows is told so', async () => {
   await expect(collect(gateway.read('demo', newRunId(), 'items', 0))).rejects.toMatchObject({ code: 'not_found' });
 });
+
+test('the cancel of a run that nobody knows leaves nothing; an accept that was withdrawn is refused when it comes', async () => {
+  const client = connect();
+  const keys = async (): Promise<string[]> => (await client.keys('*tombstones*')).sort();
+  const before = await keys();
+  expect(await gateway.cancel('demo', newRunId())).toBe('unknown');
+  expect(await keys()).toEqual(before);
+  const late = call();
+  await gateway.withdraw('demo', late.runId);
+  expect(await gateway.accept(late, 'none').accepted).toEqual({ state: 'cancelled' });
+});
