@@ -5,6 +5,7 @@ import type { WebhookUrls } from '@inference-proxy/egress';
 import type { GatewayStore, RunReader } from '@inference-proxy/store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { asServiceError, send } from '../http/answer.ts';
+import { shouldRetry } from '../openai/openai-errors.ts';
 import { type AccountParts, type Answered, CallAccount } from '../operations/call-account.ts';
 import type { CallForm } from '../operations/call-metrics.ts';
 import { EventStream, type StreamEnd } from '../streaming/event-stream.ts';
@@ -220,8 +221,8 @@ export class Calls {
   ): Promise<Answered> {
     const { runId } = run;
     const { status, body, headers } = await surface.answer(this.parts.store, project, runId, outcome);
-    send(raw, runId, status, body, headers);
     const { error, items, streamed } = outcome;
+    send(raw, runId, status, body, { ...headers, ...(error && shouldRetry(raw.req.url, error)) });
     return { status, ...replayedOf(run), ...(error && { code: error.code }), ...(streamed && { items }) };
   }
 }

@@ -1,6 +1,8 @@
 // Contract 2 and 3: every answer is written here, in one call to the raw response; Nest's and Fastify's reply paths are not used.
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { type ErrorFields, errorKinds, errorObject, ServiceError } from '@inference-proxy/contracts';
+import { openAiError, shouldRetry } from '../openai/openai-errors.ts';
+import { isOpenAiPath } from '../openai/openai-path.ts';
 import { hasBody } from './has-body.ts';
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
@@ -41,20 +43,21 @@ export function send(
   else raw.end(body);
 }
 
-/** Any failure in contract 2's shape; `object` puts its error. What is no ServiceError is `internal`: its text stays in the log. */
-export function sendError(
-  raw: ServerResponse,
-  requestId: string,
-  error: unknown,
-  more?: OutgoingHttpHeaders,
-  object: (fields: ErrorFields) => object = errorObject,
-): void {
+/**
+ * Answers a failure in contract 2's form; on OpenAI paths with the members and the header that OpenAI's clients read.
+ *
+ * An error that is no ServiceError is answered as `internal`: its text stays in the log.
+ */
+export function sendError(raw: ServerResponse, requestId: string, error: unknown, more?: OutgoingHttpHeaders): void {
   const known = asServiceError(error);
+  const fields = fieldsOf(known);
+  const isOpenAi = isOpenAiPath(raw.req.url);
   const run = known.runId === undefined ? {} : { run_id: known.runId };
-  const body = Buffer.from(JSON.stringify({ ...run, error: object(fieldsOf(known)) }));
+  const body = Buffer.from(JSON.stringify({ ...run, error: isOpenAi ? openAiError(fields) : errorObject(fields) }));
   send(raw, requestId, known.status, body, {
     ...retryAfter(known.code, known.retryAfterS),
     ...(known.code === 'unauthorized' && { 'www-authenticate': challenge(raw.req.headers) }),
+    ...shouldRetry(raw.req.url, fields),
     ...more,
   });
 }

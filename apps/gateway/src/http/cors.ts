@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 export type Origins = '*' | ReadonlySet<string>;
 
 /** What a page may read of an answer beyond its status, type and body. */
-const EXPOSED = 'X-Request-Id, Idempotency-Replayed, Location, Preference-Applied, Retry-After';
+const EXPOSED = 'X-Request-Id, Idempotency-Replayed, Location, Preference-Applied, Retry-After, X-Should-Retry';
 const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE';
 /** The longest that browsers honour (Chromium: 2 hours). */
 const REMEMBERED_S = '7200';

@@ -1,11 +1,9 @@
 // Contract 2: the one place where what was thrown becomes an answer.
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
-import { type ErrorCode, errorObject, ServiceError } from '@inference-proxy/contracts';
+import { type ErrorCode, ServiceError } from '@inference-proxy/contracts';
 import type { Logger } from '@inference-proxy/platform';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { openAiError } from '../openai/openai-errors.ts';
-import { isOpenAiPath } from '../openai/openai-path.ts';
 import { asServiceError, sendError } from './answer.ts';
 
 /** Which methods a path has; the first that fits counts. */
@@ -16,7 +14,7 @@ const METHODS: readonly (readonly [RegExp, string])[] = [
   [/^\/v4\/[^/?]+(\/deliveries)?(\?|$)/, 'GET, HEAD'],
   [/^\/(healthz|readyz)(\?|$)/, 'GET, HEAD'],
   [/^\/v4\/[^/?]+\/[^/?]+\/[^/?]+(\/(chat\/completions|completions|embeddings|responses))?(\?|$)/, 'POST'],
-  [/^\/v4\/[^/?]+\/[^/?]+\/[^/?]+\/models(\?|$)/, 'GET, HEAD'],
+  [/^\/v4\/[^/?]+\/[^/?]+\/[^/?]+\/models(\/[^/?]+)?(\?|$)/, 'GET, HEAD'],
 ];
 
 /** A request that no route took: another method on a path that exists, or nothing of ours. */
@@ -72,6 +70,6 @@ export class ErrorFilter implements ExceptionFilter {
 
   #send(request: FastifyRequest, reply: FastifyReply, error: ServiceError, headers?: OutgoingHttpHeaders): void {
     this.count(error.code);
-    sendError(reply.raw, request.id, error, headers, isOpenAiPath(request.url) ? openAiError : errorObject);
+    sendError(reply.raw, request.id, error, headers);
   }
 }

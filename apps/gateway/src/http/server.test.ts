@@ -183,6 +183,65 @@ describe('what a body may be', () => {
   });
 });
 
+describe('a body in chunks that are malformed is 400', () => {
+  const chunked = (path: string, chunks: string, bearer = token(), method = 'POST'): string =>
+    `${method} ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${bearer}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n${chunks}`;
+
+  test.each([
+    ['a size that is none', 'zz\r\n{}\r\n0\r\n\r\n'],
+    ['more bytes than the size', '1\r\n{}\r\n0\r\n\r\n'],
+    ['an endless extension', `2;${'x'.repeat(100_000)}`],
+    ['a second chunk that is malformed', '1\r\n{\r\n}\r\n'],
+  ])('%s', async (_, chunks) => {
+    const text = await spoken((socket) => socket.write(chunked(CALL, chunks)));
+    expectError(answerOf(text), 400, 'invalid_request');
+    expect(answerOf(text).headers.connection).toBe('close');
+  });
+
+  test('when the chunk comes after the head, and whatever the path is', async () => {
+    const paths: [string, string][] = [
+      [CALL, 'POST'],
+      [`${CALL}/chat/completions`, 'POST'],
+      [`/v4/${PROJECT}/runs/x/cancel`, 'POST'],
+      ['/nothing', 'PUT'],
+    ];
+    for (const [path, method] of paths) {
+      const text = await spoken((socket) => {
+        socket.write(chunked(path, '1\r\n{\r\n', token(), method));
+        setImmediate(() => socket.write('zz\r\n'));
+      });
+      const answer = answerOf(text);
+      expect([400, 404]).toContain(answer.status);
+      if (path.startsWith(CALL)) expect(errorOf(answer)).toMatchObject({ code: 'invalid_request' });
+    }
+  });
+
+  test('the answer to the request before it still arrives', async () => {
+    const socket = gateway.socket();
+    let text = '';
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString();
+    });
+    const closed = once(socket, 'close');
+    socket.write(
+      `POST ${CALL} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token()}\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}${chunked(CALL, 'zz\r\n')}`,
+    );
+    const run = await gateway.worker.next();
+    await run.returns('"first"');
+    await closed;
+    expect(text).toMatch(/^HTTP\/1.1 200 [\s\S]*"first"[\s\S]*HTTP\/1.1 400 /);
+  });
+
+  test('no run is made of it, and no error of the gateway', async () => {
+    expect(gateway.lines.filter(({ msg }) => msg === 'internal error')).toEqual([]);
+    const calling = gateway.call({ body: '{"text":"next"}' });
+    const run = await gateway.worker.next();
+    expect(run.params).toBe('{"text":"next"}');
+    await run.returns('1');
+    await calling;
+  });
+});
+
 describe('every other request', () => {
   test('another method on a call’s path is 405 with Allow', async () => {
     for (const method of ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND', 'QUERY']) {

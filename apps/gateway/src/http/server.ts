@@ -38,7 +38,10 @@ export interface ServerParts {
 export function httpServer({ filter, newRequestId, origins, requestMs }: ServerParts): FastifyAdapter {
   /** By connection: when the answer to its newest request is out, so are all others. */
   const newest = new WeakMap<Duplex, ServerResponse>();
-  const busy = (socket: Duplex): boolean => newest.get(socket)?.writableFinished === false;
+  const unfinished = (socket: Duplex): ServerResponse | undefined => {
+    const response = newest.get(socket);
+    return response?.writableFinished === false ? response : undefined;
+  };
 
   const edge: Edge = { origins, newRequestId, count: filter.count };
 
@@ -52,7 +55,7 @@ export function httpServer({ filter, newRequestId, origins, requestMs }: ServerP
     // `Expect: 100-continue` is answered when the body is wanted (calls/bodies.ts), not before the guard.
     const pass: RequestListener = (request, response) => server.emit('request', request, response);
     server.on('checkContinue', pass).on('checkExpectation', pass);
-    server.on('connect', (_, socket) => answerConnect(socket, busy(socket), edge));
+    server.on('connect', (_, socket) => answerConnect(socket, unfinished(socket) !== undefined, edge));
     // A caller that closes its side after the request is answered all the same; calls/departure.ts finds out whether it is there.
     return Object.assign(server, { httpAllowHalfOpen: true });
   }
@@ -67,7 +70,7 @@ export function httpServer({ filter, newRequestId, origins, requestMs }: ServerP
     multipart: false,
     frameworkErrors: (error: Error, request: FastifyRequest, reply: FastifyReply) =>
       filter.answer(error, request, reply),
-    clientErrorHandler: (error: Error, socket: Socket) => answerUnparsed(error, socket, busy(socket), edge),
+    clientErrorHandler: (error: Error, socket: Socket) => answerUnparsed(error, socket, unfinished(socket), edge),
   });
   const fastify = adapter.getInstance();
   // A body is taken as a stream after the guard. Fastify would read it before, reject `__proto__` keys, and answer bad types by itself.

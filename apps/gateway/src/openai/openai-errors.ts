@@ -1,5 +1,7 @@
 // Contract 2, "Errors": an error as OpenAI's clients parse it.
+import type { OutgoingHttpHeaders } from 'node:http';
 import { type ErrorCode, type ErrorFields, errorKinds, errorObject } from '@inference-proxy/contracts';
+import { isOpenAiPath } from './openai-path.ts';
 
 const TYPES: Partial<Record<ErrorCode, string>> = {
   unauthorized: 'authentication_error',
@@ -17,6 +19,14 @@ export function openAiError(fields: ErrorFields): Record<string, unknown> {
     type: fields.type ?? typeOf(fields.code),
     param: refused === undefined ? null : String(refused),
   };
+}
+
+/**
+ * The header that decides whether OpenAI's clients call again; none on other paths. Without the header these clients repeat every
+ * answer of 500 and more, so they run a failing function again.
+ */
+export function shouldRetry(url: string | undefined, fields: ErrorFields): OutgoingHttpHeaders | undefined {
+  return isOpenAiPath(url) ? { 'x-should-retry': String(errorObject(fields).retryable) } : undefined;
 }
 
 const typeOf = (code: ErrorCode): string =>
