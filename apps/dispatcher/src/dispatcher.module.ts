@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { SealedBox } from '@inference-proxy/crypto';
 import { AddressPolicy, GuardedAgent, WebhookUrls } from '@inference-proxy/egress';
-import { accountLog, type Boot, closeRedis, connectRedis } from '@inference-proxy/platform';
+import { accountLog, type Boot, closeRedis, connectRedis, repeatedLines } from '@inference-proxy/platform';
 import { DeliveryQueue, DeliveryStore, defaultTimings, HostStore } from '@inference-proxy/store';
 import { type DynamicModule, Module } from '@nestjs/common';
 import { Redis } from 'ioredis';
@@ -34,6 +34,7 @@ class DispatcherModule {}
 
 export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule {
   const { settings, logger, shutdown, operations, tracing } = boot;
+  const repeated = repeatedLines(logger);
   const limits = { ...defaultLimits, headMs: settings.WEBHOOK_TIMEOUT_S * 1000 };
   const recordMs = settings.WEBHOOK_RECORD_S * 1000;
   const hostWaitMs = Math.min(HOST_WAIT_MS, limits.headMs);
@@ -56,7 +57,7 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
         provide: DeliveryQueue,
         inject: [Redis],
         useFactory: (redis: Redis) => {
-          const queue = new DeliveryQueue(redis, logger);
+          const queue = new DeliveryQueue(redis, repeated);
           shutdown.add('queues', 'next attempts', () => queue.close());
           return queue;
         },
@@ -123,7 +124,7 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
             leaseMs,
             recordMs,
             version,
-            log: logger,
+            log: repeated,
             lines: accountLog(logger),
             accounts: { metrics: new DeliveryMetrics(operations.registry), tracing },
           }),
@@ -133,7 +134,7 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
         inject: [Deliver, DeliveryQueue, HostStore, HostLimits],
         useFactory: (deliver: Deliver, queue: DeliveryQueue, slots: HostStore, hosts: HostLimits) => {
           const places = new Places(settings.WEBHOOK_CONCURRENCY);
-          const intake = new Intake({ deliver, places, hosts, queue, log: logger });
+          const intake = new Intake({ deliver, places, hosts, queue, log: repeated });
           slots.onWoken(intake.woken);
           return intake;
         },
@@ -147,7 +148,7 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
             counts: () => queue.counts(),
             receivers: () => hosts.counts(),
           });
-          const watch = new HostWatch({ hosts, handOut: intake.again, log: logger });
+          const watch = new HostWatch({ hosts, handOut: intake.again, log: repeated });
           shutdown.add('intake', 'receivers', () => watch.stop());
           return watch;
         },
@@ -160,7 +161,7 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
             fresh: connect('dispatcher-jobs', { whileAway: 'wait' }),
             backlog: connect('dispatcher-backlog', { whileAway: 'wait' }),
           };
-          const worker = new DeliveryWorker({ connections, intake, queue, log: logger });
+          const worker = new DeliveryWorker({ connections, intake, queue, log: repeated });
           // Not awaited at intake: closing stops the taking at once, and resolves when the last attempt has ended.
           shutdown.add('intake', 'deliveries', () => {
             worker.stop().catch(() => {});

@@ -1,6 +1,7 @@
 // The dispatcher: signs and delivers webhooks (contract 4).
 import 'reflect-metadata';
-import { bootService, nestContext, redisAnswers, redisReady } from '@inference-proxy/platform';
+import { bootService, nestContext, redisReady } from '@inference-proxy/platform';
+import { defaultTimings, storeTrouble } from '@inference-proxy/store';
 import { Redis } from 'ioredis';
 import { DeliveryWorker } from './deliveries/queue.ts';
 import { dispatcherModule } from './dispatcher.module.ts';
@@ -15,7 +16,8 @@ await bootService({
     const context = await nestContext(dispatcherModule(boot), boot);
     const redis = context.get(Redis);
     await redisReady(redis);
-    boot.operations.readyWhen(async () => ((await redisAnswers(redis)) ? undefined : 'the run store does not answer'));
+    const scripts = ['delivery-begin', 'delivery-record', 'hosts'] as const;
+    boot.operations.readyWhen(() => storeTrouble(redis, defaultTimings.commandMs, scripts));
     const { QUEUE_DASHBOARD, OPERATIONS_TOKEN } = boot.settings;
     if (QUEUE_DASHBOARD && OPERATIONS_TOKEN !== undefined) {
       // Loaded where it is wanted: it brings a server and a page of its own.

@@ -37,7 +37,7 @@ export async function listen(
     { logger: new NestLogger(logger), bodyParser: false, abortOnError: false },
   );
   await app.listen(settings.PORT, settings.HOST);
-  operations.readyWhen(async () => ((await store.ready()) ? undefined : 'the run store does not answer'));
+  operations.readyWhen(() => store.trouble());
   const server = app.getHttpServer();
   gaugeConnections(operations.registry, server);
   gaugeStore(operations.registry, () => store.depths());

@@ -1,7 +1,7 @@
 // The gateway: HTTP in front of the run store.
 import 'reflect-metadata';
 import { randomUUID } from 'node:crypto';
-import { bootService, closeRedis, connectRedis, redisReady } from '@inference-proxy/platform';
+import { bootService, closeRedis, connectRedis, redisReady, repeatedLines } from '@inference-proxy/platform';
 import { DeliveryQueue, GatewayStore } from '@inference-proxy/store';
 import { listen } from './gateway.ts';
 import { GatewaySettings } from './settings.ts';
@@ -19,7 +19,8 @@ await bootService({
     for (const client of Object.values(redis)) shutdown.add('redis', 'redis', () => closeRedis(client));
     await Promise.all(Object.values(redis).map(redisReady));
 
-    const deliveries = new DeliveryQueue(redis.deliveries, logger);
+    const repeated = repeatedLines(logger);
+    const deliveries = new DeliveryQueue(redis.deliveries, repeated);
     const gatewayId = randomUUID().replaceAll('-', '');
     const timings = {
       leaseMs: settings.LEASE_MS,
@@ -32,7 +33,7 @@ await bootService({
       ...redis,
       gatewayId,
       deliveries,
-      logger,
+      logger: repeated,
       timings,
       ...(storeMaxBytes !== undefined && { storeMaxBytes }),
     });

@@ -19,22 +19,22 @@ test.each([
 ] as [AppState[], string | undefined][])('with apps %j a worker is not ready because: %s', async (states, why) => {
   const check = readyCheck(
     apps(...states),
-    async () => true,
+    async () => undefined,
     () => true,
   );
   expect(await check()).toBe(why);
 });
 
 test('nor before it has looked for apps, nor while the store is away', async () => {
-  let reachable = false;
+  let trouble: string | undefined = 'the run store does not answer';
   let looked = false;
   const check = readyCheck(
     apps('ready'),
-    async () => reachable,
+    async () => trouble,
     () => looked,
   );
   expect(await check()).toBe('the run store does not answer');
-  reachable = true;
+  trouble = undefined;
   expect(await check()).toBe('its apps are being looked for');
   looked = true;
   expect(await check()).toBeUndefined();

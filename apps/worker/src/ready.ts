@@ -3,16 +3,17 @@ import type { ReadyCheck } from '@inference-proxy/platform';
 import type { ServedApps } from './execution/serving.ts';
 
 /**
- * @param storeAnswers whether the store is reachable
+ * @param storeTrouble why the store cannot be used; undefined if it can
  * @param looked whether the deployments folder has been looked at
  */
 export function readyCheck(
   apps: Pick<ServedApps, 'projects' | 'appsOf'>,
-  storeAnswers: () => Promise<boolean>,
+  storeTrouble: () => Promise<string | undefined>,
   looked: () => boolean,
 ): ReadyCheck {
   return async () => {
-    if (!(await storeAnswers())) return 'the run store does not answer';
+    const trouble = await storeTrouble();
+    if (trouble !== undefined) return trouble;
     if (!looked()) return 'its apps are being looked for';
     const states = apps.projects().flatMap((project) => apps.appsOf(project).map((app) => app.describe().state));
     // One that cannot be started is loaded as far as it ever will be: calls to it are answered with the reason.

@@ -1,7 +1,7 @@
 // The worker's life: connected, apps started, runs taken; and the same backwards.
 import 'reflect-metadata';
-import { type Boot, nestContext, redisAnswers } from '@inference-proxy/platform';
-import { DeliveryQueue, WorkerStore } from '@inference-proxy/store';
+import { type Boot, nestContext } from '@inference-proxy/platform';
+import { DeliveryQueue, defaultTimings, storeTrouble, WorkerStore } from '@inference-proxy/store';
 import { Announcer } from './deployments/announce.ts';
 import { Deployments } from './deployments/deployments.ts';
 import { Connections } from './execution/connections.ts';
@@ -41,7 +41,7 @@ export async function startWorker(boot: Boot<WorkerSettings>): Promise<{ apps: n
   operations.readyWhen(
     readyCheck(
       deployments,
-      () => redisAnswers(connections.commands),
+      () => storeTrouble(connections.commands, defaultTimings.commandMs, ['take', 'append', 'end']),
       () => looked,
     ),
   );

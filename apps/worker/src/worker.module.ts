@@ -1,6 +1,6 @@
 // The worker's one module: what it is made of, by folder.
 import { randomBytes } from 'node:crypto';
-import { accountLog, type Boot } from '@inference-proxy/platform';
+import { accountLog, type Boot, repeatedLines } from '@inference-proxy/platform';
 import { DeliveryQueue, WorkerStore } from '@inference-proxy/store';
 import { Module, type Type } from '@nestjs/common';
 import { Announcer } from './deployments/announce.ts';
@@ -15,6 +15,7 @@ import { ownEnvironment, WorkerSettings } from './settings.ts';
 
 /** The module around what the service was booted with. */
 export function workerModule({ settings, logger, operations, tracing }: Boot<WorkerSettings>): Type {
+  const repeated = repeatedLines(logger);
   const processes = new ProcessMetrics(operations.registry);
   // No line of a run holds a caller's header, and looking for them costs 40 µs a line (measured), more than all else of it.
   const runLogger = logger.child({}, { redact: [] });
@@ -26,7 +27,7 @@ export function workerModule({ settings, logger, operations, tracing }: Boot<Wor
       {
         provide: DeliveryQueue,
         inject: [Connections],
-        useFactory: ({ deliveries }: Connections) => new DeliveryQueue(deliveries, logger),
+        useFactory: ({ deliveries }: Connections) => new DeliveryQueue(deliveries, repeated),
       },
       {
         provide: WorkerStore,
@@ -36,7 +37,7 @@ export function workerModule({ settings, logger, operations, tracing }: Boot<Wor
             commands,
             subscriber,
             deliveries,
-            logger,
+            logger: repeated,
             workerId: randomBytes(8).toString('hex'),
             windowBytes: settings.STREAM_WINDOW_BYTES,
             maxLogBytes: settings.RUN_LOG_MAX_BYTES,
@@ -50,7 +51,7 @@ export function workerModule({ settings, logger, operations, tracing }: Boot<Wor
           new Serving(
             store,
             deployments,
-            runLogger,
+            repeatedLines(runLogger),
             {
               metrics: new RunMetrics(operations.registry),
               tracing,
@@ -81,7 +82,7 @@ export function workerModule({ settings, logger, operations, tracing }: Boot<Wor
       {
         provide: Announcer,
         inject: [WorkerStore],
-        useFactory: (store: WorkerStore) => new Announcer(store, logger),
+        useFactory: (store: WorkerStore) => new Announcer(store, repeated),
       },
     ],
   })

@@ -4,6 +4,7 @@ export * from './logging.ts';
 export * from './metrics.ts';
 export * from './operations-port.ts';
 export * from './redis.ts';
+export * from './repeated-lines.ts';
 export * from './setting-kinds.ts';
 export * from './settings.ts';
 export * from './shutdown.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createLogger } from './logging.ts';
-import { closeRedis, connectRedis, redisAnswers, redisReady } from './redis.ts';
+import { closeRedis, connectRedis, redisReady } from './redis.ts';
 
 let server: TestRedis;
 const written: string[] = [];
@@ -101,13 +101,31 @@ test('closing does not wait for a Redis that hangs', async () => {
   server.resume();
 });
 
-test('whether Redis answers is known within a limit', async () => {
-  const client = connectRedis(server.url, 'probe', logger);
+test('the cause of a refused command is logged once per second and kind of error', async () => {
+  const client = connectRedis(server.url, 'refused', logger);
   await redisReady(client);
-  expect(await redisAnswers(client, 120_000)).toBe(true);
-  server.pause();
-  expect(await redisAnswers(client, 30)).toBe(false);
-  server.resume();
+  await client.set('text', 'x');
+  const refused = (): Record<string, unknown>[] =>
+    written
+      .filter((line) => line.includes('Redis refused a command'))
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  const calls = Array.from({ length: 20 }, () => [
+    client.lpush('text', 'a-parameter'),
+    client.eval('return nothing.here', 0),
+  ]);
+  const results = await Promise.allSettled(calls.flat());
+  expect(results.every(({ status }) => status === 'rejected')).toBe(true);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(refused()).toEqual([
+    expect.objectContaining({
+      level: 50,
+      connection: 'refused',
+      err: expect.objectContaining({ message: expect.stringMatching(/^WRONGTYPE /), command: 'lpush' }),
+    }),
+    expect.objectContaining({
+      err: expect.objectContaining({ message: expect.stringMatching(/^ERR .*nothing/), command: 'eval' }),
+    }),
+  ]);
+  expect(written.join('')).not.toContain('a-parameter');
   await closeRedis(client);
-  expect(await redisAnswers(client)).toBe(false);
 });

@@ -1,6 +1,7 @@
 // One way to connect to Redis: named, never giving up, never the end of the process, and without a queue that grows while Redis is away.
 import { Redis, type RedisOptions } from 'ioredis';
 import type { Logger } from './logging.ts';
+import { logRefusals } from './redis-refusals.ts';
 import { dropWhenSilent } from './redis-silence.ts';
 
 const LONGEST_DELAY_MS = 2000;
@@ -44,6 +45,8 @@ export function connectRedis(url: string, name: string, logger: Logger, options:
   const client = new Redis({
     ...address(url),
     connectionName: name,
+    // CLIENT SETINFO is in no service's ACL: Redis 7.0 does not know the command.
+    disableClientInfo: true,
     // Connected is not enough: while Redis loads its file it refuses commands.
     enableReadyCheck: true,
     enableOfflineQueue: options.whileAway === 'wait',
@@ -55,11 +58,13 @@ export function connectRedis(url: string, name: string, logger: Logger, options:
     ...(options.commandMs !== undefined && { commandTimeout: options.commandMs }),
   });
   dropWhenSilent(client);
+  logRefusals(client, name, logger);
   // BullMQ makes the connection that it blocks on in this way, and looks after it itself, once it is made.
   const { duplicate } = client;
   client.duplicate = (override) => {
     const second = duplicate.call(client, override);
     dropWhenSilent(second, { blocks: true });
+    logRefusals(second, name, logger);
     return second;
   };
   // One line per outage, not one per attempt.
@@ -112,17 +117,4 @@ export async function closeRedis(client: Redis, limitMs = 500): Promise<void> {
   const timer = setTimeout(() => client.disconnect(), limitMs);
   await client.quit().catch(() => client.disconnect());
   clearTimeout(timer);
-}
-
-/** Whether Redis answers within `limitMs`. */
-export async function redisAnswers(client: Redis, limitMs = 2000): Promise<boolean> {
-  const late = Promise.withResolvers<false>();
-  const timer = setTimeout(() => late.resolve(false), limitMs);
-  const answered = client.ping().then(
-    () => true,
-    () => false,
-  );
-  const answers = await Promise.race([answered, late.promise]);
-  clearTimeout(timer);
-  return answers;
 }

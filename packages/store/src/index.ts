@@ -40,6 +40,7 @@ export type { RunPage, RunQuery } from './runs/list.ts';
 export type { RunEvent, RunReader } from './runs/reader.ts';
 export type { RunRecord } from './runs/record.ts';
 export type { LogLine, NewLogLine, RunLog } from './runs/run-log.ts';
+export { storeTrouble } from './store-trouble.ts';
 export { defaultTimings, type StoreLogger, type StoreTimings } from './timings.ts';
 export type { LogPart } from './workers/log-writer.ts';
 export type { TakenRun } from './workers/taken-runs.ts';

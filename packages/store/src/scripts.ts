@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
 import { projectPrefix, withKeys } from './keys.ts';
 import { packArguments, type ScriptArgument, type ScriptReply, unpackReply } from './message-pack.ts';
+import { ScriptFaults } from './script-faults.ts';
 
 /** One file under `lua/` each; its header says keys, arguments and return codes. */
 export type ScriptName =
@@ -26,7 +27,8 @@ export type ScriptName =
   | 'delivery-record'
   | 'delivery-redeliver'
   | 'hosts'
-  | 'host-look';
+  | 'host-look'
+  | 'ready';
 
 export type { ScriptArgument, ScriptReply };
 
@@ -85,12 +87,16 @@ export async function runScriptAt(
 ): Promise<ScriptReply> {
   const { sha, text } = script(name);
   const packed = packArguments(args);
-  let reply: unknown;
+  const faults = ScriptFaults.of(redis);
   try {
-    reply = await redis.callBuffer('EVALSHA', sha, 1, prefix, packed);
+    const reply = await redis.callBuffer('EVALSHA', sha, 1, prefix, packed).catch((error: unknown) => {
+      if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
+      return redis.callBuffer('EVAL', text, 1, prefix, packed);
+    });
+    faults.succeeded(name);
+    return unpackReply(reply as Buffer);
   } catch (error) {
-    if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error;
-    reply = await redis.callBuffer('EVAL', text, 1, prefix, packed);
+    faults.failed(name, error);
+    throw error;
   }
-  return unpackReply(reply as Buffer);
 }

@@ -1,8 +1,9 @@
 // A call to the store that is not answered in time is `unavailable` to its caller; what Redis does with it later is harmless by design.
 import { ServiceError } from '@inference-proxy/contracts';
+import { storeError } from './store-error.ts';
 
 /**
- * The promise's value, or `ServiceError` `unavailable` after `ms`, or when Redis refused or lost the call.
+ * The promise's value, or `ServiceError` `unavailable` after `ms`, or `storeError` when Redis refused or lost the call.
  * The call itself goes on: a late answer is dropped.
  */
 export function withinLimit<T>(call: Promise<T>, ms: number): Promise<T> {
@@ -18,12 +19,7 @@ export function withinLimit<T>(call: Promise<T>, ms: number): Promise<T> {
       },
       (cause: unknown) => {
         clearTimeout(timer);
-        const full = cause instanceof Error && cause.message.startsWith('OOM');
-        reject(
-          full
-            ? new ServiceError('overloaded', 'The run store is full.', { cause })
-            : new ServiceError('unavailable', 'The run store is not available.', { cause }),
-        );
+        reject(storeError(cause));
       },
     );
   });

@@ -1,7 +1,7 @@
 // Contract 2: the one place where what was thrown becomes an answer.
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import { type ErrorCode, ServiceError } from '@inference-proxy/contracts';
-import type { Logger } from '@inference-proxy/platform';
+import { type LineLog, type Logger, repeatedLines } from '@inference-proxy/platform';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { asServiceError, sendError } from './answer.ts';
@@ -39,11 +39,16 @@ function statusOf(error: unknown): number | undefined {
 
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
+  /** For errors of known cause, such as a script that fails: each call may get one. */
+  readonly #repeated: Pick<LineLog, 'error'>;
+
   /** @param count told of every error that is answered here */
   constructor(
     private readonly logger: Logger,
     readonly count: (code: ErrorCode) => void,
-  ) {}
+  ) {
+    this.#repeated = repeatedLines(logger, { againMs: 1_000, summary: false });
+  }
 
   catch(thrown: unknown, host: ArgumentsHost): void {
     const http = host.switchToHttp();
@@ -55,7 +60,7 @@ export class ErrorFilter implements ExceptionFilter {
     if (!reply.sent) reply.hijack();
     const status = statusOf(thrown);
     if (thrown instanceof ServiceError) {
-      if (thrown.code === 'internal') this.logger.error({ err: thrown, runId: request.id }, 'internal error');
+      if (thrown.code === 'internal') this.#repeated.error({ err: thrown, runId: request.id }, 'internal error');
       this.#send(request, reply, thrown);
     } else if (status === 404) {
       const { error, headers } = unrouted(request.raw);

@@ -21,7 +21,9 @@ export class HealthController {
   @Get('readyz')
   async ready(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
     if (this.openCalls.leaving) throw new ServiceError('unavailable', 'This gateway is stopping.');
-    if (!(await this.store.ready())) throw new ServiceError('unavailable', 'The run store does not answer.');
+    // The reason may quote Redis. It is on the operations port, which callers do not reach.
+    if ((await this.store.trouble()) !== undefined)
+      throw new ServiceError('unavailable', 'The run store does not answer or refuses commands.');
     send(reply.hijack().raw, request.id, 200, Buffer.from('{"status":"ready"}'));
   }
 }

@@ -4,6 +4,7 @@ import { isRunId, type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
 import { runScript } from '../scripts.ts';
+import { storeError } from '../store-error.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreTimings } from '../timings.ts';
 import type { AttemptRecord } from './delivery-store.ts';
@@ -149,7 +150,7 @@ export class DeliveryLog {
     const [seconds] = await this.within(this.redis.time());
     const replies = (await this.within(pipeline.exec())) ?? [];
     const failed = replies.find(([error]) => error !== null);
-    if (failed) throw new ServiceError('unavailable', 'The run store is not available.', { cause: failed[0] });
+    if (failed) throw storeError(failed[0]);
     return runIds.map((runId, at) =>
       deliveryOf(
         runId,

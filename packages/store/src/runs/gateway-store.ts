@@ -7,6 +7,7 @@ import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { INDEX_MS, projectsKey } from '../keys.ts';
 import { Registry } from '../registry/registry.ts';
 import { runScript } from '../scripts.ts';
+import { storeTrouble } from '../store-trouble.ts';
 import { withinLimit } from '../time-limit.ts';
 import { defaultTimings, type StoreLogger, type StoreTimings } from '../timings.ts';
 import { type Accepted, Acceptor, type NewRun } from './accept.ts';
@@ -95,14 +96,9 @@ export class GatewayStore {
     this.file.stop();
   }
 
-  /** True when the store answers within its limit. */
-  async ready(): Promise<boolean> {
-    try {
-      await withinLimit(this.options.commands.ping(), this.timings.commandMs);
-      return true;
-    } catch {
-      return false;
-    }
+  /** Why calls cannot be served now; undefined if they can. */
+  trouble(): Promise<string | undefined> {
+    return storeTrouble(this.options.commands, this.timings.commandMs, ['accept', 'follow']);
   }
 
   /**
@@ -124,10 +120,12 @@ export class GatewayStore {
       (error: unknown) => {
         reader?.close();
         if (!(error instanceof ServiceError)) throw error;
-        if (error.code === 'unavailable' && !run.promised) void this.cancelLate(run);
+        // A script that failed halfway may have accepted the run.
+        const mayExist = error.code === 'unavailable' || error.code === 'internal';
+        if (mayExist && !run.promised) void this.cancelLate(run);
         throw new ServiceError(error.code, error.message, {
           cause: error.cause,
-          ...(error.code === 'unavailable' && { runId: run.runId }),
+          ...(mayExist && { runId: run.runId }),
         });
       },
     );

@@ -1,6 +1,7 @@
 // One caller reading one run (contract 3, 5): every item once and in order, from the log or live, then the outcome.
 import { type AnswerHead, type ItemBatch, type Outcome, type RunId, ServiceError } from '@inference-proxy/contracts';
 import { Observable, type Subscriber } from 'rxjs';
+import { storeError } from '../store-error.ts';
 import { after, lastOf } from './batches.ts';
 import type { LiveMessage } from './live.ts';
 import type { LogPage } from './log-page.ts';
@@ -278,11 +279,7 @@ export class RunReader {
         this.accept(page);
       }
     } catch (cause) {
-      const error =
-        cause instanceof ServiceError
-          ? cause
-          : new ServiceError('unavailable', 'The run store is not available.', { cause });
-      this.end({ error });
+      this.end({ error: storeError(cause) });
     } finally {
       this.reading = false;
     }

@@ -15,6 +15,7 @@ import { Lane } from '../lane.ts';
 import { announce, withdraw } from '../registry/registry.ts';
 import { outcomeKind } from '../runs/outcome-codec.ts';
 import { runScript, type ScriptArgument } from '../scripts.ts';
+import { storeError } from '../store-error.ts';
 import { TickBatch } from '../tick-batch.ts';
 import { withinLimit } from '../time-limit.ts';
 import { defaultTimings, type StoreLogger, type StoreTimings } from '../timings.ts';
@@ -174,7 +175,7 @@ export class WorkerStore {
         for (const { runId, paced } of runs) if (paced) this.taken.set(attemptOf(runId, token), 0);
         return { runs, more: more === 1 };
       } catch (error) {
-        logger.warn({ err: error, project }, 'a take was not answered; asked again');
+        logger.warn({ err: storeError(error), project }, 'a take failed; trying again');
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       }
     }

@@ -1,0 +1,53 @@
+// Which scripts fail by a fault of the service, for /readyz: Redis still answers a PING then.
+import type { Redis } from 'ioredis';
+import type { ScriptName } from './scripts.ts';
+import { storeError } from './store-error.ts';
+
+/** Failures in a row that make a script broken. One or two may be of a single project with a damaged key. */
+const BROKEN_AFTER = 3;
+/** A service that is not ready gets no calls, so nothing shows that the script works again. */
+const FORGOTTEN_AFTER_MS = 10_000;
+
+interface Fault {
+  readonly inARow: number;
+  /** Of the last failure, monotonic milliseconds. */
+  readonly at: number;
+  readonly message: string;
+}
+
+/** The scripts of one client that fail by a fault of the service. A success of any project ends a fault. */
+export class ScriptFaults {
+  static readonly #byClient = new WeakMap<Redis, ScriptFaults>();
+  readonly #faults = new Map<ScriptName, Fault>();
+
+  static of(client: Redis): ScriptFaults {
+    let faults = ScriptFaults.#byClient.get(client);
+    if (!faults) {
+      faults = new ScriptFaults();
+      ScriptFaults.#byClient.set(client, faults);
+    }
+    return faults;
+  }
+
+  succeeded(name: ScriptName): void {
+    if (this.#faults.size > 0) this.#faults.delete(name);
+  }
+
+  /** Outages are no faults. Adds the script's name to the message of a fault: Redis names the script by its hash only. */
+  failed(name: ScriptName, error: unknown): void {
+    if (!(error instanceof Error) || storeError(error).code !== 'internal') return;
+    error.message += ` (in the script ${name})`;
+    const inARow = (this.#faults.get(name)?.inARow ?? 0) + 1;
+    this.#faults.set(name, { inARow, at: performance.now(), message: error.message });
+  }
+
+  /** Returns the message of the first of `names` that is broken. */
+  broken(names: readonly ScriptName[]): string | undefined {
+    for (const name of names) {
+      const fault = this.#faults.get(name);
+      if (!fault || performance.now() - fault.at > FORGOTTEN_AFTER_MS) continue;
+      if (fault.inARow >= BROKEN_AFTER) return fault.message;
+    }
+    return undefined;
+  }
+}

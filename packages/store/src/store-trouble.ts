@@ -1,0 +1,30 @@
+// Contract 6, `/readyz`: whether Redis runs this service's scripts, not only whether Redis answers.
+import type { Redis } from 'ioredis';
+import { ScriptFaults } from './script-faults.ts';
+import { runScript, type ScriptName } from './scripts.ts';
+import { storeError } from './store-error.ts';
+import { withinLimit } from './time-limit.ts';
+
+/** No project has this name: a project's name begins with a letter or a digit. */
+const NO_PROJECT = '-';
+
+/**
+ * Returns why the service cannot use the store now; undefined if it can.
+ *
+ * @param needed scripts without which the service serves nobody
+ */
+export async function storeTrouble(
+  redis: Redis,
+  limitMs: number,
+  needed: readonly ScriptName[],
+): Promise<string | undefined> {
+  try {
+    await withinLimit(runScript(redis, 'ready', NO_PROJECT, []), limitMs);
+  } catch (error) {
+    const { cause } = storeError(error);
+    if (!(cause instanceof Error) || cause.name !== 'ReplyError') return 'the run store does not answer';
+    return `the run store refuses commands: ${cause.message}`;
+  }
+  const broken = ScriptFaults.of(redis).broken(needed);
+  return broken === undefined ? undefined : `the run store refuses commands: ${broken}`;
+}
