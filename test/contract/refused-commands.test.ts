@@ -58,7 +58,7 @@ test('a Redis that became a replica: calls are unavailable, no service is ready,
     expect(await readiness(service)).toMatch(/"why":"the run store refuses commands: READONLY /);
   expect((await caller.request('/readyz', { method: 'GET' })).status).toBe(503);
   // A worker whose channel broke asks for runs when the channel is back.
-  await redis.client('KILL', 'TYPE', 'pubsub');
+  await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
   const takeFailed = (): number => lines().filter(({ msg }) => msg === 'a take failed; trying again').length;
   await until(() => takeFailed() > 0);
   const before = refusals('worker', 'READONLY').length;

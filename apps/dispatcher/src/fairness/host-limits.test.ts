@@ -191,3 +191,14 @@ test('beyond their shares receivers have no more open together than may be lost 
   for (const turn of turns) turn?.end();
   expect(limits.hosts).toBe(0);
 });
+
+test('a receiver whose last turn was ceded is forgotten when its last waiter times out', async () => {
+  jest.useFakeTimers();
+  const limits = new HostLimits({ open: 1, waitMs: 40, stillMs: 40, waiters: 100 });
+  const [first] = await given(limits, 1);
+  const waiting = limits.enter('demo', 'slow.test:80');
+  first?.cede();
+  jest.advanceTimersByTime(50);
+  expect(await waiting).toBeUndefined();
+  expect(limits.hosts).toBe(0);
+});

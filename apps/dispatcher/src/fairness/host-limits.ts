@@ -105,6 +105,7 @@ export class HostLimits {
           return;
         }
         host.waiting.delete(waiter);
+        this.#forgetIdle(key, host);
         grant(undefined);
       };
       host.waiting.add(waiter);
@@ -132,7 +133,9 @@ export class HostLimits {
     return host;
   }
 
-  #forget(key: string, host: Host): void {
+  /** Also for a receiver whose last turn was ceded: nothing is open there when its last waiter times out. */
+  #forgetIdle(key: string, host: Host): void {
+    if (host.open.size > 0 || host.waiting.size > 0 || this.#hosts.get(key) !== host) return;
     this.#hosts.delete(key);
     this.#means.delete(key);
     this.#means.set(key, host.meanMs);
@@ -170,11 +173,11 @@ export class HostLimits {
         next.grant(this.#turn(key, host, inherits ? passed : undefined));
         taken = true;
       }
-      if (host.open.size === 0) this.#forget(key, host);
+      this.#forgetIdle(key, host);
       return taken;
     };
     const cede = (): void => {
-      if (over() && host.open.size === 0 && host.waiting.size === 0) this.#forget(key, host);
+      if (over()) this.#forgetIdle(key, host);
     };
     const shown = (isWell: boolean): void => {
       if (well !== undefined) return;
