@@ -69,11 +69,13 @@ export class Caller {
     return { answer, events, runId: String(answer.headers['x-request-id']) };
   }
 
-  /** Resumes a run's stream after item number `after`. Resolves when the head of the answer has arrived. */
+  /** Resumes a run's stream after item number `after`; resolves when the stream's first lines have come. */
   async takeUp(runId: string, after: number): Promise<Streamed> {
     const headers = { 'last-event-id': String(after) };
     const answer = await this.open(`/v4/${this.project}/runs/${runId}/stream`, { method: 'GET', headers });
-    return { answer, events: new EventReader(answer), runId };
+    const events = new EventReader(answer);
+    if (answer.statusCode === 200) await events.next();
+    return { answer, events, runId };
   }
 
   async lookUp(runId: string): Promise<LookedUp> {

@@ -69,7 +69,7 @@ test('a stream that begins in time goes on for as long as it takes; one that doe
   expect(await events.rest()).toEqual(['data: item 1']);
   await writeFile(join(closed, '0'), '');
   const stream = await caller.request(`/v4/demo/runs/${runOf(late)}/stream`, { method: 'GET' });
-  expect(stream.text).toBe('id: 1\ndata: item 0\n\n');
+  expect(stream.text).toBe('retry: 1000\nid: 0\n\nid: 1\ndata: item 0\n\n');
 });
 
 test('a caller that leaves a run called with onDisconnect=continue leaves it running', async () => {

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { EventSource } from 'eventsource';
 import { Caller } from '../client/caller.ts';
 import { type CuttingProxy, cuttingProxy } from '../client/cutting-proxy.ts';
-import { EventReader } from '../client/event-reader.ts';
+import type { EventReader } from '../client/event-reader.ts';
 import { settledSize, until } from '../client/until.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { signToken } from '../stack/tokens.ts';
@@ -103,8 +103,7 @@ describe('the pace of a run', () => {
   const [N, SIZE] = [2500, 10_000];
   let marks = 0;
   const newMark = (): string => join(stack.marksDir, `paced-${++marks}`);
-  const resume = async (runId: string): Promise<EventReader> =>
-    new EventReader(await caller.open(`/v4/demo/runs/${runId}/stream`, { method: 'GET' }));
+  const resume = async (runId: string): Promise<EventReader> => (await caller.takeUp(runId, 0)).events;
 
   test('that is plain is its fastest reader’s, whichever connection that has', async () => {
     const mark = newMark();

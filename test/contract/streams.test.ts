@@ -147,6 +147,9 @@ test('a yielded string that already is whole events goes through as it is', asyn
   expect(JSON.parse(answer.text).result).toEqual([ready]);
 });
 
+/** First lines of a stream with ids. */
+const OPENING = 'retry: 1000\nid: 0';
+
 describe('ids=true numbers every event', () => {
   const numbered = async (fn: string, params: object, runId?: { id: string }): Promise<string[]> => {
     const stream = await caller.stream(`streams/${fn}`, params, { query: '?ids=true' });
@@ -157,6 +160,7 @@ describe('ids=true numbers every event', () => {
   test('of a stream', async () => {
     const items = ['a', 'two\nlines', { n: 1 }, '', 'CR\ralone'];
     expect(await numbered('items', { items })).toEqual([
+      OPENING,
       'id: 1\ndata: a',
       'id: 2\ndata: two\ndata: lines',
       'id: 3\ndata: {"n":1}',
@@ -167,17 +171,22 @@ describe('ids=true numbers every event', () => {
 
   test('of ready-made events the last, whose own ids are dropped', async () => {
     const items = ['id: x\ndata: 1\n\nevent: e\ndata: 2\nid: y\n\n', 'plain'];
-    expect(await numbered('items', { items })).toEqual(['data: 1', 'id: 1\nevent: e\ndata: 2', 'id: 2\ndata: plain']);
+    expect(await numbered('items', { items })).toEqual([
+      OPENING,
+      'data: 1',
+      'id: 1\nevent: e\ndata: 2',
+      'id: 2\ndata: plain',
+    ]);
   });
 
   test('of a plain value, and of a failure', async () => {
-    expect(await numbered('value', { value: [1] })).toEqual(['id: 1\ndata: [1]']);
+    expect(await numbered('value', { value: [1] })).toEqual([OPENING, 'id: 1\ndata: [1]']);
     const run = { id: '' };
     const events = await numbered('raises_late', { n: 2 }, run);
-    expect(events.slice(0, 2)).toEqual(['id: 1\ndata: 0', 'id: 2\ndata: 1']);
-    expect(events[2]).toMatch(/^id: 3\nevent: error\ndata: .*"function_error"/);
+    expect(events.slice(0, 3)).toEqual([OPENING, 'id: 1\ndata: 0', 'id: 2\ndata: 1']);
+    expect(events[3]).toMatch(/^id: 3\nevent: error\ndata: .*"function_error"/);
     const again = await caller.request(`/v4/demo/runs/${run.id}/stream?after=2`, { method: 'GET' });
-    expect(again.text).toBe(`${events[2]}\n\n`);
+    expect(again.text).toBe(`retry: 1000\nid: 2\n\n${events[3]}\n\n`);
   });
 });
 
@@ -185,6 +194,7 @@ test('events=full tells of all that happens, what is printed too', async () => {
   const { folder, openGate } = await gates();
   const { answer, events, runId } = await caller.stream('printing/gated', { folder, n: 3 }, { query: '?events=full' });
   expect(answer.statusCode).toBe(200);
+  expect(await events.next()).toBe(OPENING);
   expect(await events.next()).toBe(`id: 0\nevent: queued\ndata: {"run_id":"${runId}"}`);
   expect(await events.next()).toMatch(/^id: 0\nevent: started\ndata: {"run_id":".*","started_at":"[^"]+Z"}$/);
   const items: string[] = [];

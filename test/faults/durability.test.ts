@@ -159,6 +159,7 @@ describe.each(['always', 'everysec', 'no'])('appendfsync %s, and Redis is killed
     await writeFile(join(folder, '0'), '');
     const query = '?ids=true&onDisconnect=continue';
     const { runId, events } = await caller.stream('streams/gated', { folder, n: items }, { query });
+    expect(await events.next()).toBe('retry: 1000\nid: 0');
     expect(await events.next()).toBe('id: 1\ndata: item 0');
     await killed();
     for (const item of [1, 2]) await writeFile(join(folder, String(item)), '');

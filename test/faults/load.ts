@@ -226,8 +226,8 @@ export class Load {
 async function readInto(had: Had, events: EventReader): Promise<Pick<Seen, 'is' | 'said'>> {
   try {
     for (let event = await events.next(); event !== undefined; event = await events.next()) {
-      // A keep-alive comment is no progress.
-      if (event === ': keep-alive') continue;
+      // Neither a quiet stream's comment nor the first lines of a stream with ids are events.
+      if (event === ': keep-alive' || event.startsWith('retry: ')) continue;
       had.came();
       const failure = /(?:^|\n)event: error\ndata: (.*)$/s.exec(event)?.[1];
       if (failure !== undefined) return failureOf(failure);

@@ -130,7 +130,7 @@ export class Acceptance {
 
   #joined(call: CallRequest, runId: RunId): AnsweringRun {
     const live = liveOf(call);
-    const reader = live === 'none' ? undefined : this.store.read(call.project, runId, live, 0);
+    const reader = live === 'none' ? undefined : this.store.read(call.project, runId, live, resumedAfter(call) ?? 0);
     return { runId, replayed: true, ...(reader && { reader }) };
   }
 
@@ -158,6 +158,10 @@ export class Acceptance {
     return { url, ...(secret && { secret: this.box.seal(secret, runId) }) };
   }
 }
+
+/** The number of the event after which a call resumes the stream that it joins; `undefined` where it reads the whole answer. */
+export const resumedAfter = ({ stream, after }: Pick<CallRequest, 'stream' | 'after'>): number | undefined =>
+  stream ? after : undefined;
 
 /** What a call follows of its run. */
 function liveOf({ waitMs, stream, forwarded, form }: CallRequest): Live {

@@ -4,13 +4,14 @@ import { type AppDescription, type Outcome, ServiceError } from '@inference-prox
 import type { WebhookUrls } from '@inference-proxy/egress';
 import type { GatewayStore, RunReader } from '@inference-proxy/store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { asServiceError, send } from '../http/answer.ts';
+import { asServiceError, send, sendNothing } from '../http/answer.ts';
 import { shouldRetry } from '../openai/openai-errors.ts';
 import { type AccountParts, type Answered, CallAccount } from '../operations/call-account.ts';
 import type { CallForm } from '../operations/call-metrics.ts';
 import { EventStream, type StreamEnd } from '../streaming/event-stream.ts';
 import type { KeepAlive } from '../streaming/keep-alive.ts';
-import type { Acceptance, AnsweringRun } from './accept.ts';
+import { nothingFollows } from '../streaming/last-event.ts';
+import { type Acceptance, type AnsweringRun, resumedAfter } from './accept.ts';
 import type { Bodies } from './bodies.ts';
 import type { CallPath, CallRequest } from './call-request.ts';
 import type { OpenCall, OpenCalls } from './departure.ts';
@@ -89,7 +90,9 @@ export class Calls {
     const { reader } = run;
     if (reader === undefined) return this.#answerLater(call, raw, run);
     try {
-      const live = this.#liveAnswer(call, surface, raw, reader, preformatted, account);
+      const after = run.replayed ? resumedAfter(call) : undefined;
+      if (after !== undefined && (await this.#isOver(call, run.runId, after))) return answeredNothing(raw, run);
+      const live = this.#liveAnswer(call, surface, raw, reader, preformatted, account, after);
       return live
         ? await this.#answerLive(call, surface, raw, run, reader, await live.run(open))
         : await this.#answerOnce(call, surface, raw, run, reader, open);
@@ -107,6 +110,7 @@ export class Calls {
     reader: RunReader,
     preformatted: boolean,
     account: CallAccount,
+    after: number | undefined,
   ): LiveAnswer | undefined {
     if (!stream && !forwarded) return undefined;
     const { keepAlives, commitMs } = this.parts;
@@ -122,7 +126,18 @@ export class Calls {
           form,
           surface,
           preformatted,
+          ...(after !== undefined && {
+            resumed: { requestId: reader.runId, from: after > 0 ? ('event' as const) : ('start' as const) },
+          }),
         });
+  }
+
+  /** Whether the joined run has ended and no event follows the one that the caller has. */
+  async #isOver({ project, form }: CallRequest, runId: string, after: number): Promise<boolean> {
+    const extent = await this.parts.store.extent(project, runId).catch((thrown: unknown) => {
+      throw withRun(asServiceError(thrown), runId);
+    });
+    return extent !== undefined && nothingFollows(extent, after, form);
   }
 
   async #accepted(
@@ -199,6 +214,8 @@ export class Calls {
     const told = { items: reader.cursor, ...replayedOf(run) };
     switch (end.how) {
       case 'complete':
+        // Only a resumed stream can end before its head is written.
+        if (!raw.headersSent && !raw.destroyed) return answeredNothing(raw, run);
         return { status: raw.statusCode, ...told };
       case 'gone':
         return { ...GONE, ...told };
@@ -231,6 +248,11 @@ const formOf = ({ waitMs, stream }: CallRequest): CallForm => (waitMs === 0 ? 'a
 
 const replayedOf = ({ replayed, runId }: AnsweringRun): Pick<Answered, 'replayedRun'> =>
   replayed ? { replayedRun: runId } : {};
+
+function answeredNothing(raw: ServerResponse, run: AnsweringRun): Answered {
+  sendNothing(raw, run.runId);
+  return { status: 204, ...replayedOf(run) };
+}
 
 /** The outcome, or why there will be none for this caller. @throws ServiceError of the reader, or `unavailable` when this gateway stops */
 function outcomeInTime(

@@ -4,6 +4,7 @@ import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { WebhookUrls } from '@inference-proxy/egress';
 import { hasBody } from '../http/has-body.ts';
 import { queryOf } from '../http/query.ts';
+import { resumePoint } from '../streaming/resume-point.ts';
 import { type StreamForm, streamFormOf } from '../streaming/stream-form.ts';
 import { idempotencyKeyOf } from './idempotency.ts';
 import { onDisconnectOf } from './on-disconnect.ts';
@@ -32,6 +33,8 @@ export interface CallRequest {
   readonly forwarded: boolean;
   readonly gzip: boolean;
   readonly form: StreamForm;
+  /** Under an `Idempotency-Key`: number of the last event that the caller has of the stream that it joins. */
+  readonly after?: number;
   /** How long the caller waits, ms: then, or with 0 at once, it is answered 202 and the run goes on. Absent: to the end. */
   readonly waitMs?: number;
   /** The preferences (RFC 7240 §3) that such an answer has followed. */
@@ -60,17 +63,19 @@ export interface CallPath {
 }
 
 /** What is asked of the answer, which is not in the same words for functions and for servers of an app's own. */
-export type AskedAnswer = Pick<CallRequest, 'path' | 'stream' | 'form' | 'forwarded'>;
+export type AskedAnswer = Pick<CallRequest, 'path' | 'stream' | 'form' | 'after' | 'forwarded'>;
 
 /** A function's call. @throws ServiceError `invalid_request`, `unsupported_media_type` */
 export function callRequest(runId: RunId, path: CallPath, head: RequestHead, webhooks: WebhookUrls): CallRequest {
   const { headers, url = '' } = head;
   checkContentType(headers);
   const query = queryOf(url);
+  const after = headers['idempotency-key'] === undefined ? undefined : resumePoint(query, head.rawHeaders);
   return callOnTerms(runId, path, head, query, webhooks, {
     path: url.split('?', 1)[0] as string,
     stream: accepts(headers.accept, ['text/event-stream']),
     form: streamFormOf(query),
+    ...(after !== undefined && { after }),
     forwarded: false,
   });
 }
@@ -102,6 +107,7 @@ export function callOnTerms(
     stream: answer.stream,
     gzip: accepts(headers['accept-encoding'], ['gzip', 'x-gzip', '*']),
     form: answer.form,
+    ...(answer.after !== undefined && { after: answer.after }),
     forwarded: answer.forwarded,
     promised,
     // A caller that is answered at once has not left: there is nobody for `cancel` to wait for.

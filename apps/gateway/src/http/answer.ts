@@ -43,6 +43,12 @@ export function send(
   else raw.end(body);
 }
 
+/** 204, which ends an EventSource: no event follows the last one that the reader has (contract 5). */
+export function sendNothing(raw: ServerResponse, requestId: string): void {
+  if (raw.destroyed) return;
+  raw.writeHead(204, { 'x-request-id': requestId, 'cache-control': 'no-cache', server: SERVER }).end();
+}
+
 /**
  * Answers a failure in contract 2's form; on OpenAI paths with the members and the header that OpenAI's clients read.
  *

@@ -276,7 +276,9 @@ test.each([
     const runId = headers['x-request-id'];
     await (await next()).answers(head(form, type), body);
     expect(await lookUp(runId)).toMatchObject({ result, status_code: 200, content_type: type });
-    expect((await gateway.get(`/v4/${PROJECT}/runs/${runId}/stream`)).text).toBe(`id: 1\n${events}`);
+    expect((await gateway.get(`/v4/${PROJECT}/runs/${runId}/stream`)).text).toBe(
+      `retry: 1000\nid: 0\n\nid: 1\n${events}`,
+    );
   },
 );
 
@@ -289,7 +291,7 @@ test('a stream of a server can be taken up in our own terms, with numbers', asyn
   await run.stops(SSE);
   await textOf(await answering);
   const { text } = await gateway.get(`/v4/${PROJECT}/runs/${run.taken.runId}/stream`);
-  expect(text).toBe('id: 1\ndata: one\n\nid: 2\nevent: tick\ndata: two\n\n');
+  expect(text).toBe('retry: 1000\nid: 0\n\nid: 1\ndata: one\n\nid: 2\nevent: tick\ndata: two\n\n');
 });
 
 test('`Prefer: wait` gives a caller its 202 where the server has not answered by then', async () => {

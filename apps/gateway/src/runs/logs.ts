@@ -6,13 +6,13 @@ import type { Logger } from '@inference-proxy/platform';
 import type { GatewayStore, RunLog } from '@inference-proxy/store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { OpenCalls } from '../calls/departure.ts';
-import { send } from '../http/answer.ts';
+import { send, sendNothing } from '../http/answer.ts';
 import { queryOf } from '../http/query.ts';
 import { logData } from '../streaming/full-events.ts';
 import type { KeepAlive } from '../streaming/keep-alive.ts';
 import { LogStream } from '../streaming/log-stream.ts';
 import { StreamResponse } from '../streaming/stream-response.ts';
-import { type RunPath, sendNothing } from './resume.ts';
+import type { RunPath } from './resume.ts';
 import { type ResumeRequest, resumeRequest } from './resume-request.ts';
 
 export interface RunLogsParts {

@@ -129,7 +129,8 @@ test('a plain run goes at the pace of its fastest reader; one that falls behind 
   const text = await textOf(stalled);
   await run.stops();
   expect(await fastest.last).toBe(ITEMS);
-  const ids = [...text.matchAll(/^id: (\d+)\n(event: error)?/gm)].map(([, id, error]) => [Number(id), error]);
+  expect(text).toMatch(/^retry: 1000\nid: 0\n\n/);
+  const ids = [...text.matchAll(/^id: ([1-9]\d*)\n(event: error)?/gm)].map(([, id, error]) => [Number(id), error]);
   const last = ids.length - 1;
   expect(last).toBeLessThan(ITEMS);
   expect(ids).toEqual([...Array.from({ length: last }, (_, n) => [n + 1, undefined]), [last, 'event: error']]);
@@ -170,5 +171,5 @@ test('a reader that closes its side of the connection is told to the end', async
   await run.items(['1']);
   await run.stops();
   await once(socket, 'close');
-  expect(text).toMatch(/id: 1\ndata: 0\n\n[\s\S]*id: 2\ndata: 1\n\n[\s\S]*\r\n0\r\n\r\n$/);
+  expect(text).toMatch(/retry: 1000\nid: 0\n\n[\s\S]*id: 1\ndata: 0\n\n[\s\S]*id: 2\ndata: 1\n\n[\s\S]*\r\n0\r\n\r\n$/);
 });

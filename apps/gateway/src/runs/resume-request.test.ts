@@ -18,6 +18,9 @@ test.each<[string, string[], number | undefined]>([
   ['?after=7', ['0'], 0],
   ['?after=7', [''], 7],
   ['', ['999999999999999'], 999_999_999_999_999],
+  ['?lastEventId=3', [], 3],
+  ['?lastEventId=3&after=7', [], 7],
+  ['?lastEventId=3', ['4'], 4],
 ])('%j with Last-Event-ID %j begins after %j', (query, ids, after) => {
   expect(asked(query, ...ids).after).toBe(after);
 });
@@ -37,6 +40,10 @@ describe('refused is', () => {
     ['', ['1', '1']],
     ['', ['1, 2']],
     ['?events=some', []],
+    ['?lastEventId=', []],
+    ['?lastEventId=x', []],
+    ['?lastEventId=1&lastEventId=1', []],
+    ['?lastEventId=x', ['1']],
   ])('%j with Last-Event-ID %j', (query, ids) => {
     expect(() => asked(query, ...ids)).toThrow(expect.objectContaining({ code: 'invalid_request' }));
   });

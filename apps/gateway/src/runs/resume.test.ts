@@ -53,17 +53,22 @@ function reading(answer: IncomingMessage) {
   };
 }
 
+/** How a stream begins that resumes after this event. */
+const opening = (after: number): string => `retry: 1000\nid: ${after}\n\n`;
+
 const ONE_TWO = 'id: 1\ndata: one\n\nid: 2\ndata: two\n\n';
 const TWO = 'id: 2\ndata: two\n\n';
 const THREE = 'id: 3\ndata: three\n\n';
 
 describe('from where a reader left off', () => {
   test.each<[string, string, object, string]>([
-    ['the start', '', {}, ONE_TWO + THREE],
-    ['after 0', '?after=0', {}, ONE_TWO + THREE],
-    ['after an item within a batch', '?after=1', {}, TWO + THREE],
-    ['after the header’s', '', { 'last-event-id': '2' }, THREE],
-    ['after the header’s, not the query’s', '?after=1', { 'last-event-id': '2' }, THREE],
+    ['the start', '', {}, opening(0) + ONE_TWO + THREE],
+    ['after 0', '?after=0', {}, opening(0) + ONE_TWO + THREE],
+    ['after an item within a batch', '?after=1', {}, opening(1) + TWO + THREE],
+    ['after the header’s', '', { 'last-event-id': '2' }, opening(2) + THREE],
+    ['after the header’s, not the query’s', '?after=1&lastEventId=0', { 'last-event-id': '2' }, opening(2) + THREE],
+    ['after `lastEventId`', '?lastEventId=2', {}, opening(2) + THREE],
+    ['after `after`, not `lastEventId`', '?lastEventId=1&after=2', {}, opening(2) + THREE],
   ])('%s, after the end', async (_, query, headers, text) => {
     const run = await promised();
     await run.items(['one', 'two']);
@@ -81,13 +86,13 @@ describe('from where a reader left off', () => {
     await run.items(['one', 'two']);
     const here = reading(await resume(run, { query: '?after=1' }));
     const there = reading(await resume(run, { at: other }));
-    await here.says(TWO);
-    await there.says(ONE_TWO);
+    await here.says(opening(1) + TWO);
+    await there.says(opening(0) + ONE_TWO);
     await run.items(['three']);
-    await here.says(TWO + THREE);
-    await there.says(ONE_TWO + THREE);
+    await here.says(opening(1) + TWO + THREE);
+    await there.says(opening(0) + ONE_TWO + THREE);
     await run.stops();
-    expect([await here.whole(), await there.whole()]).toEqual([TWO + THREE, ONE_TWO + THREE]);
+    expect([await here.whole(), await there.whole()]).toEqual([opening(1) + TWO + THREE, opening(0) + ONE_TWO + THREE]);
   });
 
   test('beyond the newest item it waits for what comes after', async () => {
@@ -96,9 +101,9 @@ describe('from where a reader left off', () => {
     const answering = resume(run, { query: '?after=2' });
     await run.items(['two', 'three']);
     const reader = reading(await answering);
-    await reader.says(THREE);
+    await reader.says(opening(2) + THREE);
     await run.stops();
-    expect(await reader.whole()).toBe(THREE);
+    expect(await reader.whole()).toBe(opening(2) + THREE);
   });
 
   test('a run that is queued', async () => {
@@ -110,8 +115,10 @@ describe('from where a reader left off', () => {
     expect(answer.statusCode).toBe(200);
     const run = await gateway.worker.next();
     const reader = reading(answer);
+    // A reader that is cut now can resume, though there is no item yet.
+    await reader.says(opening(0));
     await run.items(['one']);
-    await reader.says('id: 1\ndata: one\n\n');
+    await reader.says(`${opening(0)}id: 1\ndata: one\n\n`);
     await run.stops();
     await hasty.stop();
   });
@@ -122,7 +129,7 @@ test('in the full form a failure repeats the last item’s number: told to who i
   await run.items(['one']);
   const live = reading(await resume(run, { query: '?after=1&events=full' }));
   await run.fails({ code: 'function_error', message: 'no' });
-  expect(await live.whole()).toMatch(/^id: 1\nevent: error\ndata: .*"function_error".*\n\n$/);
+  expect(await live.whole()).toMatch(/^retry: 1000\nid: 1\n\nid: 1\nevent: error\ndata: .*"function_error".*\n\n$/);
   expect((await resume(run, { query: '?after=1&events=full' })).statusCode).toBe(204);
 });
 
@@ -161,7 +168,7 @@ describe('ended, and nothing after that id: 204', () => {
   test('a plain value, which is one event', async () => {
     const run = await promised();
     await run.returns('"two\\nlines"');
-    expect(await textOf(await resume(run))).toBe('id: 1\ndata: two\ndata: lines\n\n');
+    expect(await textOf(await resume(run))).toBe(`${opening(0)}id: 1\ndata: two\ndata: lines\n\n`);
     await nothing(run, '?after=1');
   });
 
@@ -171,8 +178,8 @@ describe('ended, and nothing after that id: 204', () => {
     await run.fails({ code: 'function_error', message: 'no', type: 'ValueError' });
     const error = { code: 'function_error', message: 'no', retryable: false, type: 'ValueError' };
     const event = `id: 3\nevent: error\ndata: ${JSON.stringify({ run_id: run.taken.runId, error })}\n\n`;
-    expect(await textOf(await resume(run))).toBe(`id: 1\ndata: one\n\nid: 2\ndata: two\n\n${event}`);
-    expect(await textOf(await resume(run, { query: '?after=2' }))).toBe(event);
+    expect(await textOf(await resume(run))).toBe(opening(0) + ONE_TWO + event);
+    expect(await textOf(await resume(run, { query: '?after=2' }))).toBe(opening(2) + event);
     await nothing(run, '?after=3');
   });
 
@@ -181,7 +188,7 @@ describe('ended, and nothing after that id: 204', () => {
     await run.fails({ code: 'timed_out', message: 'too slow' }, 'timed_out');
     const answer = await resume(run);
     expect(answer.statusCode).toBe(200);
-    expect(await textOf(answer)).toMatch(/^id: 1\nevent: error\ndata: .*"timed_out".*\n\n$/);
+    expect(await textOf(answer)).toMatch(/^retry: 1000\nid: 0\n\nid: 1\nevent: error\ndata: .*"timed_out".*\n\n$/);
     await nothing(run, '?after=1');
   });
 });
@@ -253,7 +260,7 @@ test('it is compressed for whoever accepts gzip', async () => {
   const answer = await resume(run, { headers: { 'accept-encoding': 'gzip' } });
   expect(answer.headers['content-encoding']).toBe('gzip');
   expect(gunzipSync(await bytesOf(answer)).toString()).toBe(
-    `id: 1\ndata: one\n\nid: 2\ndata: ${'x'.repeat(20_000)}\n\n`,
+    `${opening(0)}id: 1\ndata: one\n\nid: 2\ndata: ${'x'.repeat(20_000)}\n\n`,
   );
 });
 
@@ -261,7 +268,7 @@ test('of ready-made events the last has our number, and their own ids are droppe
   const run = await promised();
   await run.items(['id: x\ndata: a\n\nid: y\nevent: end\ndata: b\n\n'], 'm');
   await run.stops();
-  expect(await textOf(await resume(run))).toBe('data: a\n\nid: 1\nevent: end\ndata: b\n\n');
+  expect(await textOf(await resume(run))).toBe(`${opening(0)}data: a\n\nid: 1\nevent: end\ndata: b\n\n`);
 });
 
 describe('a plain run', () => {
@@ -273,12 +280,14 @@ describe('a plain run', () => {
     const run = await gateway.worker.next();
     await run.items(['one', 'two']);
     const call = await calling;
-    await reading(call).says(ONE_TWO);
+    await reading(call).says(opening(0) + ONE_TWO);
     call.destroy();
     const again = reading(await resume(run, { headers: { 'last-event-id': '1' }, at: other }));
-    await again.says(TWO);
+    await again.says(opening(1) + TWO);
     await run.fails({ code: 'replica_crashed', message: 'gone' });
-    expect(await again.whole()).toMatch(/^id: 2\ndata: two\n\nid: 3\nevent: error\ndata: .*"replica_crashed".*\n\n$/);
+    expect(await again.whole()).toMatch(
+      /^retry: 1000\nid: 1\n\nid: 2\ndata: two\n\nid: 3\nevent: error\ndata: .*"replica_crashed".*\n\n$/,
+    );
   });
 
   test('goes on for a second reader when its caller leaves, and is cancelled with the last', async () => {
@@ -288,10 +297,10 @@ describe('a plain run', () => {
     const call = await calling;
     const second = await resume(run, { at: other });
     const reader = reading(second);
-    await reader.says('id: 1\ndata: one\n\n');
+    await reader.says(`${opening(0)}id: 1\ndata: one\n\n`);
     call.destroy();
     await run.items(['two']);
-    await reader.says(ONE_TWO);
+    await reader.says(opening(0) + ONE_TWO);
     const cancelled = gateway.worker.cancelled();
     second.destroy();
     expect(await cancelled).toBe(run.taken.runId);
@@ -304,10 +313,12 @@ test('a gateway that stops tells its readers by an event from which they can go 
   const run = await promised();
   await run.items(['one', 'two']);
   const reader = reading(await resume(run, { at: third }));
-  await reader.says(ONE_TWO);
+  await reader.says(opening(0) + ONE_TWO);
   await third.stop();
-  expect((await reader.whole()).slice(ONE_TWO.length)).toMatch(/^id: 2\nevent: error\ndata: .*"unavailable".*\n\n$/);
+  expect((await reader.whole()).slice((opening(0) + ONE_TWO).length)).toMatch(
+    /^id: 2\nevent: error\ndata: .*"unavailable".*\n\n$/,
+  );
   await run.items(['three']);
   await run.stops();
-  expect(await textOf(await resume(run, { query: '?after=2' }))).toBe(THREE);
+  expect(await textOf(await resume(run, { query: '?after=2' }))).toBe(opening(2) + THREE);
 });

@@ -2,16 +2,16 @@
 import type { ServerResponse } from 'node:http';
 import { isProjectName, isRunId, ServiceError } from '@inference-proxy/contracts';
 import type { Logger } from '@inference-proxy/platform';
-import type { GatewayStore, RunExtent } from '@inference-proxy/store';
+import type { GatewayStore } from '@inference-proxy/store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { OpenCall, OpenCalls } from '../calls/departure.ts';
 import { managed } from '../calls/surface.ts';
-import { asServiceError, SERVER } from '../http/answer.ts';
+import { asServiceError, sendNothing } from '../http/answer.ts';
 import { EventStream, type StreamEnd } from '../streaming/event-stream.ts';
 import type { KeepAlive } from '../streaming/keep-alive.ts';
-import { lastEventOf } from '../streaming/last-event.ts';
+import { nothingFollows } from '../streaming/last-event.ts';
 import { StreamResponse } from '../streaming/stream-response.ts';
-import { type ResumeRequest, resumeRequest } from './resume-request.ts';
+import { resumeRequest } from './resume-request.ts';
 
 export interface RunPath {
   readonly project: string;
@@ -70,7 +70,7 @@ export class Resume {
     const asked = resumeRequest(raw.req);
     const extent = isProjectName(project) && isRunId(runId) ? await store.extent(project, runId) : undefined;
     if (extent === undefined) throw unknown();
-    if (isOver(extent, asked)) return sendNothing(raw, requestId);
+    if (nothingFollows(extent, asked.after, asked.form)) return answeredNothing(raw, requestId);
     // Told before the first event, which may be none of the items.
     if ((asked.after ?? 0) < extent.gone) {
       throw new ServiceError('items_gone', 'The next items are no longer kept.', { runId });
@@ -92,7 +92,7 @@ export class Resume {
         resumed: { requestId, from: asked.after ? 'event' : 'start' },
       });
       const end = await stream.run(open);
-      if (end.how === 'complete' && !raw.headersSent) return sendNothing(raw, requestId);
+      if (end.how === 'complete' && !raw.headersSent) return answeredNothing(raw, requestId);
       return answeredBy(end, reader.cursor);
     } finally {
       reader.close();
@@ -100,17 +100,8 @@ export class Resume {
   }
 }
 
-/** Ended, and nothing comes after the event that the reader has. Whoever starts with the run and wants all its events gets those. */
-function isOver({ state, items, streamed }: RunExtent, { after, form }: ResumeRequest): boolean {
-  if (state === 'queued' || state === 'running') return false;
-  if (after === undefined && form === 'full') return false;
-  return (after ?? 0) >= lastEventOf({ state, items, streamed }, form);
-}
-
-/** An EventSource does not come back after this one. */
-export function sendNothing(raw: ServerResponse, requestId: string): Answered {
-  if (!raw.destroyed)
-    raw.writeHead(204, { 'x-request-id': requestId, 'cache-control': 'no-cache', server: SERVER }).end();
+function answeredNothing(raw: ServerResponse, requestId: string): Answered {
+  sendNothing(raw, requestId);
   return { status: 204 };
 }
 

@@ -16,6 +16,7 @@ import { EntryPull, type EntryTaker, type RunEntry } from './entry-pull.ts';
 import { doneData, logData, startedData } from './full-events.ts';
 import type { KeepAlive } from './keep-alive.ts';
 import { lastEventOf } from './last-event.ts';
+import { openingLines } from './resume-point.ts';
 import { batchOfResult, encodeEvent, errorData } from './sse-encoding.ts';
 import type { StreamForm } from './stream-form.ts';
 import { StreamResponse } from './stream-response.ts';
@@ -34,7 +35,7 @@ export interface StreamOptions {
   readonly commitMs: number;
   /** Where nothing has come by then and the status line is still held back, the caller is answered without a stream, ms. */
   readonly waitMs?: number;
-  /** The run is taken up again, by a request that has an id of its own: from its start, or after an item. Absent: this answers its call. */
+  /** The request resumes a run that exists, from its start or after an item. `requestId` is for the `X-Request-Id`. Absent: this answers the run's call. */
   readonly resumed?: { readonly requestId: string; readonly from: 'start' | 'event' };
 }
 
@@ -59,6 +60,8 @@ export class EventStream implements EntryTaker {
   /** The events written last. */
   #last: Buffer = Buffer.alloc(0);
   readonly #pull: EntryPull;
+  /** Number of the event that the stream begins after. */
+  readonly #from: number;
   #commitTimer: NodeJS.Timeout | undefined;
   readonly #response: StreamResponse;
   readonly #end = Promise.withResolvers<StreamEnd>();
@@ -73,6 +76,7 @@ export class EventStream implements EntryTaker {
     const requestId = resumed?.requestId ?? reader.runId;
     this.#response = new StreamResponse(raw, keepAlives, { requestId, startedAt, gzip });
     this.#pull = new EntryPull(raw, reader, this);
+    this.#from = reader.cursor;
   }
 
   /** Writes the run's events until its end, or until the call is interrupted. */
@@ -189,6 +193,7 @@ export class EventStream implements EntryTaker {
     clearTimeout(this.#commitTimer);
     this.#response.commit();
     const { form, resumed } = this.options;
+    if (form !== 'plain') this.#response.write(openingLines(this.#from));
     if (form === 'full' && resumed?.from !== 'event') {
       this.#response.write(encodeEvent('queued', { run_id: this.reader.runId }, 0));
     }

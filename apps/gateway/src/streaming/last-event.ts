@@ -18,3 +18,14 @@ export function lastEventOf({ state, items, streamed }: EndedRun, form: StreamFo
   if (state !== 'succeeded') return form === 'full' ? items : items + 1;
   return streamed ? items : 1;
 }
+
+/**
+ * Whether the run has ended and no event follows the one that the reader has.
+ *
+ * @param after absent: the reader starts with the run, and in the full form wants the events that are no items too
+ */
+export function nothingFollows(run: EndedRun, after: number | undefined, form: StreamForm): boolean {
+  if (run.state === 'queued' || run.state === 'running') return false;
+  if (after === undefined && form === 'full') return false;
+  return (after ?? 0) >= lastEventOf(run, form);
+}

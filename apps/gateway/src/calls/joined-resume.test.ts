@@ -1,0 +1,136 @@
+// Contract 3, "Resuming": a call that joins its run by `Idempotency-Key` and names the last event that its caller has.
+import type { IncomingMessage } from 'node:http';
+import { errorOf, textOf } from '@inference-proxy/test/client';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { GatewayUnderTest, NEVER_MS, PROJECT } from '../../test/gateway-under-test.ts';
+import type { PlayedRun } from '../../test/played-worker.ts';
+
+let gateway: GatewayUnderTest;
+beforeAll(async () => {
+  gateway = await GatewayUnderTest.start({ STREAM_COMMIT_MS: String(NEVER_MS) });
+});
+afterAll(() => gateway.stop());
+
+interface Call {
+  readonly key: string;
+  readonly query?: string;
+  readonly headers?: Record<string, string>;
+}
+
+const call = ({ key, query = '?ids=true', headers = {} }: Call): Promise<IncomingMessage> =>
+  gateway.open(`/v4/${PROJECT}/chat/run${query}`, {
+    body: '{}',
+    headers: { accept: 'text/event-stream', 'idempotency-key': key, ...headers },
+  });
+
+let keys = 0;
+
+/** A run under a key of its own, whose first caller has gone. */
+async function run(): Promise<{ readonly key: string; readonly run: PlayedRun }> {
+  const key = `key ${++keys}`;
+  const calling = gateway.call({ query: '?async=true', body: '{}', headers: { 'idempotency-key': key } });
+  const played = await gateway.worker.next();
+  await calling;
+  return { key, run: played };
+}
+
+const TWO = 'id: 2\ndata: two\n\n';
+const THREE = 'id: 3\ndata: three\n\n';
+
+describe('the joined stream begins after the event that the caller has', () => {
+  test.each<[string, string, Record<string, string>]>([
+    ['the header', '?ids=true', { 'last-event-id': '1' }],
+    ['`after`', '?ids=true&after=1', {}],
+    ['`lastEventId`', '?ids=true&lastEventId=1', {}],
+    ['the header before both', '?ids=true&after=2&lastEventId=2', { 'last-event-id': '1' }],
+    ['`after` before `lastEventId`', '?ids=true&lastEventId=2&after=1', {}],
+  ])('named by %s', async (_, query, headers) => {
+    const { key, run: played } = await run();
+    await played.items(['one', 'two']);
+    const live = await call({ key, query, headers });
+    expect(live.statusCode).toBe(200);
+    expect(live.headers).toMatchObject({ 'idempotency-replayed': 'true', 'x-request-id': played.taken.runId });
+    await played.items(['three']);
+    await played.stops();
+    const text = `retry: 1000\nid: 1\n\n${TWO}${THREE}`;
+    expect(await textOf(live)).toBe(text);
+    expect(await textOf(await call({ key, query, headers }))).toBe(text);
+  });
+
+  test('in the plain form too, without its number', async () => {
+    const { key, run: played } = await run();
+    await played.items(['one', 'two']);
+    await played.stops();
+    expect(await textOf(await call({ key, query: '', headers: { 'last-event-id': '1' } }))).toBe('data: two\n\n');
+  });
+
+  test('in the full form too, without what was before', async () => {
+    const { key, run: played } = await run();
+    await played.items(['one', 'two']);
+    await played.stops();
+    const text = await textOf(await call({ key, query: '?events=full&after=1' }));
+    expect(text).toMatch(/^retry: 1000\nid: 1\n\nid: 2\nevent: item\ndata: two\n\nid: 2\nevent: done\ndata: .*\n\n$/);
+  });
+
+  test('number 0 is the start', async () => {
+    const { key, run: played } = await run();
+    await played.items(['one']);
+    await played.stops();
+    const text = await textOf(await call({ key, headers: { 'last-event-id': '0' } }));
+    expect(text).toBe('retry: 1000\nid: 0\n\nid: 1\ndata: one\n\n');
+  });
+
+  test('a failure after that event is an event, and one that the caller has is not sent again', async () => {
+    const { key, run: played } = await run();
+    await played.items(['one']);
+    await played.fails({ code: 'function_error', message: 'no' });
+    const answer = await call({ key, headers: { 'last-event-id': '1' } });
+    expect(answer.statusCode).toBe(200);
+    expect(await textOf(answer)).toMatch(/^retry: 1000\nid: 1\n\nid: 2\nevent: error\ndata: .*"function_error".*\n\n$/);
+    expect((await call({ key, headers: { 'last-event-id': '2' } })).statusCode).toBe(204);
+  });
+});
+
+test.each(['?ids=true', '?events=full', ''])('%j: no event follows in a run that has ended: 204', async (query) => {
+  const { key, run: played } = await run();
+  await played.items(['one']);
+  await played.stops();
+  const answer = await call({ key, query, headers: { 'last-event-id': '1' } });
+  expect(answer.statusCode).toBe(204);
+  expect(answer.headers).toMatchObject({ 'idempotency-replayed': 'true', 'x-request-id': played.taken.runId });
+  expect(await textOf(answer)).toBe('');
+});
+
+test('a run that ends without a further event while its caller waits for the head: 204', async () => {
+  const { key, run: played } = await run();
+  await played.items(['one']);
+  const calling = call({ key, headers: { 'last-event-id': '1' } });
+  await gateway.request(`/v4/${PROJECT}/runs/${played.taken.runId}`, { method: 'HEAD' });
+  await played.stops();
+  expect((await calling).statusCode).toBe(204);
+});
+
+test('a call that begins its run ignores the number: there is nothing before it', async () => {
+  const calling = call({ key: `key ${++keys}`, headers: { 'last-event-id': '5' } });
+  const played = await gateway.worker.next();
+  await played.items(['one']);
+  await played.stops();
+  expect(await textOf(await calling)).toBe('retry: 1000\nid: 0\n\nid: 1\ndata: one\n\n');
+});
+
+test('a call for the whole answer ignores the number', async () => {
+  const { key, run: played } = await run();
+  await played.items(['one']);
+  await played.stops();
+  const answer = await call({ key, headers: { accept: 'application/json', 'last-event-id': '1' } });
+  expect(JSON.parse(await textOf(answer))).toMatchObject({ result: ['one'] });
+});
+
+test('a number that is none returns 400', async () => {
+  const { key, run: played } = await run();
+  await played.stops();
+  for (const query of ['?after=x', '?lastEventId=-1', '?after=1&after=2']) {
+    const answer = await gateway.call({ query, body: '{}', headers: { 'idempotency-key': key } });
+    expect([answer.status, errorOf(answer).code]).toEqual([400, 'invalid_request']);
+  }
+});
