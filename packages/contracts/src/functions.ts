@@ -22,6 +22,12 @@ export interface FunctionSpec {
 
 export type AppState = 'starting' | 'ready' | 'broken';
 
+/** A version of an app that did not start, and why. */
+export interface FailedVersion {
+  readonly version: string;
+  readonly error: ErrorFields;
+}
+
 /** One app of one project, as a worker announces it. */
 export interface AppDescription {
   readonly app: string;
@@ -34,6 +40,8 @@ export interface AppDescription {
   readonly functions: readonly FunctionSpec[];
   /** The reason why the app is broken. */
   readonly error?: ErrorFields;
+  /** The newest version, if that version failed to start while an older version serves. */
+  readonly failed?: FailedVersion;
   /** The largest number of runs in the app's queue. */
   readonly queueLimit: number;
   /** The longest time of a run in the queue, milliseconds. */

@@ -33,6 +33,15 @@ test('lines are JSON in production and plain text in development', async () => {
   expect(JSON.parse(json.written.join(''))).toMatchObject({ name: 'test', run: 1, msg: 'ended' });
 });
 
+test('a line of a traceback has no fields in development, and all of them in production', async () => {
+  const fields = `{ app: 'chat', traceback: true }`;
+  const people = program(`createLogger({ name: 'test', pretty: true }).error(${fields}, 'KeyError: 1');`);
+  expect(await text(people.stdout)).toMatch(/^\[\d\d:\d\d:\d\d\.\d{3}\] ERROR: KeyError: 1\n$/);
+  const json = lines();
+  createLogger({ name: 'test', destination: json.destination }).error({ app: 'chat', traceback: true }, 'KeyError: 1');
+  expect(JSON.parse(json.written.join(''))).toMatchObject({ level: 50, app: 'chat', msg: 'KeyError: 1' });
+});
+
 test('Nest’s start-up chatter is below info, its errors are errors', () => {
   const { written, destination } = lines();
   const nest = new NestLogger(createLogger({ name: 'test', destination }));

@@ -1,5 +1,4 @@
 // One logger per service: JSON lines in production, lines for people in development; credentials never reach either.
-import { Writable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { LoggerService } from '@nestjs/common';
 import { type DestinationStream, type Logger, pino } from 'pino';
@@ -54,19 +53,24 @@ function loggerTo(options: pino.LoggerOptions, destination: DestinationStream, f
   return logger;
 }
 
+const FOR_PEOPLE: pretty.PrettyOptions = {
+  ignore: 'pid,hostname,name',
+  translateTime: 'SYS:HH:MM:ss.l',
+  singleLine: true,
+};
+
 /** In this process: a transport would be a thread, and its last lines are lost when the process ends. */
-const readable = (output: DestinationStream): DestinationStream =>
-  pretty({
-    destination: new Writable({
-      write(line: Buffer, _encoding, done) {
-        output.write(line.toString());
-        done();
-      },
-    }),
-    ignore: 'pid,hostname,name',
-    translateTime: 'SYS:HH:MM:ss.l',
-    singleLine: true,
-  });
+function readable(output: DestinationStream): DestinationStream {
+  const withFields = pretty.prettyFactory(FOR_PEOPLE);
+  const withoutFields = pretty.prettyFactory({ ...FOR_PEOPLE, hideObject: true, singleLine: false });
+  return {
+    write(line) {
+      const record = JSON.parse(line) as { traceback?: unknown };
+      // A line of a traceback is readable as its program printed the line.
+      output.write((record.traceback === true ? withoutFields : withFields)(record));
+    },
+  };
+}
 
 /** Where the JSON lines of loggers go; none for those that write for people. */
 const jsonOutputs = new WeakMap<Logger, DestinationStream>();

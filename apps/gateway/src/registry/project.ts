@@ -18,7 +18,7 @@ export class ProjectApps {
   }
 }
 
-function described({ app, kind, state, version, functions, error }: AppDescription): Record<string, unknown> {
+function described({ app, kind, state, version, functions, error, failed }: AppDescription): Record<string, unknown> {
   return {
     app,
     ...(kind === 'server' && { kind }),
@@ -26,5 +26,6 @@ function described({ app, kind, state, version, functions, error }: AppDescripti
     version,
     functions,
     ...(error && { error: errorObject(error) }),
+    ...(failed && { failed: { version: failed.version, error: errorObject(failed.error) } }),
   };
 }

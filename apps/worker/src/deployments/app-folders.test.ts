@@ -31,6 +31,15 @@ test('a folder with a manifest or a main.py is an app, any other is not', async 
   expect(await names()).toEqual(['demo/described', 'demo/hosted', 'demo/plain']);
 });
 
+test('a folder with files but without an entry point is listed apart, an empty folder is not', async () => {
+  await file('demo/chat/app.py');
+  await mkdir(join(root, 'demo/empty'));
+  await file('demo/cached/.cache/x');
+  const { apps, withoutEntry } = await findApps(root, () => true);
+  expect(apps).toEqual([]);
+  expect(withoutEntry.map(({ app }) => app)).toEqual(['chat']);
+});
+
 test('a link to a folder is an app too', async () => {
   await file('elsewhere/chat/main.py');
   await mkdir(join(root, 'demo'));

@@ -3,6 +3,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { isAppName, isProjectName } from '@inference-proxy/contracts';
 import { DEFAULT_ENTRYPOINT, MANIFEST_FILES } from './manifest.ts';
+import { isToolsFolder } from './version.ts';
 
 /** One app's place on disk. */
 export interface AppFolder {
@@ -15,6 +16,8 @@ export interface AppFolder {
 /** What a look at the deployments folder found. */
 export interface FoundApps {
   readonly apps: readonly AppFolder[];
+  /** Folders in an app's place that hold files, but neither a manifest nor a `main.py`. */
+  readonly withoutEntry: readonly AppFolder[];
   /** Folders that hold an app under a name that no call could reach, relative to the deployments folder. */
   readonly misnamed: readonly string[];
   /** Folders whose content decides which apps there are: worth watching. */
@@ -79,6 +82,10 @@ const isFolder = (path: string): Promise<boolean> =>
     () => false,
   );
 
+/** Returns whether a folder has content. An empty folder may be one that is just being filled. */
+const holdsFiles = async (folder: string): Promise<boolean> =>
+  (await readdir(folder).catch(() => [])).some((name) => !isToolsFolder(name));
+
 async function holdsApp(folder: string): Promise<boolean> {
   for (const name of [...MANIFEST_FILES, DEFAULT_ENTRYPOINT]) {
     const found = await stat(join(folder, name)).catch(() => undefined);
@@ -87,10 +94,11 @@ async function holdsApp(folder: string): Promise<boolean> {
   return false;
 }
 
-/** Looks for apps: folders that hold a manifest or a `main.py`. */
+/** Looks for apps: folders that hold a manifest or a `main.py`. Folders that hold neither are listed apart. */
 export async function findApps(deploymentsDir: string, serves: AppFilter): Promise<FoundApps> {
   const root = resolve(deploymentsDir);
   const apps: AppFolder[] = [];
+  const withoutEntry: AppFolder[] = [];
   const misnamed: string[] = [];
   const places = [root];
   for (const project of await foldersIn(root)) {
@@ -98,10 +106,13 @@ export async function findApps(deploymentsDir: string, serves: AppFilter): Promi
     for (const app of await foldersIn(join(root, project))) {
       const folder = join(root, project, app);
       places.push(folder);
-      if (!serves(project, app) || !(await holdsApp(folder))) continue;
-      if (isProjectName(project) && isAppName(app)) apps.push({ project, app, folder });
-      else misnamed.push(`${project}/${app}`);
+      if (!serves(project, app)) continue;
+      const isNamed = isProjectName(project) && isAppName(app);
+      if (await holdsApp(folder)) {
+        if (isNamed) apps.push({ project, app, folder });
+        else misnamed.push(`${project}/${app}`);
+      } else if (isNamed && (await holdsFiles(folder))) withoutEntry.push({ project, app, folder });
     }
   }
-  return { apps, misnamed, places };
+  return { apps, withoutEntry, misnamed, places };
 }

@@ -1,7 +1,7 @@
 // The apps this worker serves, as the deployments folder holds them now: looked at when something changed there, one look at a time.
 
 import { type AppFilter, type AppFolder, findApps } from './app-folders.ts';
-import { ManifestError, readManifest } from './manifest.ts';
+import { DEFAULT_ENTRYPOINT, MANIFEST_FILES, ManifestError, readManifest } from './manifest.ts';
 import { readTree, versionOf } from './version.ts';
 import { AppVersions, type MakeRuntime, type OfferedVersion } from './versions.ts';
 import { CodeWatch } from './watch.ts';
@@ -29,6 +29,24 @@ export interface DeploymentsListener {
   freed(project: string): void;
 }
 
+/** What a version of an app consists of, without the version's name. */
+type Content = Omit<OfferedVersion, 'version'>;
+type ReadVersion = (place: AppFolder) => Promise<Content>;
+
+/** What a look at one app found. */
+interface Look {
+  /** Folders to watch. */
+  readonly folders: readonly string[];
+  /** Starts the app's code, if the code changed. */
+  readonly offer: () => void;
+}
+
+const NO_ENTRY = `the folder has no entry point: expected ${[DEFAULT_ENTRYPOINT, ...MANIFEST_FILES].join(', ')}`;
+const NOTHING_TO_RUN: Content = {
+  manifest: undefined,
+  error: { code: 'app_failed_to_start', message: NO_ENTRY },
+};
+
 interface Deployed {
   readonly versions: AppVersions;
   /** Of the code that was offered last; undefined before the first look. */
@@ -40,8 +58,8 @@ export class Deployments {
   private byProject = new Map<string, AppVersions[]>();
   /** Apps whose folder is gone and whose last runs are not. */
   private readonly gone = new Set<Deployed>();
-  /** Told once each. */
-  private readonly misnamed = new Set<string>();
+  /** Folders that were reported as left out. */
+  private readonly leftOut = new Set<string>();
   private listener: DeploymentsListener | undefined;
   private watch: CodeWatch | undefined;
   private looking: Promise<void> | undefined;
@@ -111,51 +129,69 @@ export class Deployments {
   }
 
   private async lookOnce(): Promise<void> {
-    const { deploymentsDir, serves, logger } = this.options;
+    const { deploymentsDir, serves } = this.options;
     const found = await findApps(deploymentsDir, serves);
-    for (const name of found.misnamed) {
-      if (!this.misnamed.has(name)) logger.warn({ folder: name }, 'left out: no call could name this app');
-      this.misnamed.add(name);
-    }
+    for (const name of found.misnamed) this.leaveOut(name, 'left out: no call could name this app');
+    const projects = new Set(found.apps.map(({ project }) => project));
+    const entryless = found.withoutEntry.filter(({ project }) => projects.has(project));
+    for (const { project, app } of found.withoutEntry) this.leaveOut(`${project}/${app}`, `left out: ${NO_ENTRY}`);
     const folders = [...found.places];
-    for (const place of found.apps) folders.push(...(await this.lookAt(place)));
-    this.watch?.follow(this.closed ? [] : folders);
-    const present = new Set(found.apps.map(({ project, app }) => `${project}/${app}`));
+    const looks = [
+      ...(await this.lookAtAll(found.apps, (place) => this.read(place))),
+      ...(await this.lookAtAll(entryless, async () => NOTHING_TO_RUN)),
+    ];
+    if (this.closed) return;
+    // All versions are offered in one step: each app has reserved its port before the first process starts.
+    for (const { offer } of looks) offer();
+    for (const look of looks) folders.push(...look.folders);
+    this.watch?.follow(folders);
+    const present = new Set([...found.apps, ...entryless].map(({ project, app }) => `${project}/${app}`));
     for (const [name, deployed] of this.apps) if (!present.has(name)) this.remove(name, deployed);
   }
 
-  /** Offers the app's code where it has changed. Returns its folders. */
-  private async lookAt(place: AppFolder): Promise<readonly string[]> {
+  private leaveOut(folder: string, why: string): void {
+    if (!this.leftOut.has(folder)) this.options.logger.warn({ folder }, why);
+    this.leftOut.add(folder);
+  }
+
+  private async lookAtAll(places: readonly AppFolder[], read: ReadVersion): Promise<Look[]> {
+    const looks: Look[] = [];
+    for (const place of places) looks.push(await this.lookAt(place, read));
+    return looks;
+  }
+
+  private async lookAt(place: AppFolder, read: ReadVersion): Promise<Look> {
     const { project, app, folder } = place;
     try {
       const tree = await readTree(folder);
-      const known = this.apps.get(`${project}/${app}`);
-      if (known?.signature !== tree.signature) {
-        const offered = await this.read(place, await versionOf(folder, tree));
-        if (this.closed) return [];
-        const deployed = known ?? this.add(place);
-        deployed.signature = tree.signature;
+      const { folders, signature } = tree;
+      if (this.apps.get(`${project}/${app}`)?.signature === signature) return { folders, offer: () => undefined };
+      const version = await versionOf(folder, tree);
+      const offered = { version, ...(await read(place)) };
+      const offer = (): void => {
+        const deployed = this.apps.get(`${project}/${app}`) ?? this.add(place);
+        deployed.signature = signature;
         deployed.versions.offer(offered);
-      }
-      return tree.folders;
+      };
+      return { folders, offer };
     } catch (err) {
       // Files that go away while they are read: the next look, told by their going, finds what is left.
       this.options.logger.warn({ err, project, app }, 'code cannot be read, trying again');
-      return [folder];
+      return { folders: [folder], offer: () => undefined };
     }
   }
 
-  private async read(place: AppFolder, version: string): Promise<OfferedVersion> {
+  private async read(place: AppFolder): Promise<Content> {
     const { logger, maxOutputBytes } = this.options;
     const { project, app, folder } = place;
     try {
       const { manifest, unused, unknown } = await readManifest(folder, maxOutputBytes);
       if (unknown.length > 0) logger.warn({ project, app, unknown, unused }, 'manifest has keys that nobody knows');
       else if (unused.length > 0) logger.info({ project, app, unused }, 'manifest has keys that are not used here');
-      return { version, manifest };
+      return { manifest };
     } catch (error) {
       if (!(error instanceof ManifestError)) throw error;
-      return { version, manifest: undefined, error: { code: 'app_failed_to_start', message: error.message } };
+      return { manifest: undefined, error: { code: 'app_failed_to_start', message: error.message } };
     }
   }
 

@@ -123,6 +123,28 @@ test('a new version that does not start leaves the old one serving', () => {
   expect(app.describe()).toMatchObject({ version: '1', state: 'ready' });
 });
 
+test('a version that did not start is reported beside the version that serves, until the code changes', () => {
+  const { app, told, runtime } = appOf();
+  app.offer({ version: '1', manifest });
+  runtime('1').becomeReady();
+  app.offer({ version: '2', manifest });
+  expect(app.describe().failed).toBeUndefined();
+  told.length = 0;
+  runtime('2').fail();
+  expect(told).toEqual(['1 ready']);
+  const error = { code: 'app_failed_to_start', message: 'no module named x' };
+  expect(app.describe()).toMatchObject({ version: '1', state: 'ready', failed: { version: '2', error } });
+  const notToml = { code: 'app_failed_to_start', message: 'not TOML' } as const;
+  app.offer({ version: '3', manifest: undefined, error: notToml });
+  expect(app.describe()).toMatchObject({ version: '1', failed: { version: '3', error: notToml } });
+  app.offer({ version: '1', manifest });
+  expect(app.describe().failed).toBeUndefined();
+  app.offer({ version: '4', manifest });
+  runtime('4').becomeReady();
+  expect(app.describe()).toMatchObject({ version: '4', state: 'ready' });
+  expect(app.describe().failed).toBeUndefined();
+});
+
 test('a manifest that cannot be used leaves the old version serving', () => {
   const { app, runtime } = appOf();
   app.offer({ version: '1', manifest });

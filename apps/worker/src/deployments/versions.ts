@@ -1,5 +1,6 @@
 // One app's versions. A new one is started beside the old, takes over when it is ready, and the old one ends its runs.
-import { type AppDescription, type ErrorFields, ServiceError } from '@inference-proxy/contracts';
+import { type AppDescription, type ErrorFields, type FailedVersion, ServiceError } from '@inference-proxy/contracts';
+import { withoutTraceback } from '../runtimes/app-log.ts';
 import type { RunListener, RunningRun, RunRequest, Runtime } from '../runtimes/runtime.ts';
 import type { AppFolder } from './app-folders.ts';
 import type { Manifest } from './manifest.ts';
@@ -45,6 +46,7 @@ interface VersionsLogger {
   error(fields: object, text: string): void;
 }
 
+const UNKNOWN: ErrorFields = { code: 'app_failed_to_start', message: 'the version did not start' };
 const DEFAULT_QUEUE = { queueLimit: 1_000, queueTimeoutMs: 600_000 };
 
 /** An app's versions: the one that serves, at most one that is to replace it, and those that end their last runs. */
@@ -54,6 +56,8 @@ export class AppVersions {
   private next: Started | undefined;
   private readonly leaving = new Map<Runtime, Leaving>();
   private offered: string | undefined;
+  /** The version offered last, if it did not start while `current` serves. */
+  private failed: FailedVersion | undefined;
   private closed = false;
   private readonly decided = Promise.withResolvers<void>();
 
@@ -85,9 +89,11 @@ export class AppVersions {
     this.offered = offered.version;
     if (this.next) this.leave(this.next);
     this.next = undefined;
+    this.failed = undefined;
     const isServing = this.current?.runtime?.state === 'ready';
     if (isServing && offered.version === this.current?.version) {
       this.logger.info(this.names(offered), 'back to the version that serves');
+      this.listener.changed();
       return;
     }
     const { version, manifest, error } = offered;
@@ -96,7 +102,8 @@ export class AppVersions {
         { ...this.names(offered), error },
         `app cannot be started${isServing ? ', its old version goes on' : ''}`,
       );
-      if (!isServing) this.put({ ...offered, runtime: undefined });
+      if (isServing) this.fail(version, error);
+      else this.put({ ...offered, runtime: undefined });
       this.decided.resolve();
       return;
     }
@@ -144,6 +151,7 @@ export class AppVersions {
       version,
       functions: runtime?.functions ?? [],
       ...(why && { error: why }),
+      ...(this.failed && { failed: this.failed }),
       queueLimit,
       queueTimeoutMs,
       // Ready-made events are how a server's events keep their names.
@@ -201,13 +209,21 @@ export class AppVersions {
   /** The version that serves goes on; this one is tried again when its code changes. */
   private giveUp(next: Started): void {
     this.next = undefined;
-    const error = next.runtime?.error;
+    const error = next.runtime?.error && withoutTraceback(next.runtime.error);
     this.logger.error({ ...this.names(next), error }, 'the new version did not start, the old one goes on');
     void next.runtime?.close();
     this.leave(next);
+    this.fail(next.version, error);
+  }
+
+  /** Reports the failed version beside the version that serves. */
+  private fail(version: string, error = UNKNOWN): void {
+    this.failed = { version, error };
+    this.listener.changed();
   }
 
   private put(started: Started): void {
+    this.failed = undefined;
     const old = this.current;
     this.current = started;
     if (old) this.leave(old);

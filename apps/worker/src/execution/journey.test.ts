@@ -519,6 +519,31 @@ test('a run of the old code is tried again after a crash if the old manifest say
   expect((await read(reader)).outcome?.result?.toString()).toBe('"second"');
 });
 
+test('a folder without an entry point is announced as broken with the reason, and served once it has one', async () => {
+  await write('entryless', 'app.py', 'def answer(): return 42\n');
+  expect((await app('entryless', 'broken')).error?.message).toContain('no entry point: expected main.py, app.toml');
+  await write('entryless', 'main.py', 'import app\ndef answer(): return app.answer()\n');
+  await app('entryless', 'ready');
+  expect((await run('entryless', 'answer', {})).outcome?.result?.toString()).toBe('42');
+});
+
+test('a version that fails is announced beside the version that serves', async () => {
+  await write('mended', 'main.py', 'def answer(): return 1\n');
+  const old = await app('mended', 'ready');
+  await write('mended', 'main.py', 'import no_such_module\n');
+  const { failed } = await until(async () => {
+    const found = await app('mended', 'ready');
+    return found.failed && found;
+  });
+  expect(failed).toMatchObject({ version: expect.not.stringContaining(old.version) });
+  expect(failed?.error.message).toContain('no_such_module');
+  expect((await run('mended', 'answer', {})).outcome?.result?.toString()).toBe('1');
+  await write('mended', 'main.py', 'def answer(): return 2\n');
+  await until(async () => ((await app('mended', 'ready')).version === old.version ? undefined : true));
+  expect((await app('mended', 'ready')).failed).toBeUndefined();
+  expect((await run('mended', 'answer', {})).outcome?.result?.toString()).toBe('2');
+});
+
 test('a pause of the store loses no item and no run', async () => {
   const { reader } = await call('hello', 'slow', { n: 30, pause: 0.1 });
   let paused = false;

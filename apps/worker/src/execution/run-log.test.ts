@@ -46,7 +46,7 @@ beforeEach(() => {
   store = new ScriptedStore();
   shown.length = 0;
   const note = (_fields: object, text: string): number => shown.push(text);
-  const logs = new RunLogs({ store, maxBytes: MAX_BYTES, logger: { info: note, warn: note } });
+  const logs = new RunLogs({ store, maxBytes: MAX_BYTES, logger: { info: note, warn: note, error: note } });
   log = logs.of({ project: 'demo', runId: 'run', token: 'w:1' }, {});
 });
 afterEach(() => {

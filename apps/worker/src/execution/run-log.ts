@@ -24,6 +24,7 @@ const ALL_SHOWN_PER_SECOND = 2_000;
 interface RunLogLogger {
   info(fields: object, text: string): void;
   warn(fields: object, text: string): void;
+  error(fields: object, text: string): void;
 }
 
 /** What the logs of a worker's runs share. */

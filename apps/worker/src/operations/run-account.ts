@@ -3,6 +3,7 @@ import type { EndState, ErrorFields } from '@inference-proxy/contracts';
 import { type AccountLog, type OpenSpan, parseTraceparent, runSpanId, type Tracing } from '@inference-proxy/platform';
 import type { TakenRun } from '@inference-proxy/store';
 import type { Ended } from '../execution/end-run.ts';
+import { withoutTraceback } from '../runtimes/app-log.ts';
 import type { RunMetrics } from './run-metrics.ts';
 
 export interface RunAccountParts {
@@ -74,7 +75,7 @@ export class RunAccount {
       items,
       bytes,
       runTimeMs: Math.round(runTimeMs * 100) / 100,
-      ...(error && { error }),
+      ...(error && { error: withoutTraceback(error) }),
     };
     if (error?.code === 'internal') parts.log.error(line, 'run');
     else parts.log.info(line, 'run');

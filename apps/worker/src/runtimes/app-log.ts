@@ -1,10 +1,16 @@
 // Contract 2, "Errors": what apps print, in the worker's own log too, so many lines a second.
+import type { ErrorFields } from '@inference-proxy/contracts';
 import type { PrintedLines } from './printed-lines.ts';
+import { TracebackLines } from './traceback-lines.ts';
 
 interface LinesLogger {
   info(fields: object, text: string): void;
   warn(fields: object, text: string): void;
+  error(fields: object, text: string): void;
 }
+
+/** The app prints its traceback itself, line by line. */
+export const withoutTraceback = ({ traceback: _printed, ...rest }: ErrorFields): ErrorFields => rest;
 
 /** So many lines a second: an app that prints in a loop must not drown the others' lines, nor the worker in writing them. */
 export class LineRate {
@@ -34,6 +40,7 @@ export class AppLog {
   readonly #logger: LinesLogger;
   readonly #names: object;
   readonly #rates: readonly LineRate[];
+  readonly #tracebacks = new TracebackLines();
   #leftOut = 0;
 
   /** @param rates all of which must allow a line */
@@ -47,8 +54,12 @@ export class AppLog {
     const room = this.#rates.reduce((wanted, rate) => rate.take(wanted), printed.count);
     if (room > 0) {
       this.tellLeftOut();
-      for (const { stream, text } of printed.lines().slice(0, room))
-        this.#logger.info({ ...this.#names, ...more, stream }, text);
+      for (const { stream, text } of printed.lines().slice(0, room)) {
+        const fields = { ...this.#names, ...more, stream };
+        // `traceback`: lines for people have no fields then (packages/platform/src/logging.ts).
+        if (stream === 'stderr' && this.#tracebacks.has(text)) this.#logger.error({ ...fields, traceback: true }, text);
+        else this.#logger.info(fields, text);
+      }
     }
     this.#leftOut += printed.count - room + printed.cut;
   }

@@ -1,6 +1,6 @@
 // runtimes: the processes that serve one version of one app: how many, what replaces those that end, and which run goes where.
 import type { ErrorFields, FunctionSpec } from '@inference-proxy/contracts';
-import { AppLog, LineRate } from './app-log.ts';
+import { AppLog, LineRate, withoutTraceback } from './app-log.ts';
 import { startDelayMs } from './back-off.ts';
 import type { AnyReplica, KilledFor, ReplicaListener } from './replica.ts';
 import type { ReplicaState } from './replica-states.ts';
@@ -226,7 +226,7 @@ export class Pool implements Runtime {
   #failed(error: ErrorFields): void {
     this.#failedStarts++;
     this.#options.counts.started('failed');
-    this.#log('error', { error, starts: this.#failedStarts }, 'a process did not start');
+    this.#log('error', { error: withoutTraceback(error), starts: this.#failedStarts }, 'a process did not start');
     if (this.#stopped || this.#serves()) return;
     if (error.type === undefined && this.#failedStarts < STARTS_UNTIL_BROKEN) return;
     this.#become('broken', error);

@@ -1,4 +1,4 @@
-// Contract 1, custom runtimes: calls of an app reach a process of this app, and no other process that listens on the port.
+// Contract 1, "Custom runtimes": calls of an app reach a process of this app, and no other process that listens on the port.
 import { type HeldSocket, heldBelow, isHeld, type Loopback, listeningSockets } from './socket-owner.ts';
 
 /**

@@ -1,4 +1,4 @@
-// Contract 1, custom runtimes: a call of an app reaches this app, whoever else wants or takes its port.
+// Contract 1, "Custom runtimes": a call of an app reaches this app, whoever else wants or takes its port.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';

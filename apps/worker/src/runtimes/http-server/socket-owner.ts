@@ -1,4 +1,4 @@
-// Contract 1, custom runtimes: who listens on a port of this machine, from /proc/net/tcp and /proc/<pid>/fd (proc(5)).
+// Contract 1, "Custom runtimes": who listens on a port of this machine, from /proc/net/tcp and /proc/<pid>/fd (proc(5)).
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
 import { endianness } from 'node:os';
 
