@@ -1,11 +1,14 @@
 // An app's manifest: `app.toml`, or the hosted product's `cerebrium.toml` (sections with or without the `cerebrium.` prefix), or none at all.
 import { readFile } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
-import { parse } from 'smol-toml';
 import { z } from 'zod';
 import { type CustomServer, customServer, customServerSection } from './custom-server.ts';
+import { asTable, ManifestError, merged, type Sections, sectionsOf } from './manifest-text.ts';
+import { refuseRuntimes } from './refused-runtimes.ts';
 
-/** Files that may hold a manifest, the first one found is read. */
+export { ManifestError } from './manifest-text.ts';
+
+/** Files that may hold a manifest. Keys of an earlier file win over keys of a later file. */
 export const MANIFEST_FILES = ['app.toml', 'cerebrium.toml'] as const;
 
 /** What an app without a manifest runs. */
@@ -53,11 +56,6 @@ export interface ReadManifest {
   readonly unknown: readonly string[];
 }
 
-/** The manifest cannot be used; the message says which key and why, in words for the app's author. */
-export class ManifestError extends Error {
-  override readonly name = 'ManifestError';
-}
-
 // A timer of Node's takes at most 2^31 - 1 ms; a longer one fires at once.
 const LONGEST_S = 2_000_000;
 const seconds = z.number().nonnegative().max(LONGEST_S, `expected at most ${LONGEST_S} (seconds)`);
@@ -85,7 +83,12 @@ const sections = {
     venv: z.string().min(1).optional(),
   }),
   'runtime.custom': customServerSection,
-  hardware: z.looseObject({ gpu_count: count.default(0), memory: gibibytes.optional() }),
+  hardware: z.looseObject({
+    gpu_count: count.default(0),
+    /** A kind of GPU, or `CPU`. */
+    compute: z.string().optional(),
+    memory: gibibytes.optional(),
+  }),
   scaling: z.looseObject({
     min_replicas: count.max(1_000).default(1),
     max_replicas: positiveCount.max(1_000).optional(),
@@ -105,6 +108,17 @@ const sections = {
 
 type Section = keyof typeof sections;
 
+const FUNCTIONS = { entrypoint: DEFAULT_ENTRYPOINT, python: undefined, venv: undefined };
+
+/** How the hosted product builds an image. */
+const BUILD_KEYS = [
+  'python_version',
+  'docker_base_image_url',
+  'shell_commands',
+  'pre_build_commands',
+  'use_uv',
+] as const;
+
 /** Keys of the hosted product that are accepted so that its apps run unchanged, and do nothing here. `*`: a whole section. */
 const NOT_USED = new Set([
   'deployment.name',
@@ -116,12 +130,12 @@ const NOT_USED = new Set([
   'deployment.pre_build_commands',
   'deployment.docker_base_image_url',
   'deployment.use_uv',
-  'runtime.python.python_version',
-  'runtime.custom.dockerfile_path',
+  'runtime.cortex.*',
+  ...['python', 'custom'].flatMap((kind) => BUILD_KEYS.map((key) => `runtime.${kind}.${key}`)),
   'hardware.cpu',
-  'hardware.compute',
   'hardware.provider',
   'hardware.region',
+  'scaling.compute_tier',
   'scaling.cooldown',
   'scaling.scaling_metric',
   'scaling.scaling_target',
@@ -132,52 +146,41 @@ const NOT_USED = new Set([
   'dependencies.*',
 ]);
 
-const asTable = (value: unknown): Record<string, unknown> | undefined =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
-    ? (value as Record<string, unknown>)
-    : undefined;
-
-/** The text's tables by section name, without the hosted product's prefix; `runtime.python` and its like are sections of their own. */
-function sectionsOf(text: string): Map<string, unknown> {
-  let root: Record<string, unknown>;
-  try {
-    root = parse(text);
-  } catch (error) {
-    throw new ManifestError(`not TOML: ${error instanceof Error ? error.message : String(error)}`);
-  }
-  const { cerebrium, ...plain } = root;
-  const found = new Map<string, unknown>();
-  for (const [name, value] of Object.entries({ ...plain, ...asTable(cerebrium) })) {
-    const runtimes = name === 'runtime' ? asTable(value) : undefined;
-    if (!runtimes) found.set(name, value);
-    else for (const [kind, table] of Object.entries(runtimes)) found.set(`runtime.${kind}`, table);
-  }
-  return found;
-}
-
-function parseSection<S extends Section>(found: Map<string, unknown>, name: S): z.output<(typeof sections)[S]> {
-  const checked = sections[name].safeParse(found.get(name) ?? {});
+/** @param from the section of the manifest that is read as `name` */
+function parseSection<S extends Section>(
+  found: Sections,
+  name: S,
+  from: string = name,
+): z.output<(typeof sections)[S]> {
+  const checked = sections[name].safeParse(found.get(from) ?? {});
   if (checked.success) return checked.data as z.output<(typeof sections)[S]>;
-  const reasons = checked.error.issues.map((issue) => `[${name}] ${issue.path.join('.')}: ${issue.message}`);
+  const reasons = checked.error.issues.map((issue) => `[${from}] ${issue.path.join('.')}: ${issue.message}`);
   throw new ManifestError(reasons.join('; '));
 }
 
-function serverOf(found: Map<string, unknown>): CustomServer {
-  const section = parseSection(found, 'runtime.custom');
+/** The section that describes a web server: `[runtime.custom]`, or `[runtime.python]` with a command as its entry point. */
+function serverSection(found: Sections): 'runtime.custom' | 'runtime.python' | undefined {
+  if (found.has('runtime.custom')) return 'runtime.custom';
+  return Array.isArray(asTable(found.get('runtime.python'))?.entrypoint) ? 'runtime.python' : undefined;
+}
+
+function serverOf(found: Sections, from: string): CustomServer {
+  const section = parseSection(found, 'runtime.custom', from);
   try {
     return customServer(section);
   } catch (error) {
-    throw new ManifestError(`[runtime.custom] ${error instanceof Error ? error.message : String(error)}`);
+    throw new ManifestError(`[${from}] ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 
 /** Keys that no section's schema names, sorted into those of the hosted product and unknown ones. */
-function leftOver(found: Map<string, unknown>): { unused: string[]; unknown: string[] } {
+function leftOver(found: Sections, server: string | undefined): { unused: string[]; unknown: string[] } {
   const unused: string[] = [];
   const unknown: string[] = [];
   for (const [name, value] of found) {
     if (name === 'env') continue;
-    const known = name in sections ? Object.keys(sections[name as Exclude<Section, 'env'>].shape) : [];
+    const schema = name === server ? 'runtime.custom' : name;
+    const known = schema in sections ? Object.keys(sections[schema as Exclude<Section, 'env'>].shape) : [];
     const table = asTable(value);
     if (!table) unknown.push(name);
     else if (NOT_USED.has(`${name}.*`)) unused.push(name);
@@ -195,14 +198,17 @@ function leftOver(found: Map<string, unknown>): { unused: string[]; unknown: str
  * @param maxOutputBytes the service's own limit; a manifest may only lower it
  * @throws ManifestError when a value has the wrong form or the runtime is not one this service runs
  */
-export function parseManifest(text: string, maxOutputBytes: number): ReadManifest {
-  const found = sectionsOf(text);
-  if (found.has('runtime.node')) throw new ManifestError('[runtime.node] is not a runtime of this version');
+export const parseManifest = (text: string, maxOutputBytes: number): ReadManifest =>
+  manifestOf(sectionsOf(text), maxOutputBytes);
+
+function manifestOf(found: Sections, maxOutputBytes: number): ReadManifest {
+  refuseRuntimes(found);
   if (found.has('runtime.custom') && found.has('runtime.python'))
     throw new ManifestError('[runtime.custom] and [runtime.python]: expected one of them');
   const deployment = parseSection(found, 'deployment');
-  const python = parseSection(found, 'runtime.python');
-  const server = found.has('runtime.custom') ? serverOf(found) : undefined;
+  const serverIn = serverSection(found);
+  const python = serverIn === 'runtime.python' ? FUNCTIONS : parseSection(found, 'runtime.python');
+  const server = serverIn && serverOf(found, serverIn);
   const hardware = parseSection(found, 'hardware');
   const scaling = parseSection(found, 'scaling');
   const streaming = parseSection(found, 'streaming');
@@ -216,7 +222,7 @@ export function parseManifest(text: string, maxOutputBytes: number): ReadManifes
   const replicas = Math.min(Math.max(1, scaling.min_replicas), scaling.max_replicas ?? Number.POSITIVE_INFINITY);
   // One port, one server.
   const single = server !== undefined && (server.url !== undefined || server.port !== undefined);
-  const rest = leftOver(found);
+  const rest = leftOver(found, serverIn);
   if (single && replicas > 1) rest.unused.push('scaling.min_replicas');
   if (server?.url !== undefined && hardware.memory !== undefined) rest.unused.push('hardware.memory');
   return {
@@ -225,7 +231,7 @@ export function parseManifest(text: string, maxOutputBytes: number): ReadManifes
       interpreter: python.venv === undefined ? python.python : join(python.venv, 'bin', 'python'),
       server,
       replicas: single ? 1 : replicas,
-      replicaConcurrency: scaling.replica_concurrency ?? (hardware.gpu_count > 0 ? 1 : 100),
+      replicaConcurrency: scaling.replica_concurrency ?? (asksForGpu(hardware) ? 1 : 100),
       startupTimeoutMs: startup * 1_000,
       timeoutMs: (scaling.timeout ?? scaling.response_grace_period) * 1_000,
       cancelGraceMs: scaling.cancel_grace * 1_000,
@@ -242,19 +248,41 @@ export function parseManifest(text: string, maxOutputBytes: number): ReadManifes
   };
 }
 
-/** Reads the manifest of an app's folder. @throws ManifestError as {@link parseManifest} */
+/** `compute` names a kind of GPU in the hosted product: `AMPERE_A10`, `HOPPER_H100`; or `CPU`. */
+function asksForGpu({ gpu_count, compute = '' }: { gpu_count: number; compute?: string | undefined }): boolean {
+  return gpu_count > 0 || !['', 'CPU'].includes(compute.trim().toUpperCase());
+}
+
+/**
+ * Reads the manifest of an app's folder: `app.toml` over `cerebrium.toml`, key by key.
+ *
+ * @throws ManifestError as {@link parseManifest}
+ */
 export async function readManifest(folder: string, maxOutputBytes: number): Promise<ReadManifest> {
+  const names: string[] = [];
+  let found: Sections = new Map();
   for (const name of MANIFEST_FILES) {
-    const text = await readFile(join(folder, name), 'utf8').catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return undefined;
-      throw new ManifestError(`${name} cannot be read: ${error.message}`);
-    });
-    if (text === undefined) continue;
-    try {
-      return parseManifest(text, maxOutputBytes);
-    } catch (error) {
-      throw error instanceof ManifestError ? new ManifestError(`${name}: ${error.message}`) : error;
-    }
+    const sections = await readSections(folder, name);
+    if (sections === undefined) continue;
+    names.push(name);
+    found = merged(sections, found);
   }
-  return parseManifest('', maxOutputBytes);
+  return named(names.join(' over '), () => manifestOf(found, maxOutputBytes));
+}
+
+async function readSections(folder: string, name: string): Promise<Sections | undefined> {
+  const text = await readFile(join(folder, name), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw new ManifestError(`${name} cannot be read: ${error.message}`);
+  });
+  return text === undefined ? undefined : named(name, () => sectionsOf(text));
+}
+
+/** Adds the file's name to the message of a ManifestError. */
+function named<T>(name: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof ManifestError && name !== '' ? new ManifestError(`${name}: ${error.message}`) : error;
+  }
 }

@@ -1,0 +1,65 @@
+// The text of an app's manifest as sections: `app.toml`, and the hosted product's `cerebrium.toml` beneath it.
+import { parse } from 'smol-toml';
+
+/** The manifest cannot be used; the message says which key and why, in words for the app's author. */
+export class ManifestError extends Error {
+  override readonly name = 'ManifestError';
+}
+
+/** Tables by section name, without the hosted product's prefix; `runtime.python` and its like are sections of their own. */
+export type Sections = Map<string, unknown>;
+
+const RUNTIME = 'runtime.';
+/** Keys of [runtime.custom] of which an app has one. */
+const WAYS_TO_START = ['entrypoint', 'url', 'dockerfile_path'];
+
+export const asTable = (value: unknown): Record<string, unknown> | undefined =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
+    ? (value as Record<string, unknown>)
+    : undefined;
+
+/** @throws ManifestError if the text is not TOML */
+export function sectionsOf(text: string): Sections {
+  let root: Record<string, unknown>;
+  try {
+    root = parse(text);
+  } catch (error) {
+    throw new ManifestError(`not TOML: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const { cerebrium, ...plain } = root;
+  return merged(flat(asTable(cerebrium) ?? {}), flat(plain));
+}
+
+function flat(tables: Record<string, unknown>): Sections {
+  const found: Sections = new Map();
+  for (const [name, value] of Object.entries(tables)) {
+    const runtimes = name === 'runtime' ? asTable(value) : undefined;
+    if (!runtimes) found.set(name, value);
+    else for (const [kind, table] of Object.entries(runtimes)) found.set(RUNTIME + kind, table);
+  }
+  return found;
+}
+
+/**
+ * Merges sections key by key; keys of `over` win. A runtime in `over` replaces every other runtime, and a way to start a server replaces
+ * every other way, because an app has one of each.
+ */
+export function merged(under: Sections, over: Sections): Sections {
+  const hasRuntime = [...over.keys()].some((name) => name.startsWith(RUNTIME));
+  const result: Sections = new Map();
+  for (const [name, value] of under) {
+    if (!name.startsWith(RUNTIME) || !hasRuntime || over.has(name)) result.set(name, value);
+  }
+  for (const [name, value] of over) {
+    const [below, above] = [asTable(result.get(name)), asTable(value)];
+    result.set(name, below && above ? { ...kept(below, above), ...above } : value);
+  }
+  return result;
+}
+
+/** The keys below that still mean something. */
+function kept(below: Record<string, unknown>, above: Record<string, unknown>): Record<string, unknown> {
+  if (!WAYS_TO_START.some((key) => key in above)) return below;
+  const dropped = [...WAYS_TO_START, ...('url' in above ? ['port'] : [])];
+  return Object.fromEntries(Object.entries(below).filter(([key]) => !dropped.includes(key)));
+}
