@@ -1,10 +1,11 @@
 // Contract 5: what Redis holds of an ended call, of a kept item, of a delivered and of a parked delivery. REDIS_URL names the server, as the services are told.
 import { once } from 'node:events';
 import net from 'node:net';
+import { redisAddress } from '@inference-proxy/platform';
 import { Redis } from 'ioredis';
 import { call, cpuSeconds, each, ended, hook, pause, privateBytes, receiver, round, tell } from './service.mjs';
 
-const redis = new Redis((process.env.REDIS_URL ?? '').replace(/^redis\+unix:\/\//, ''));
+const redis = new Redis(redisAddress(process.env.REDIS_URL ?? ''));
 const used = async () => Number(/^used_memory:(\d+)/m.exec(await redis.info('memory'))?.[1]);
 
 /** Bytes that `work` added for good, over `n`. */

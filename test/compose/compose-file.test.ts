@@ -1,9 +1,16 @@
 // docker-compose.yml and what it stands on, read as text: no engine is needed for this.
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { longestStopMs } from '@inference-proxy/platform';
 import { expect, test } from '@jest/globals';
-import { page, tableRows, ticked } from '../documents/markdown.ts';
+import { page, root, tableRows, ticked } from '../documents/markdown.ts';
 import { redisArguments } from '../stack/redis-server.ts';
+import { REDIS_USERS, redisPasswords, usersFile } from '../stack/redis-users.ts';
 
 const compose = page('docker-compose.yml');
 const dockerfile = page('Dockerfile');
@@ -57,6 +64,43 @@ test('Redis is run as the embedded one is', () => {
     .map((argument) => argument.trim());
   expect(shared.length).toBeGreaterThan(5);
   for (const argument of shared) expect(words).toContain(argument);
+});
+
+test('each service is its own user of Redis, and Redis is given the passwords of all of them', () => {
+  for (const service of ['gateway', 'worker', 'dispatcher']) {
+    const url = /REDIS_URL: (.*)/.exec(block(service, '  '))?.[1] ?? '';
+    expect(url).toContain(`://${service}:\${REDIS_${service.toUpperCase()}_PASSWORD:?`);
+    for (const user of REDIS_USERS.filter((name) => name !== service))
+      expect(block(service, '  ')).not.toContain(`REDIS_${user.toUpperCase()}_PASSWORD`);
+  }
+  const passwords = environmentOf(block('redis', '  ')).filter((name) => name.endsWith('_PASSWORD'));
+  expect(passwords.sort()).toEqual(REDIS_USERS.map((user) => `REDIS_${user.toUpperCase()}_PASSWORD`).sort());
+});
+
+test('the container of Redis makes the users that the supervisor makes', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'redis-users-'));
+  const passwords = redisPasswords('a1b2c3');
+  const env = Object.fromEntries(REDIS_USERS.map((user) => [`REDIS_${user.toUpperCase()}_PASSWORD`, passwords[user]]));
+  const file = join(folder, 'users.acl');
+  const start = (more: Record<string, string>) =>
+    promisify(execFile)(
+      'sh',
+      [join(root, 'deploy/redis/start.sh'), join(root, 'deploy/redis/users.acl'), 'echo', 'started'],
+      {
+        env: { PATH: process.env.PATH, REDIS_ACL_FILE: file, ...env, ...more },
+      },
+    );
+  expect((await start({})).stdout).toBe(`started --aclfile ${file}\n`);
+  const hashed = (await readFile(file, 'utf8')).replace(/ >(\w+)/g, (_, password: string) => {
+    return ` #${createHash('sha256').update(password).digest('hex')}`;
+  });
+  expect(hashed).toBe(usersFile(passwords));
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  for (const wrong of ['', 'two words', 'x +@all'])
+    await expect(start({ REDIS_WORKER_PASSWORD: wrong })).rejects.toMatchObject({
+      stderr: expect.stringContaining('REDIS_WORKER_PASSWORD must be letters and digits'),
+    });
+  await rm(folder, { recursive: true });
 });
 
 test('a service is killed later than its own deadlines end', () => {

@@ -1,11 +1,12 @@
-// `npm run secrets`: the keys of production, written once.
+// `npm run secrets`: the keys and passwords of production, each written once.
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { root } from '../documents/markdown.ts';
+import { REDIS_USERS } from '../stack/redis-users.ts';
 
 const script = join(root, 'scripts', 'secrets.mjs');
 const secrets = (...args: string[]) => promisify(execFile)(process.execPath, [script, ...args], { cwd: root });
@@ -16,19 +17,34 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-test('writes both keys for its owner alone, and never over a file that is there', async () => {
+test('writes keys and passwords for its owner alone, and never over a value that is there', async () => {
   const file = join(folder, 'env');
   await secrets('--file', file);
   const text = await readFile(file, 'utf8');
   expect(text).toMatch(/^JWT_SECRET=[0-9a-f]{64}$/m);
   const key = /^SECRETS_KEY=(.+)$/m.exec(text)?.[1] ?? '';
   expect(Buffer.from(key, 'base64')).toHaveLength(32);
+  const passwords = [...text.matchAll(/^REDIS_([A-Z]+)_PASSWORD=([0-9a-f]{64})$/gm)];
+  expect(passwords.map(([, user]) => user?.toLowerCase()).sort()).toEqual([...REDIS_USERS].sort());
+  expect(new Set(passwords.map(([, , password]) => password)).size).toBe(REDIS_USERS.length);
   expect((await stat(file)).mode & 0o777).toBe(0o600);
   await expect(secrets('--file', file)).rejects.toMatchObject({
     code: 1,
     stderr: expect.stringContaining('left as it is'),
   });
   expect(await readFile(file, 'utf8')).toBe(text);
+});
+
+test('adds to an older file what the file lacks, and changes nothing else', async () => {
+  const file = join(folder, 'older');
+  const older = 'JWT_JWKS_URL=https://idp.test/keys\nSECRETS_KEY=kept\nREDIS_MAXMEMORY=2gb';
+  await writeFile(file, older);
+  await secrets('--file', file);
+  const text = await readFile(file, 'utf8');
+  expect(text.startsWith(`${older}\n#`)).toBe(true);
+  expect(text.match(/^[A-Z_]+(?==)/gm)?.slice(3)).toEqual(
+    ['ADMIN', 'BACKUP', 'MONITOR', 'GATEWAY', 'WORKER', 'DISPATCHER'].map((user) => `REDIS_${user}_PASSWORD`),
+  );
 });
 
 test('no two files are alike, and what is not understood is refused', async () => {

@@ -2,6 +2,7 @@
 // until the fault is over would not end before the fault does. The test waits for that order, not for time.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { redisAddress } from '@inference-proxy/platform';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { Caller } from '../client/caller.ts';
@@ -10,7 +11,7 @@ import { type Answer, errorOf } from '../client/http.ts';
 import { fileSays, until } from '../client/until.ts';
 import { page, tableRows, ticked } from '../documents/markdown.ts';
 import { freePort } from '../stack/ports.ts';
-import { obtainRedis } from '../stack/redis.ts';
+import { obtainRedis, redisUrlAt } from '../stack/redis.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { BadNetwork } from './bad-network.ts';
 import { type Disk, openDisk } from './disk.ts';
@@ -27,17 +28,17 @@ beforeAll(async () => {
   disk = await openDisk();
   const port = await freePort();
   network = new BadNetwork(port);
-  const url = `redis://127.0.0.1:${await network.listen()}`;
+  const proxyPort = await network.listen();
   stack = await startTestStack({
     redis: { port, binary: await disk.wrap(await obtainRedis(() => {})) },
     redisDir: disk.dir,
-    env: {
+    env: (_, redisUrl) => ({
       ...SHORT_TIMES,
       WORKER_APPS: 'demo/streams',
-      REDIS_URL: url,
-    },
+      REDIS_URL: redisUrlAt(redisUrl, proxyPort),
+    }),
   });
-  redis = new Redis(port, '127.0.0.1', { maxRetriesPerRequest: null });
+  redis = new Redis({ ...redisAddress(stack.redisUrl), maxRetriesPerRequest: null });
   redis.on('error', () => {});
   caller = new Caller(stack.port, stack.jwtSecret);
   await caller.ready('streams');

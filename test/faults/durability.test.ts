@@ -3,6 +3,7 @@
 import { mkdtemp, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { redisAddress } from '@inference-proxy/platform';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { Caller } from '../client/caller.ts';
@@ -58,7 +59,7 @@ async function begin(args: readonly string[]): Promise<void> {
   await caller.ready('streams');
   // The first call of a project writes keys that later calls do not write.
   expect((await caller.call('streams/value', { value: 1 })).status).toBe(200);
-  redis = new Redis(port, '127.0.0.1', { maxRetriesPerRequest: null });
+  redis = new Redis({ ...redisAddress(stack.redisUrl), maxRetriesPerRequest: null });
   redis.on('error', () => {});
   await rewritten(redis);
 }

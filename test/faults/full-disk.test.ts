@@ -1,6 +1,7 @@
 // A full disk's traces in Redis' append-only file, and their repair (docs/decisions/0019-the-file-is-rewritten.md).
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { redisAddress } from '@inference-proxy/platform';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { Caller } from '../client/caller.ts';
@@ -15,8 +16,8 @@ import { rewritten } from './rewritten.ts';
 /** More bytes than the rest of a block holds. */
 const LARGE = 'x'.repeat(10_000);
 
-const clientOf = (port: number): Redis => {
-  const client = new Redis(port, '127.0.0.1', { maxRetriesPerRequest: null });
+const clientOf = (url: string): Redis => {
+  const client = new Redis({ ...redisAddress(url), maxRetriesPerRequest: null });
   client.on('error', () => {});
   return client;
 };
@@ -43,7 +44,7 @@ describe('Redis alone', () => {
     const dir = join(disk.dir, 'alone');
     await mkdir(dir);
     server = await startRedis({ dir, binary, graceS: 0 });
-    redis = clientOf(server.port);
+    redis = clientOf(server.url);
     await redis.bgrewriteaof();
     await until(async () => /^aof_rewrite_in_progress:0/m.test(await redis.info('persistence')));
     await redis.set('before', '1');
@@ -77,7 +78,7 @@ describe('with the service', () => {
       redisDir: dir,
       env: { ...SHORT_TIMES, WORKER_APPS: 'demo/steady' },
     });
-    redis = clientOf(port);
+    redis = clientOf(stack.redisUrl);
     const caller = new Caller(stack.port, stack.jwtSecret);
     await caller.ready('steady');
     const accepted = async (): Promise<string> => {

@@ -4,13 +4,14 @@ import { createHmac } from 'node:crypto';
 import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { redisAddress } from '@inference-proxy/platform';
 import { Redis } from 'ioredis';
 import { Caller } from '../client/caller.ts';
 import { until } from '../client/until.ts';
 import { type Receiver, receiver } from '../receiver/receivers.ts';
 import { projectRoot } from '../stack/folders.ts';
 import { freePort } from '../stack/ports.ts';
-import { obtainRedis } from '../stack/redis.ts';
+import { obtainRedis, redisUrlAt } from '../stack/redis.ts';
 import { instancesOf, type Scale } from '../stack/scale.ts';
 import { type KillablePart, startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { BadNetwork, type Trouble as NetworkTrouble } from './bad-network.ts';
@@ -70,11 +71,11 @@ export class Place {
     this.disk = await openDisk();
     this.#closers.push(() => this.disk.close());
     const redisPort = await freePort();
-    const urls = new Map<string, string>();
+    const ports = new Map<string, number>();
     for (const part of PARTS) {
       const network = new BadNetwork(redisPort);
       this.#networks.set(part, network);
-      urls.set(part, `redis://127.0.0.1:${await network.listen()}`);
+      ports.set(part, await network.listen());
       this.#closers.push(() => network.close());
     }
     for (const name of instancesOf('gateway', SCALE.gateway)) this.#gatewayPorts.set(name, await freePort());
@@ -83,13 +84,13 @@ export class Place {
       scale: SCALE,
       redis: { port: redisPort, binary: await this.disk.wrap(await obtainRedis(() => {})) },
       redisDir: this.disk.dir,
-      env: (part) => ({
+      env: (part, redisUrl) => ({
         WORKER_APPS: 'demo/steady',
         WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
         // A part that failed twice restarts sooner than in production.
         WEBHOOK_SCHEDULE: '0,5,10,10,10,10,10,10,10,10',
         ...env,
-        REDIS_URL: String(urls.get(part)),
+        REDIS_URL: redisUrlAt(redisUrl, ports.get(part) as number),
         // Half of the parts jump an hour ahead, half an hour back, at the signal to their clocks.
         NODE_OPTIONS: `--import ${clock}`,
         CLOCK_SHIFT_MS: String(part.endsWith('1') ? HOUR_MS : -HOUR_MS),
@@ -97,7 +98,7 @@ export class Place {
       }),
     });
     this.#closers.push(() => this.stack.stop());
-    this.redis = new Redis(redisPort, '127.0.0.1', { maxRetriesPerRequest: null });
+    this.redis = new Redis({ ...redisAddress(this.stack.redisUrl), maxRetriesPerRequest: null });
     this.redis.on('error', () => {});
     this.#closers.push(() => this.redis.disconnect());
     const before = await front?.([...this.#gatewayPorts.values()]);

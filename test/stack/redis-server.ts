@@ -1,11 +1,12 @@
 // Embedded Redis, second half: a real server as a child of ours, with the settings the run store is designed for.
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdir, rm } from 'node:fs/promises';
+import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { guard, type Release } from './guard.ts';
 import { freePort } from './ports.ts';
 import { obtainRedis, type RedisBinary, redisEnvironment } from './redis-binary.ts';
+import { type RedisPasswords, type RedisUser, usersFile } from './redis-users.ts';
 
 const STOP_LIMIT_MS = 10_000;
 const START_ATTEMPTS = 5;
@@ -18,6 +19,10 @@ export interface RedisOptions {
   readonly dir: string;
   /** TCP port on 127.0.0.1; 0 or absent: a free one. */
   readonly port?: number;
+  /** Whether a server with a socket listens on the port, too (default true). */
+  readonly tcp?: boolean;
+  /** Makes the users of deploy/redis/users.acl. Without passwords, every client has all rights. */
+  readonly passwords?: RedisPasswords;
   /** Path of the Unix socket; absent: `<dir>/redis.sock` where such a path is short enough; false: TCP only. */
   readonly socket?: string | false;
   /** Whether writes are kept in an append-only file (default true). */
@@ -33,7 +38,7 @@ export interface RedisOptions {
 }
 
 export interface RunningRedis {
-  /** What REDIS_URL takes: `redis+unix:///path` where there is a socket (8 to 16 % faster), else `redis://127.0.0.1:port`. */
+  /** The REDIS_URL, of the user `admin` if there are users. A server with a socket has `redis+unix://` (8 to 16 % faster). */
   readonly url: string;
   readonly pid: number;
   readonly port: number;
@@ -51,10 +56,13 @@ function socketOf({ dir, socket = join(resolve(dir), 'redis.sock') }: RedisOptio
   return socket !== false && Buffer.byteLength(socket) <= SOCKET_PATH_LIMIT ? socket : undefined;
 }
 
-/** The REDIS_URL of a server that is started with these options, known before it is. */
-export function redisUrlOf(options: RedisOptions & { readonly port: number }): string {
+/** Returns the REDIS_URL that a server with these options will have. @param user ignored without `passwords` */
+export function redisUrlOf(options: RedisOptions & { readonly port: number }, user: RedisUser = 'admin'): string {
   const socket = socketOf(options);
-  return socket === undefined ? `redis://127.0.0.1:${options.port}` : `redis+unix://${encodeURI(socket)}`;
+  const login = options.passwords ? `${user}:${options.passwords[user]}@` : '';
+  if (socket === undefined) return `redis://${login}127.0.0.1:${options.port}`;
+  // A URL with a user needs a host.
+  return `redis+unix://${login && `${login}localhost`}${encodeURI(socket)}`;
 }
 
 /** What the run store is designed for, wherever its Redis runs (docker-compose.yml says the same). */
@@ -70,10 +78,20 @@ export const redisArguments = [
   ...['--hash-max-listpack-value', '4096'],
 ] as const;
 
+/** The same user's REDIS_URL at another address, such as that of a proxy. */
+export function redisUrlAt(url: string, port: number): string {
+  const { username, password } = new URL(url);
+  return `redis://${username}:${password}@127.0.0.1:${port}`;
+}
+
+const usersFileOf = ({ dir }: RedisOptions): string => join(resolve(dir), 'users.acl');
+
 function settings(options: RedisOptions, port: number, socket: string | undefined): string[] {
+  const tcp = socket === undefined || options.tcp !== false;
   return [
-    ...['--dir', resolve(options.dir), '--port', String(port), '--bind', '127.0.0.1', '--daemonize', 'no'],
+    ...['--dir', resolve(options.dir), '--port', String(tcp ? port : 0), '--bind', '127.0.0.1', '--daemonize', 'no'],
     ...(socket === undefined ? [] : ['--unixsocket', socket, '--unixsocketperm', '700']),
+    ...(options.passwords ? ['--aclfile', usersFileOf(options)] : []),
     ...['--appendonly', options.appendonly === false ? 'no' : 'yes'],
     ...redisArguments,
     ...(options.args ?? []),
@@ -107,7 +125,8 @@ async function ready(child: ChildProcess, lines: string[], binary: RedisBinary, 
     createInterface({ input: child.stdout as NonNullable<typeof child.stdout> }).on('line', (line) => {
       lines.push(line);
       if (lines.length > KEPT_LINES) lines.shift();
-      if (line.includes('Ready to accept connections')) accept();
+      // Redis words this line differently for a socket and for a port.
+      if (/ready to accept connections/i.test(line)) accept();
     });
   });
 }
@@ -163,6 +182,9 @@ async function attempt(binary: RedisBinary, options: RedisOptions): Promise<Runn
 export async function startRedis(options: RedisOptions): Promise<RunningRedis> {
   const binary = options.binary ?? (await obtainRedis(options.say ?? (() => {})));
   await mkdir(options.dir, { recursive: true });
+  // The folder holds the socket and the data: other users of this machine may not enter.
+  await chmod(options.dir, 0o700);
+  if (options.passwords) await writeFile(usersFileOf(options), usersFile(options.passwords), { mode: 0o600 });
   for (let tried = 1; ; tried++) {
     try {
       return await attempt(binary, options);

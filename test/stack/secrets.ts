@@ -2,11 +2,12 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { type RedisPasswords, redisPasswords } from './redis-users.ts';
 
 /** Reads a secret, or makes and keeps it where there is none. Only its owner may read the file. */
-function kept(path: string): string {
+function kept(path: string, encoding: BufferEncoding = 'base64'): string {
   try {
-    writeFileSync(path, randomBytes(32).toString('base64'), { flag: 'wx', mode: 0o600 });
+    writeFileSync(path, randomBytes(32).toString(encoding), { flag: 'wx', mode: 0o600 });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
@@ -20,6 +21,10 @@ export interface Secrets {
   readonly jwtSecret: string;
   readonly secretsKey: string;
 }
+
+/** The passwords of the users of the stack's own Redis. */
+export const developmentRedisPasswords = (folder: string): RedisPasswords =>
+  redisPasswords(kept(join(folder, 'redis-admin-password'), 'hex'));
 
 export const developmentSecrets = (folder: string): Secrets => ({
   jwtSecret: kept(jwtSecretFile(folder)),

@@ -1,4 +1,5 @@
-// Which parts the stack has, and what each is told: only gateway and dispatcher have the sealing key, only the gateway the tokens' secret.
+// The parts of the stack and their settings. Gateway and dispatcher have the sealing key. The gateway alone has the tokens' secret.
+// Each service has its own user of Redis.
 import { join } from 'node:path';
 import { longestStopMs } from '@inference-proxy/platform';
 import type { Balancer } from './balancer.ts';
@@ -28,7 +29,8 @@ export interface Wiring {
   readonly settings: InstanceType<typeof StackSettings>;
   readonly scale: Scale;
   readonly secrets: Secrets;
-  readonly redisUrl: string;
+  /** Of each service, with its user. */
+  readonly redisUrl: (service: keyof Scale) => string;
   readonly receiverPort: number;
   /** Of services that there is one of; the others take a free port each, and say which in their line `ready`. */
   readonly operationsPorts?: Partial<Record<keyof Scale, number>>;
@@ -84,7 +86,7 @@ function oneOfEach({
   output,
 }: Wiring): Program[] {
   const base = inherited(output);
-  const common = { NODE_ENV: 'development', ...base, REDIS_URL: redisUrl };
+  const common = (service: keyof Scale) => ({ NODE_ENV: 'development', ...base, REDIS_URL: redisUrl(service) });
   const webhooks = {
     SECRETS_KEY: secrets.secretsKey,
     WEBHOOK_ALLOWED_NETWORKS: settings.WEBHOOK_ALLOWED_NETWORKS.join(','),
@@ -99,7 +101,7 @@ function oneOfEach({
       env: {
         // A page that somebody works on may come from anywhere.
         CORS_ORIGINS: '*',
-        ...common,
+        ...common('gateway'),
         ...operations('gateway'),
         ...webhooks,
         JWT_SECRET: secrets.jwtSecret,
@@ -111,13 +113,13 @@ function oneOfEach({
       name: 'worker',
       entry: entry('worker'),
       cwd: root,
-      env: { ...common, ...operations('worker'), DEPLOYMENTS_DIR: settings.DEPLOYMENTS_DIR },
+      env: { ...common('worker'), ...operations('worker'), DEPLOYMENTS_DIR: settings.DEPLOYMENTS_DIR },
     },
     {
       name: 'dispatcher',
       entry: entry('dispatcher'),
       cwd: root,
-      env: { ...common, ...operations('dispatcher'), ...webhooks },
+      env: { ...common('dispatcher'), ...operations('dispatcher'), ...webhooks },
     },
     {
       name: 'receiver',

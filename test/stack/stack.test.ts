@@ -1,11 +1,11 @@
 // `npm start`, with stand-ins for the services: what a newcomer and an operator can rely on.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { appendFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { closeRedis, connectRedis, createLogger, redisReady } from '@inference-proxy/platform';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
@@ -134,8 +134,13 @@ test('a part that dies is started again, and why is said; Redis comes back at th
   process.kill(before.redis as number, 'SIGKILL');
   await stack.says('redis ended (signal SIGKILL)');
   const socket = join(folder, 'dying', 'redis', 'redis.sock');
-  const client = connectRedis(`redis+unix://${socket}`, 'test', createLogger({ name: 'test', level: 'silent' }));
+  const password = readFileSync(join(folder, 'dying', 'redis-admin-password'), 'utf8');
+  const url = `redis+unix://admin:${password}@localhost${socket}`;
+  const client = connectRedis(url, 'test', createLogger({ name: 'test', level: 'silent' }));
   await redisReady(client);
+  // The socket is the only way in, and only this user of the machine may enter its folder.
+  expect(await client.config('GET', 'port')).toEqual(['port', '0']);
+  expect(statSync(dirname(socket)).mode & 0o777).toBe(0o700);
   expect(await client.ping()).toBe('PONG');
   await closeRedis(client);
 });

@@ -10,7 +10,7 @@ import { endLeftovers } from './pid-file.ts';
 import { freePort, whyNotListen } from './ports.ts';
 import { obtainRedis, type RedisBinary, type RedisOptions, redisUrlOf } from './redis.ts';
 import { ONE_OF_EACH, type Scale } from './scale.ts';
-import { developmentSecrets, type Secrets } from './secrets.ts';
+import { developmentRedisPasswords, developmentSecrets, type Secrets } from './secrets.ts';
 import type { ServiceSpec } from './service.ts';
 import { balancedPart, redisPart, servicePart, serviceSpecs, type Wiring } from './services.ts';
 import type { StackSettings } from './stack-settings.ts';
@@ -63,8 +63,15 @@ async function operationsPorts(scale: Scale): Promise<Partial<Record<keyof Scale
 type OwnRedis = RedisOptions & { readonly port: number; readonly binary: RedisBinary };
 
 /** A Redis of the stack's own; obtained now, since to have none is a reason not to start. */
-async function ownRedis(dir: string, output: Output): Promise<OwnRedis> {
-  return { dir, binary: await obtainRedis(output.say), port: await freePort() };
+async function ownRedis(dataDir: string, output: Output): Promise<OwnRedis> {
+  return {
+    dir: join(dataDir, 'redis'),
+    binary: await obtainRedis(output.say),
+    // For a data folder whose path is too long for a socket.
+    port: await freePort(),
+    tcp: false,
+    passwords: developmentRedisPasswords(dataDir),
+  };
 }
 
 /** The address a caller on this machine uses. */
@@ -108,8 +115,9 @@ export function openStack({
       jwtSecret: settings.JWT_SECRET ?? made.jwtSecret,
       secretsKey: settings.SECRETS_KEY ?? made.secretsKey,
     };
-    const redis = settings.REDIS_URL === undefined ? await ownRedis(join(dataDir, 'redis'), output) : undefined;
-    const redisUrl = redis ? redisUrlOf(redis) : (settings.REDIS_URL as string);
+    const redis = settings.REDIS_URL === undefined ? await ownRedis(dataDir, output) : undefined;
+    const redisUrl: Wiring['redisUrl'] = (service) =>
+      redis ? redisUrlOf(redis, service) : (settings.REDIS_URL as string);
     const receiver = await receiverPort(settings.RECEIVER_PORT);
     const specs = services({
       root,

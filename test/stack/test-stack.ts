@@ -11,9 +11,10 @@ import { Output } from './output.ts';
 import type { PartSpec } from './part.ts';
 import { readPids } from './pid-file.ts';
 import { freePort } from './ports.ts';
-import { obtainRedis, type RedisOptions, redisUrlOf } from './redis.ts';
+import { obtainRedis, type RedisOptions, type RedisUser, redisUrlOf } from './redis.ts';
+import { deniedCommands } from './redis-denials.ts';
 import { instancesOf, ONE_OF_EACH, type Scale } from './scale.ts';
-import { developmentSecrets } from './secrets.ts';
+import { developmentRedisPasswords, developmentSecrets } from './secrets.ts';
 import type { ServiceSpec } from './service.ts';
 import { balancedPart, partNames, redisPart, servicePart, serviceSpecs } from './services.ts';
 import { StackSettings } from './stack-settings.ts';
@@ -30,7 +31,10 @@ export interface TestStack {
   /** Of a part's process. */
   pid(part: KillablePart): number;
   readonly jwtSecret: string;
+  /** Of Redis, for `admin`. */
   readonly redisUrl: string;
+  /** As a service has it, or another of the users. */
+  redisUrlOf(user: RedisUser): string;
   /** A copy of the apps: a test may change them. */
   readonly appsDir: string;
   /** Empty at the start: for what a test and its functions tell each other by files. */
@@ -44,7 +48,7 @@ export interface TestStack {
   /** Stops a part from doing anything (SIGSTOP), until `resume`; its connections stay open. */
   pause(part: KillablePart): void;
   resume(part: KillablePart): void;
-  /** Stops everything and removes what it has written. */
+  /** Stops everything and removes what it has written. @throws Error where Redis has denied a service a command */
   stop(): Promise<void>;
 }
 
@@ -54,14 +58,16 @@ const STARTS_AGAIN_MS = 120_000;
 export interface TestStackOptions {
   /** A folder of apps, `<project>/<app>/`; those of `test/apps` unless said otherwise. */
   readonly apps?: string;
-  /** Settings for all services, such as shortened times; or of each part by its name. */
-  readonly env?: Record<string, string> | ((part: string) => Record<string, string>);
+  /** Settings for all services, such as shortened times; or of each part by its name. @param redisUrl the part's own */
+  readonly env?: Record<string, string> | ((part: string, redisUrl: string) => Record<string, string>);
   /** One of each, unless said otherwise. */
   readonly scale?: Scale;
   /** Where the gateway, or what is in front of several, listens; a free port unless said otherwise. */
   readonly port?: number;
   /** Where Redis listens, what it is run by and with; its own unless said otherwise. */
   readonly redis?: Pick<RedisOptions, 'port' | 'binary' | 'args'>;
+  /** Set by a test that sends commands which Redis must deny. */
+  readonly denials?: 'expected';
   /** Redis' folder; one that is removed with the stack unless said otherwise. */
   readonly redisDir?: string;
 }
@@ -73,6 +79,7 @@ export async function startTestStack({
   port: wanted,
   redis: wantedRedis,
   redisDir,
+  denials,
 }: TestStackOptions = {}): Promise<TestStack> {
   const root = projectRoot();
   refuseOldBundles(root);
@@ -96,6 +103,8 @@ export async function startTestStack({
     args: wantedRedis?.args ?? [],
     binary: wantedRedis?.binary ?? (await obtainRedis(() => {})),
     port: wantedRedis?.port ?? (await freePort()),
+    tcp: wantedRedis?.port !== undefined,
+    passwords: developmentRedisPasswords(dataDir),
     graceS: 0,
     removeWithUs: folder,
   };
@@ -109,8 +118,8 @@ export async function startTestStack({
   };
   const output = new Output(partNames(scale), sink, false);
   const secrets = developmentSecrets(dataDir);
-  const redisUrl = redisUrlOf(redis);
-  const specs = serviceSpecs({ root, settings, scale, secrets, redisUrl, receiverPort: 0, output });
+  const urlOf = (user: RedisUser): string => redisUrlOf(redis, user);
+  const specs = serviceSpecs({ root, settings, scale, secrets, redisUrl: urlOf, receiverPort: 0, output });
   const starts = new EventEmitter();
   const ports = new Map<string, number>();
   const told = (part: PartSpec): PartSpec => ({
@@ -124,7 +133,7 @@ export async function startTestStack({
   });
   const balancer = scale.gateway > 1 ? new Balancer() : undefined;
   const part = (spec: ServiceSpec): PartSpec => {
-    const own = typeof env === 'function' ? env(spec.name) : env;
+    const own = typeof env === 'function' ? env(spec.name, String(spec.env.REDIS_URL)) : env;
     const tested = { ...spec, env: { ...spec.env, NODE_ENV: 'test', ...own } };
     const balanced = balancer && spec.service === 'gateway';
     return told(balanced ? balancedPart(tested, output, balancer) : servicePart(tested, output));
@@ -141,9 +150,12 @@ export async function startTestStack({
   });
   const stop = async (): Promise<void> => {
     balancer?.refuse();
+    const denied = await deniedCommands(urlOf('admin'));
     await supervisor.stop();
     balancer?.close();
     await rm(folder, { recursive: true, force: true });
+    if (denied.length > 0 && denials !== 'expected')
+      throw new Error(`Redis has denied commands (deploy/redis/users.acl):\n${denied.join('\n')}`);
   };
   try {
     await balancer?.listen('127.0.0.1', port);
@@ -159,7 +171,8 @@ export async function startTestStack({
     gatewayPorts: () => instancesOf('gateway', scale.gateway).map((name) => ports.get(name) as number),
     pid,
     jwtSecret: secrets.jwtSecret,
-    redisUrl,
+    redisUrl: urlOf('admin'),
+    redisUrlOf: urlOf,
     appsDir,
     marksDir,
     logs: () => logs,

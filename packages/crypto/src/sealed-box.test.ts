@@ -1,10 +1,25 @@
 // webhooks.md "Secrets": what opens a sealed box, and what must not.
-import { randomBytes } from 'node:crypto';
+import { createCipheriv, createHash, randomBytes } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { parseSecretKeys, SealedBox, UnsealError } from './sealed-box.ts';
 
 const keyText = () => randomBytes(32).toString('base64');
-const run = '0199f0a0-0000-7000-8000-000000000001';
+const run = {
+  project: 'demo',
+  app: 'hello',
+  runId: '0199f0a0-0000-7000-8000-000000000001',
+  url: 'https://receiver.test/hook?a=1',
+};
+
+/** As the version before sealed. */
+function boxOfVersion1(key: Buffer, secret: Buffer, runId: string): string {
+  const id = createHash('sha256').update('sealed-box key id\0').update(key).digest().subarray(0, 4);
+  const nonce = randomBytes(12);
+  const cipher = createCipheriv('aes-256-gcm', key, nonce);
+  cipher.setAAD(Buffer.concat([Buffer.of(1), id, Buffer.from(runId)]));
+  const text = Buffer.concat([cipher.update(secret), cipher.final()]);
+  return Buffer.concat([Buffer.of(1), id, nonce, cipher.getAuthTag(), text]).toString('base64');
+}
 
 test.each([
   ['one byte', Buffer.from('k')],
@@ -34,9 +49,32 @@ test('after a rotation the old key still opens, the new one seals', () => {
   expect(() => before.open(rotated.seal(secret, run), run)).toThrow('a key that is not among SECRETS_KEY');
 });
 
-test('a box copied to another run does not open', () => {
+test.each([
+  ['another run', { runId: run.runId.replace(/1$/, '2') }],
+  ['another URL', { url: 'https://attacker.test/hook?a=1' }],
+  ['the same URL with another query', { url: 'https://receiver.test/hook?a=2' }],
+  ['another app', { app: 'hell' }],
+  ['another project', { project: 'other' }],
+  ['texts that are the same in one line', { app: 'hello0', runId: run.runId.slice(1) }],
+])('a box in the record of a delivery with %s does not open, with any key', (_name, other) => {
   const box = new SealedBox([randomBytes(32)]);
-  expect(() => box.open(box.seal(Buffer.from('s'), run), run.replace(/1$/, '2'))).toThrow(UnsealError);
+  const sealed = box.seal(Buffer.from('s'), run);
+  expect(() => box.open(sealed, { ...run, ...other })).toThrow(expect.objectContaining({ altered: true }));
+});
+
+test('a box of the version before, which was bound to its run alone, opens for that run', () => {
+  const key = Buffer.alloc(32, 7);
+  const box = new SealedBox([key]);
+  expect(box.open(boxOfVersion1(key, Buffer.from('s3cr3t'), run.runId), run).toString()).toBe('s3cr3t');
+  const { runId } = run;
+  expect(() =>
+    box.open(boxOfVersion1(key, Buffer.from('s'), runId), { ...run, runId: runId.replace(/1$/, '2') }),
+  ).toThrow(UnsealError);
+});
+
+test('a box whose key is not there may open later, when the key is', () => {
+  const sealed = new SealedBox([randomBytes(32)]).seal(Buffer.from('s'), run);
+  expect(() => new SealedBox([randomBytes(32)]).open(sealed, run)).toThrow(expect.objectContaining({ altered: false }));
 });
 
 test('a box with any one byte altered, cut or added does not open', () => {

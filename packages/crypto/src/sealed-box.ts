@@ -1,4 +1,5 @@
-// webhooks.md "Secrets": AES-256-GCM (NIST SP 800-38D) with a random nonce, a key id for rotation, and the run id as associated data.
+// webhooks.md "Secrets": AES-256-GCM (NIST SP 800-38D) with a random nonce, a key id for rotation, and the delivery that the secret signs
+// as associated data.
 import {
   createCipheriv,
   createDecipheriv,
@@ -8,7 +9,9 @@ import {
   randomBytes,
 } from 'node:crypto';
 
-const VERSION = 1;
+const VERSION = 2;
+/** Of boxes that were sealed before boxes were bound to more than their run. Their deliveries may still be waiting after an upgrade. */
+const VERSION_OF_RUN = 1;
 const KEY_BYTES = 32;
 const KEY_ID_BYTES = 4;
 const NONCE_BYTES = 12;
@@ -17,9 +20,26 @@ const HEAD_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES + TAG_BYTES;
 /** 32 bytes are 43 digits and one `=`. */
 const KEY_TEXT = /^[A-Za-z0-9+/]{43}=$/;
 
+/** What a secret signs. A box that is put into the record of another delivery, or whose delivery is changed, does not open. */
+export interface SealedFor {
+  readonly project: string;
+  readonly app: string;
+  readonly runId: string;
+  /** The receiver's URL as the record has it. */
+  readonly url: string;
+}
+
 /** A box that cannot be opened. Its text names neither the secret nor a key. */
 export class UnsealError extends Error {
   override readonly name = 'UnsealError';
+
+  constructor(
+    message: string,
+    /** The box or its delivery was changed: no key will ever open the box. */
+    readonly altered = false,
+  ) {
+    super(message);
+  }
 }
 
 /**
@@ -57,42 +77,47 @@ export class SealedBox {
     this.#keys = new Map(keys.map((key) => [keyId(key).toString('hex'), createSecretKey(key)]));
   }
 
-  /**
-   * @param runId associated data: a box copied to another run does not open there
-   * @returns base64 of version (1 byte), key id (4), nonce (12), tag (16), ciphertext
-   */
-  seal(secret: Buffer, runId: string): string {
+  /** Returns base64 of version (1 byte), key id (4), nonce (12), tag (16) and ciphertext. */
+  seal(secret: Buffer, of: SealedFor): string {
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv('aes-256-gcm', this.#newest.key, nonce, { authTagLength: TAG_BYTES });
-    cipher.setAAD(associated(this.#newest.id, runId));
+    cipher.setAAD(associated(this.#newest.id, of));
     const text = Buffer.concat([cipher.update(secret), cipher.final()]);
     return Buffer.concat([Buffer.of(VERSION), this.#newest.id, nonce, cipher.getAuthTag(), text]).toString('base64');
   }
 
   /**
+   * Returns the secret.
+   *
    * @param sealed what `seal` returned
-   * @param runId as it was sealed
-   * @throws UnsealError when it is no box, was sealed with a key that is not there, for another run, or was altered
+   * @param of as it was sealed
+   * @throws UnsealError when it is no box, was sealed with a key that is not there, for another delivery, or was altered
    */
-  open(sealed: string, runId: string): Buffer {
+  open(sealed: string, of: SealedFor): Buffer {
     const box = Buffer.from(sealed, 'base64');
-    if (box.length < HEAD_BYTES || box[0] !== VERSION) throw new UnsealError('this is not a sealed box');
+    const [version] = box;
+    if (box.length < HEAD_BYTES || (version !== VERSION && version !== VERSION_OF_RUN))
+      throw new UnsealError('this is not a sealed box', true);
     const id = box.subarray(1, 1 + KEY_ID_BYTES);
     const nonce = box.subarray(1 + KEY_ID_BYTES, 1 + KEY_ID_BYTES + NONCE_BYTES);
     const tag = box.subarray(HEAD_BYTES - TAG_BYTES, HEAD_BYTES);
     const key = this.#keys.get(id.toString('hex'));
     if (!key) throw new UnsealError('sealed with a key that is not among SECRETS_KEY');
     const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
-    decipher.setAAD(associated(id, runId));
+    decipher.setAAD(version === VERSION ? associated(id, of) : associatedWithRun(id, of.runId));
     decipher.setAuthTag(tag);
     try {
       return Buffer.concat([decipher.update(box.subarray(HEAD_BYTES)), decipher.final()]);
     } catch {
       // OpenSSL's own words name the step that failed; they help nobody but an attacker.
-      throw new UnsealError('the sealed box was altered, or belongs to another run');
+      throw new UnsealError('the sealed secret, or the URL, app or run that it was sealed for, was altered', true);
     }
   }
 }
 
-/** Version and key id are bound too: neither can be exchanged in a box. */
-const associated = (id: Buffer, runId: string): Buffer => Buffer.concat([Buffer.of(VERSION), id, Buffer.from(runId)]);
+/** Version and key id are bound too: neither can be exchanged in a box. JSON keeps the four texts apart. */
+const associated = (id: Buffer, { project, app, runId, url }: SealedFor): Buffer =>
+  Buffer.concat([Buffer.of(VERSION), id, Buffer.from(JSON.stringify([project, app, runId, url]))]);
+
+const associatedWithRun = (id: Buffer, runId: string): Buffer =>
+  Buffer.concat([Buffer.of(VERSION_OF_RUN), id, Buffer.from(runId)]);

@@ -14,6 +14,13 @@ const HIDDEN = ['authorization', 'cookie', 'set-cookie', 'x-webhook-secret'].fla
   `*.*["${header}"]`,
 ]);
 
+/** An error's fields. A Redis client attaches the command with its arguments, which may hold a password or a caller's data: the name stays. */
+function errorFields(error: Error): object {
+  const { command, ...fields } = pino.stdSerializers.err(error);
+  const name = (command as { name?: unknown } | undefined)?.name;
+  return { ...fields, ...(typeof name === 'string' && { command: name }) };
+}
+
 export interface LoggerOptions {
   readonly name: string;
   readonly level?: string;
@@ -35,6 +42,7 @@ export function createLogger({ name, level = 'info', pretty: forPeople = false, 
     name,
     level,
     redact: { paths: HIDDEN, censor: '[hidden]' },
+    serializers: { err: errorFields },
     timestamp: () => `,"time":"${isoTime()}"`,
   };
   if (destination) return loggerTo(options, destination, forPeople);

@@ -23,6 +23,31 @@ test('a client connects by socket and by port, and shows its name', async () => 
   }
 });
 
+test('a client authenticates as its user by socket and by port; a wrong password is reported and not logged', async () => {
+  const admin = connectRedis(server.url, 'admin', logger);
+  await redisReady(admin);
+  await admin.call('ACL', 'SETUSER', 'limited', 'on', '>hunter2%', '+ping', '+info', '+client|setname', '+acl|whoami');
+  const at = [
+    `redis+unix://limited:hunter2%25@localhost${server.socket}`,
+    `redis://limited:hunter2%25@127.0.0.1:${server.port}`,
+  ];
+  for (const url of at) {
+    const client = connectRedis(url, 'limited', logger);
+    await redisReady(client);
+    expect(await client.call('ACL', 'WHOAMI')).toBe('limited');
+    await closeRedis(client);
+    const stranger = connectRedis(url.replace('hunter2', 'hunter3'), 'stranger', logger);
+    const [error] = (await once(stranger, 'error')) as [Error];
+    logger.warn({ err: error }, 'the error, as whoever hears it logs it');
+    await closeRedis(stranger);
+  }
+  await admin.call('ACL', 'DELUSER', 'limited');
+  await closeRedis(admin);
+  const text = written.filter((line) => line.includes('WRONGPASS')).join('');
+  expect(text).toContain('"command":"hello"');
+  expect(text).not.toContain('hunter3');
+});
+
 test('a command that Redis does not answer in time rejects', async () => {
   const client = connectRedis(server.url, 'hasty', logger, { commandMs: 1000 });
   await redisReady(client);

@@ -19,16 +19,19 @@ export interface ConnectOptions {
   readonly whileAway?: 'refuse' | 'wait';
 }
 
-/** ioredis' view of REDIS_URL; `redis+unix:///path` is a Unix socket. */
-function address(url: string): RedisOptions {
+/** Returns ioredis' options for a REDIS_URL. `redis+unix:///path` and `redis+unix://user:password@localhost/path` are Unix sockets. */
+export function redisAddress(url: string): RedisOptions {
   const parsed = new URL(url);
-  if (parsed.protocol === 'redis+unix:') return { path: decodeURIComponent(parsed.pathname) };
-  const database = parsed.pathname.slice(1);
-  return {
-    host: parsed.hostname.replace(/^\[(.*)\]$/, '$1'),
-    port: Number(parsed.port || 6379),
+  const user = {
     ...(parsed.username && { username: decodeURIComponent(parsed.username) }),
     ...(parsed.password && { password: decodeURIComponent(parsed.password) }),
+  };
+  if (parsed.protocol === 'redis+unix:') return { ...user, path: decodeURIComponent(parsed.pathname) };
+  const database = parsed.pathname.slice(1);
+  return {
+    ...user,
+    host: parsed.hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: Number(parsed.port || 6379),
     ...(database && { db: Number(database) }),
     ...(parsed.protocol === 'rediss:' && { tls: { servername: parsed.hostname } }),
   };
@@ -38,12 +41,12 @@ function address(url: string): RedisOptions {
  * A client that is connecting. Wait for `redisReady` before the first command, unless it is one that waits.
  *
  * A command whose reply was lost with the connection is sent again (ioredis), so scripts must bear being run twice.
- * @param url `redis://`, `rediss://` or `redis+unix:///path`
+ * @param url `redis://`, `rediss://` or `redis+unix://`, as `redisAddress` reads them
  * @param name shown in `CLIENT LIST` and in the logs
  */
 export function connectRedis(url: string, name: string, logger: Logger, options: ConnectOptions = {}): Redis {
   const client = new Redis({
-    ...address(url),
+    ...redisAddress(url),
     connectionName: name,
     // CLIENT SETINFO is in no service's ACL: Redis 7.0 does not know the command.
     disableClientInfo: true,

@@ -80,7 +80,8 @@ export const text = (expected = 'a text') => z.string({ error: `expected ${expec
 export const secret = (expected = 'a secret', shortest = 1) =>
   kind(expected, (value) => (value.length >= shortest ? value : undefined)).meta({ secret: true });
 
-const REDIS_URL = /^(redis(s)?:\/\/[^/]+|redis\+unix:\/\/\/.+)/;
+// A URL with a user needs a host: `redis+unix://user:password@localhost/path`.
+const REDIS_URL = /^(redis(s)?:\/\/[^/]+|redis\+unix:\/\/([^/@]+@localhost)?\/.+)/;
 
 /** Where Redis is; a secret, since it may hold a password. */
 export const redisUrl = () =>
@@ -141,7 +142,9 @@ export const commonSettings = {
     })
     .default('info')
     .describe('the least severe log lines that are written'),
-  REDIS_URL: redisUrl().describe('the only stateful dependency: redis://, rediss:// or redis+unix:///path'),
+  REDIS_URL: redisUrl().describe(
+    'the only stateful dependency: redis://user:password@host:port, rediss:// (TLS) or redis+unix://user:password@localhost/path',
+  ),
   SHUTDOWN_DELAY_S: upToADay()
     .prefault('0')
     .describe('how long a service that was told to stop goes on, no longer ready, until balancers have noticed'),

@@ -60,10 +60,11 @@ test('a setting that is set to nothing counts as not set', () => {
   expect(() => readSettings(Example.schema, { ...enough, JWT_SECRET: ' ' })).toThrow(/JWT_SECRET is missing/);
 });
 
-test('Redis is named by one of three forms', () => {
-  for (const good of ['redis://h:1', 'rediss://:p@h:1/2', 'redis+unix:///tmp/redis.sock'])
+test('Redis is named by one of three forms, each with or without a user', () => {
+  const sockets = ['redis+unix:///tmp/redis.sock', 'redis+unix://gateway:hunter2@localhost/tmp/redis.sock'];
+  for (const good of ['redis://h:1', 'rediss://:p@h:1/2', 'redis://gateway:hunter2@h:1', ...sockets])
     expect(redisUrl().safeParse(good).success).toBe(true);
-  for (const bad of ['h:1', 'http://h', 'redis+unix://tmp', '/tmp/redis.sock'])
+  for (const bad of ['h:1', 'http://h', 'redis+unix://tmp', 'redis+unix://u:p@elsewhere/tmp/s', '/tmp/redis.sock'])
     expect(redisUrl().safeParse(bad).success).toBe(false);
 });
 

@@ -7,7 +7,7 @@
 --       then per run: id, the attempt that the job stands for, token of this attempt
 -- Returns per run {gone | settled | busy}, {early, ms until it is due}, or
 --       {begun, `<refusals> <ended (ms)> <attempts before this round of the schedule> <age of the round (ms)> <how often the run was taken>
---       <the caller's traceparent or ->`, when it was parked (ms) and why or empty, url, sealed secret or empty,
+--       <the app> <the caller's traceparent or ->`, when it was parked (ms) and why or empty, url, sealed secret or empty,
 --       the envelope as it is kept or empty, the run's result or empty} and, where no envelope is kept yet,
 --       {…, `<state> <items> <streamed (1/0)> <run time> <status or 0>`, error, head}
 -- Asked again: an attempt that has begun begins again under its token.
@@ -51,8 +51,8 @@ for i = 8, #ARGV, 3 do
       redis.call('HSET', key, 'hold', hold)
     end
     due[#due + 1], due[#due + 2] = upto, id
-    local figures = string.format('%s %s %s %d %s %s', f[8] or '0', f[6], f[10] or '0', now - tonumber(f[11] or f[6]), string.match(f[14] or '0', '^%d+'),
-      string.match(f[13], '^%S+ %S+ %d+ %S+ %S+ %S+ (%S+)') or '-')
+    local figures = string.format('%s %s %s %d %s %s %s', f[8] or '0', f[6], f[10] or '0', now - tonumber(f[11] or f[6]), string.match(f[14] or '0', '^%d+'),
+      string.match(f[13], '^%S+'), string.match(f[13], '^%S+ %S+ %d+ %S+ %S+ %S+ (%S+)') or '-')
     local kept = f[7] or ''
     -- A result that is not sent from here is not read from here.
     local result = string.sub(kept, 1, 1) == '-' and '' or f[15] or ''

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { redisAddress } from '@inference-proxy/platform';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { Caller } from '../../client/caller.ts';
@@ -29,7 +30,7 @@ let caller: Caller;
 let redis: Redis;
 beforeAll(async () => {
   ({ stack, caller } = await hostileStack(env));
-  redis = new Redis(decodeURI(new URL(stack.redisUrl).pathname), { maxRetriesPerRequest: null });
+  redis = new Redis({ ...redisAddress(stack.redisUrl), maxRetriesPerRequest: null });
   redis.on('error', () => {});
 });
 afterAll(async () => {
@@ -143,7 +144,7 @@ async function anotherDispatcher(shiftMs = 0): Promise<ChildProcess> {
         PATH: process.env.PATH,
         NODE_ENV: 'test',
         OPERATIONS_PORT: '0',
-        REDIS_URL: stack.redisUrl,
+        REDIS_URL: stack.redisUrlOf('dispatcher'),
         SECRETS_KEY: secrets.secretsKey,
         WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
         WEBHOOK_JITTER: '0',

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Caller, type CallOptions } from '../../client/caller.ts';
 import { until } from '../../client/until.ts';
 import { projectRoot } from '../../stack/folders.ts';
-import { startTestStack, type TestStack } from '../../stack/test-stack.ts';
+import { startTestStack, type TestStack, type TestStackOptions } from '../../stack/test-stack.ts';
 
 export interface Attempt {
   readonly attempt: number;
@@ -37,10 +37,14 @@ const IMPATIENT = {
 };
 
 /** A stack with the hostile apps, ready to be called. */
-export async function hostileStack(env: Record<string, string> = {}): Promise<{ stack: TestStack; caller: Caller }> {
+export async function hostileStack(
+  env: Record<string, string> = {},
+  options: Pick<TestStackOptions, 'denials'> = {},
+): Promise<{ stack: TestStack; caller: Caller }> {
   const stack = await startTestStack({
     apps: join(projectRoot(), 'test', 'hostile', 'webhooks', 'apps'),
     env: { ...IMPATIENT, ...env },
+    ...options,
   });
   try {
     const caller = new Caller(stack.port, stack.jwtSecret);

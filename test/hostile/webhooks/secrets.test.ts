@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { redisAddress } from '@inference-proxy/platform';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { Caller } from '../../client/caller.ts';
@@ -41,7 +42,10 @@ const forms = (secret: string): string[] => {
 
 /** All that is said to Redis from now on. */
 async function monitored(): Promise<{ text: () => string; stop: () => void }> {
-  const socket = connect(decodeURI(new URL(stack.redisUrl).pathname));
+  const { path, username, password } = redisAddress(stack.redisUrl);
+  const socket = connect(path as string);
+  socket.write(`AUTH ${username} ${password}\r\n`);
+  await once(socket, 'data');
   let text = '';
   socket.on('data', (chunk) => {
     text += chunk.toString('latin1');
@@ -52,7 +56,7 @@ async function monitored(): Promise<{ text: () => string; stop: () => void }> {
 }
 
 async function keysAndValues(): Promise<string> {
-  const redis = new Redis(decodeURI(new URL(stack.redisUrl).pathname));
+  const redis = new Redis(redisAddress(stack.redisUrl));
   const parts: string[] = [];
   for (const key of await redis.keys('*')) {
     // As Redis itself writes a value down, whatever its type; compressed texts are told apart by `DEBUG` only, so they are read as well.

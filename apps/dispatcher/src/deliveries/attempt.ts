@@ -10,7 +10,10 @@ import {
 import type { AttemptRecord } from './records.ts';
 import { retryAfterSeconds } from './schedule.ts';
 
-/** `unsigned`: the secret could not be opened, nothing was sent. `redirect`: a 3xx, which is not followed. */
+/**
+ * `unsigned`: no key opens the secret. `altered`: the secret or its delivery was changed in the store. In both cases nothing was sent.
+ * `redirect`: a 3xx, which is not followed.
+ */
 export type ErrorClass =
   | 'dns'
   | 'refused'
@@ -20,7 +23,8 @@ export type ErrorClass =
   | 'reset'
   | 'bad_response'
   | 'redirect'
-  | 'unsigned';
+  | 'unsigned'
+  | 'altered';
 
 export const defaultLimits: ExchangeLimits = { headMs: 15_000, answerMs: 2000, answerBytes: 4096 };
 

@@ -38,7 +38,7 @@ class Records implements DeliveryRecords {
 
   constructor(
     readonly url: string,
-    readonly sealed = box.seal(Buffer.from(secret), runId),
+    readonly sealed = box.seal(Buffer.from(secret), { project, app: 'hello', runId, url }),
   ) {}
 
   async begin(job: DueDelivery, leaseMs: number) {
@@ -47,7 +47,7 @@ class Records implements DeliveryRecords {
     if (this.earlyMs > 0) return { state: 'early', inMs: this.earlyMs } as const;
     const { url, sealed, refusals, ageMs } = this;
     const own = { deliveryId: 'msg_1', url, secret: sealed, endedAt: 0, token: 't', refusals, content: { body } };
-    const task: DeliveryTask = { ...job, ...own, ageMs, earlier: 0, runAttempt: 1 };
+    const task: DeliveryTask = { ...job, app: 'hello', ...own, ageMs, earlier: 0, runAttempt: 1 };
     return { state: 'begun', task } as const;
   }
 
@@ -281,6 +281,19 @@ test.each<[string, string, Partial<DeliverOptions>, Partial<AttemptRecord>]>([
   expect(await run()).toBe('recorded');
   expect(records.made).toMatchObject([{ record, next: { state: 'pending' } }]);
   expect(jobs.added).toHaveLength(1);
+});
+
+test('a delivery whose URL was changed in the store sends nothing, fails at once, and an error is logged', async () => {
+  const { url, requests } = await standing(receiver(() => ({ status: 200 })));
+  const records = new Records(
+    url,
+    box.seal(Buffer.from(secret), { project, app: 'hello', runId, url: `${url}victim` }),
+  );
+  const { run, jobs } = journey(records);
+  expect(await run()).toBe('recorded');
+  expect(records.made).toMatchObject([{ record: { errorClass: 'altered' }, next: { state: 'failed' } }]);
+  expect([requests.length, jobs.added.length]).toEqual([0, 0]);
+  expect(lines).toContainEqual(expect.objectContaining({ text: expect.stringContaining('was changed in Redis') }));
 });
 
 test.each([

@@ -172,6 +172,13 @@ export class Deliver {
       return await attempt(agent, url, headers, body, limits);
     } catch (error) {
       if (error instanceof ServiceError) return unsent('blocked', error);
+      if (error instanceof UnsealError && error.altered) {
+        this.#options.log.error(
+          { ...named(task), host: hostAndPort(url), err: error },
+          'the record of a delivery was changed in Redis: nothing is sent, and the delivery has failed',
+        );
+        return unsent('altered', error);
+      }
       if (error instanceof UnsealError) return unsent('unsigned', error);
       throw error;
     }

@@ -8,22 +8,21 @@ import type { DeliveryTask } from './records.ts';
 
 const box = new SealedBox([randomBytes(32)]);
 const runId = '0199f0a0-0000-7000-8000-000000000001';
+const of = { project: 'demo', app: 'hello', runId, url: 'http://receiver.test/' };
 const body = Buffer.from('{"result":"a.b\u2028 東京 🚀"}');
 const now = Date.now();
 const deliveryHeaders = (
-  of: DeliveryTask,
+  delivery: DeliveryTask,
   bytes: Buffer,
   opener: SealedBox,
   at: number,
   version: string,
   traceparent?: string,
-) => headersOf(of, bytes, opener, { now: at, version, traceparent });
+) => headersOf(delivery, bytes, opener, { now: at, version, traceparent });
 const task = (secret?: Buffer): DeliveryTask => ({
-  project: 'demo',
-  runId,
+  ...of,
   attempt: 1,
   deliveryId: 'msg_1',
-  url: 'http://receiver.test/',
   endedAt: now,
   refusals: 0,
   earlier: 0,
@@ -31,7 +30,7 @@ const task = (secret?: Buffer): DeliveryTask => ({
   runAttempt: 1,
   content: { body },
   token: 't',
-  ...(secret && { secret: box.seal(secret, runId) }),
+  ...(secret && { secret: box.seal(secret, of) }),
 });
 
 test('without a secret a delivery carries its ids and times and no signature', () => {
@@ -82,6 +81,15 @@ test('every attempt has a time and signatures of its own', () => {
 test('a secret that cannot be opened leaves nothing to send', () => {
   const other = new SealedBox([randomBytes(32)]);
   expect(() => deliveryHeaders(task(Buffer.from('k')), body, other, now, '1')).toThrow(UnsealError);
+});
+
+test.each([
+  ['URL', { url: 'http://attacker.test/' }],
+  ['app', { app: 'other' }],
+  ['run', { runId: `${runId.slice(0, -1)}2` }],
+])('a delivery whose %s was changed leaves nothing to send', (_name, changed) => {
+  const altered = { ...task(Buffer.from('k')), ...changed };
+  expect(() => deliveryHeaders(altered, body, box, now, '1')).toThrow(UnsealError);
 });
 
 test('a trace is carried on', () => {

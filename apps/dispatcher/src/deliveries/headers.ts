@@ -14,7 +14,7 @@ export interface HeaderOptions {
 /**
  * @param body the exact bytes that are sent
  * @param box opens the delivery's secret, which is wiped as soon as it has signed
- * @throws UnsealError where the secret cannot be opened with the keys at hand: nothing is sent unsigned
+ * @throws UnsealError where the secret cannot be opened with the keys at hand, or the delivery was changed: nothing is sent unsigned
  */
 export function deliveryHeaders(
   task: DeliveryTask,
@@ -33,7 +33,7 @@ export function deliveryHeaders(
     ...(traceparent !== undefined && { traceparent }),
   };
   if (task.secret === undefined) return headers;
-  const secret = box.open(task.secret, task.runId);
+  const secret = box.open(task.secret, task);
   try {
     return {
       ...headers,

@@ -18,6 +18,10 @@ test('410 stops at once', () => {
   expect(judge({ status: 410 })).toEqual({ state: 'failed', why: 'gone' });
 });
 
+test('a delivery that was altered in the store stops at once', () => {
+  expect(judge({ errorClass: 'altered' })).toEqual({ state: 'failed', why: 'altered' });
+});
+
 test.each<[string, Partial<AttemptRecord>]>([
   ...[500, 502, 503, 599, 429, 408, 404].map((status): [string, Partial<AttemptRecord>] => [`${status}`, { status }]),
   ...[300, 301, 302, 304, 307].map((status): [string, Partial<AttemptRecord>] => [

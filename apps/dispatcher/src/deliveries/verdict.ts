@@ -9,7 +9,7 @@ const PASSING = new Set([404, 408, 429]);
 
 export type Verdict =
   | { readonly state: 'delivered' }
-  | { readonly state: 'failed'; readonly why: 'gone' | 'refused' | 'exhausted' }
+  | { readonly state: 'failed'; readonly why: 'gone' | 'refused' | 'altered' | 'exhausted' }
   | { readonly state: 'pending'; readonly delayMs: number; readonly refusals: number };
 
 /** How often a delivery was tried in this round, the attempt just made included, and how many of the earlier attempts were refused. */
@@ -26,6 +26,8 @@ export function verdict(result: AttemptRecord, history: History, schedule: Sched
   const { status } = result;
   if (status !== undefined && status >= 200 && status <= 299) return { state: 'delivered' };
   if (status === 410) return { state: 'failed', why: 'gone' };
+  // No later attempt can sign: whoever changed the record has to change it back first, and then ask for a redelivery.
+  if (result.errorClass === 'altered') return { state: 'failed', why: 'altered' };
   const refused = status !== undefined && status >= 400 && status <= 499 && !PASSING.has(status);
   const refusals = history.refusals + (refused ? 1 : 0);
   if (refused && refusals >= REFUSALS_TO_STOP) return { state: 'failed', why: 'refused' };

@@ -18,6 +18,7 @@ const url = new URL('https://receiver.test/hook/hunter2?key=hunter2');
 
 const task = (more: Partial<DeliveryTask> = {}): DeliveryTask => ({
   project: 'demo',
+  app: 'hello',
   runId,
   attempt: 1,
   earlier: 0,

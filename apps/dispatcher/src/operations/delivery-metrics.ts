@@ -15,13 +15,13 @@ export class DeliveryMetrics {
     const registers = [registry];
     this.#deliveries = new Counter({
       name: 'inference_proxy_deliveries_total',
-      help: 'Deliveries that have ended: delivered, or given up because the receiver was gone, refused, or all attempts were exhausted',
+      help: 'Deliveries that have ended: delivered, or given up because the receiver was gone or refused, all attempts were exhausted, or the record was altered',
       labelNames: ['end'],
       registers,
     });
     this.#attempts = new Counter({
       name: 'inference_proxy_delivery_attempts_total',
-      help: 'Attempts by class: of the status (2xx), or of the error (dns, refused, blocked, tls, timeout, reset, bad_response, redirect, unsigned)',
+      help: 'Attempts by class: of the status (2xx), or of the error (dns, refused, blocked, tls, timeout, reset, bad_response, redirect, unsigned, altered)',
       labelNames: ['class'],
       registers,
     });

@@ -153,7 +153,8 @@ export class DeliveringStore {
   async #bulk(urls: readonly string[], result: string): Promise<string[]> {
     const ids = urls.map(() => newRunId());
     const accepted = ids.map((runId, at) => {
-      const webhook = { url: urls[at] as string, secret: box.seal(Buffer.from(SECRET), runId) };
+      const url = urls[at] as string;
+      const webhook = { url, secret: box.seal(Buffer.from(SECRET), { project: PROJECT, app: 'hello', runId, url }) };
       return this.gateway.accept(
         {
           project: PROJECT,

@@ -146,7 +146,7 @@ export class Acceptance {
       paced: (call.stream || call.forwarded) && !promised,
       keepMs: promised ? this.retention.promisedMs : this.retention.otherMs,
       ...(absentMs !== undefined && { absentMs }),
-      ...(call.webhook && { webhook: this.#sealed(call.runId, call.webhook) }),
+      ...(call.webhook && { webhook: this.#sealed(call, call.webhook) }),
       ...(idempotencyKey !== undefined && { idempotency: idempotencyOf(call, idempotencyKey, body) }),
       queueLimit: app.queueLimit,
       queueTimeoutMs: app.queueTimeoutMs,
@@ -154,8 +154,11 @@ export class Acceptance {
     };
   }
 
-  #sealed(runId: string, { url, secret }: NonNullable<CallRequest['webhook']>): NonNullable<NewRun['webhook']> {
-    return { url, ...(secret && { secret: this.box.seal(secret, runId) }) };
+  #sealed(
+    { project, app, runId }: CallRequest,
+    { url, secret }: NonNullable<CallRequest['webhook']>,
+  ): NonNullable<NewRun['webhook']> {
+    return { url, ...(secret && { secret: this.box.seal(secret, { project, app, runId, url }) }) };
   }
 }
 

@@ -13,6 +13,7 @@ import { type BeginReply, begunBy } from './stored-delivery.ts';
 /** One attempt under way. */
 export interface DeliveryTask {
   readonly project: string;
+  readonly app: string;
   readonly runId: RunId;
   /** From 1, over all rounds. */
   readonly attempt: number;

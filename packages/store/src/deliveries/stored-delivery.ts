@@ -27,13 +27,14 @@ export function begunBy(job: DueDelivery, token: string, reply: BeginReply): Beg
   if (state === 'early') return { state, inMs: reply[1] as number };
   if (state !== 'begun') return { state };
   const [, figures, parked, url, secret, kept, result, ...told] = reply as BegunReply;
-  const [refusals, ended, earlier, ageMs, runAttempt, trace = '-'] = figures.toString().split(' ');
+  const [refusals, ended, earlier, ageMs, runAttempt, app = '', trace = '-'] = figures.toString().split(' ');
   const endedAt = Number(ended);
   const wait = parkedOf(parked.toString());
   return {
     state: 'begun',
     task: {
       project: job.project,
+      app,
       runId: job.runId,
       attempt: job.attempt,
       deliveryId: deliveryIdOf(job.runId),

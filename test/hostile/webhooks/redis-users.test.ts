@@ -1,0 +1,167 @@
+// docs/security.md, "Redis": what each user may not do, and what a function can do that has got hold of its worker's REDIS_URL.
+import { redisAddress } from '@inference-proxy/platform';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import type { Caller } from '../../client/caller.ts';
+import { until } from '../../client/until.ts';
+import { type Receiver, receiver } from '../../receiver/receivers.ts';
+import type { TestStack } from '../../stack/test-stack.ts';
+import { deliveryOf, deliveryThat, hostileStack, type LoggedDelivery, to } from './receiving.ts';
+
+const SERVICES = ['gateway', 'worker', 'dispatcher'] as const;
+type Service = (typeof SERVICES)[number];
+
+let stack: TestStack;
+let caller: Caller;
+let victim: Receiver;
+const clients = new Map<string, Redis>();
+beforeAll(async () => {
+  ({ stack, caller } = await hostileStack({ WEBHOOK_SCHEDULE: '0,36000' }, { denials: 'expected' }));
+  victim = await receiver(() => ({ status: 503 }));
+  for (const user of [...SERVICES, 'monitor', 'backup'] as const)
+    clients.set(user, new Redis({ ...redisAddress(stack.redisUrlOf(user)), disableClientInfo: true }));
+});
+afterAll(async () => {
+  for (const client of clients.values()) client.disconnect();
+  await stack.stop();
+  await victim.close();
+});
+
+const as = (user: string): Redis => clients.get(user) as Redis;
+const DENIED = /NOPERM|can't run this command|no permissions|can't access at least one/;
+
+/** Commands that read or change more than a service's own keys. */
+const DANGEROUS = [
+  ['KEYS', '*'],
+  ['SCAN', '0'],
+  ['RANDOMKEY'],
+  ['FLUSHALL'],
+  ['FLUSHDB'],
+  ['CONFIG', 'GET', '*'],
+  ['CONFIG', 'SET', 'maxmemory', '1'],
+  ['ACL', 'LIST'],
+  ['ACL', 'SETUSER', 'worker', '+@all'],
+  ['CLIENT', 'LIST'],
+  ['CLIENT', 'KILL', 'TYPE', 'normal'],
+  ['CLIENT', 'PAUSE', '1'],
+  ['MONITOR'],
+  ['SHUTDOWN', 'NOSAVE'],
+  ['REPLICAOF', 'NO', 'ONE'],
+  ['SAVE'],
+  ['SCRIPT', 'FLUSH'],
+  ['FUNCTION', 'LIST'],
+  ['SWAPDB', '0', '1'],
+  ['PUBSUB', 'SHARDCHANNELS'],
+  ['SLOWLOG', 'GET'],
+] as const;
+
+test('nobody gets in without a user', async () => {
+  const { path } = redisAddress(stack.redisUrl);
+  const stranger = new Redis({
+    path: path as string,
+    enableReadyCheck: false,
+    maxRetriesPerRequest: 0,
+    disableClientInfo: true,
+  });
+  stranger.on('error', () => {});
+  await expect(stranger.get('ip:projects')).rejects.toThrow('NOAUTH');
+  stranger.disconnect();
+});
+
+describe.each([...SERVICES, 'monitor', 'backup'])('the user %s', (user) => {
+  test.each(DANGEROUS.map(([command, ...args]) => [command, args.join(' ')] as const))(
+    'may not %s %s',
+    async (command, args) => {
+      await expect(as(user).call(command, ...args.split(' ').filter(Boolean))).rejects.toThrow(DENIED);
+    },
+  );
+});
+
+test.each(['KEYS', 'FLUSHALL'])('a script may %s no more than its caller', async (command) => {
+  const script = `return redis.call('${command}', unpack(ARGV))`;
+  for (const user of SERVICES)
+    await expect(as(user).call('EVAL', script, '0', ...(command === 'KEYS' ? ['*'] : []))).rejects.toThrow(DENIED);
+});
+
+test.each<[Service, string[]]>([
+  [
+    'worker',
+    ['ip:{demo}:gateways', 'ip:{demo}:runs', 'ip:{demo}:numbers', 'ip:{demo}:attempts:x', 'ip:{demo}:tombstones'],
+  ],
+  [
+    'worker',
+    ['ip:{*}:open:demo h:1', 'ip:{*}:circuit:demo h:1', '{ip}:deliveries-backlog:wait', 'ip:rewritten', 'ip:projects'],
+  ],
+  // To be written only.
+  ['worker', ['ip:{demo}:leases', 'ip:{demo}:due', 'ip:{demo}:deliveries', 'ip:{demo}:promises', 'ip:{demo}:kept']],
+  ['gateway', ['ip:{*}:open:demo h:1', 'ip:{*}:parked-count', 'another:key']],
+  [
+    'dispatcher',
+    ['ip:{demo}:queue:hooks', 'ip:{demo}:idempotency:x', 'ip:{demo}:log:x', 'ip:{demo}:apps', 'another:key'],
+  ],
+])('the user %s does not read %j', async (user, keys) => {
+  for (const key of keys) {
+    await expect(as(user).zrange(key, '0', '-1')).rejects.toThrow(DENIED);
+    await expect(as(user).call('EVAL', `return redis.call('ZRANGE', ARGV[1], 0, -1)`, '0', key)).rejects.toThrow(
+      DENIED,
+    );
+  }
+});
+
+test('the user worker hears and says nothing but on the channels of workers and gateways', async () => {
+  for (const channel of ['ip:{demo}:else', 'ip:revoked'])
+    await expect(as('worker').spublish(channel, 'x')).rejects.toThrow(DENIED);
+  await expect(as('worker').psubscribe('*')).rejects.toThrow(DENIED);
+});
+
+/** What a function does that knows its worker's REDIS_URL and the id of a run. */
+const changedTo = async (runId: string, ...fields: string[]): Promise<void> => {
+  expect(await as('worker').hset(`ip:{demo}:run:${runId}`, ...fields)).toBe(0);
+};
+
+/** A run that has ended, its delivery signed for the victim, who has refused the first attempt. The next one is hours away. */
+async function pending(): Promise<string> {
+  const answer = await caller.call('hooks/value', { value: 1 }, to(victim.url, 'the victim’s secret'));
+  const { run_id } = JSON.parse(answer.text) as { run_id: string };
+  await deliveryThat(caller, run_id, ({ log }) => log.length === 1);
+  return run_id;
+}
+
+/** Asks for another attempt and resolves when the attempt is in the log. */
+async function again(runId: string): Promise<LoggedDelivery> {
+  const { delivery_id } = (await deliveryOf(caller, runId)) as LoggedDelivery;
+  const path = `/v4/demo/runs/${runId}/deliveries/${delivery_id}/redeliver`;
+  expect((await caller.request(path, { method: 'POST' })).status).toBe(202);
+  return deliveryThat(caller, runId, ({ log }) => log.length === 2);
+}
+
+test('a run whose webhook URL a function has changed is not signed and not sent, and its delivery fails with an error in the log', async () => {
+  const attacker = await receiver(() => ({ status: 204 }));
+  const runId = await pending();
+  await changedTo(runId, 'hook', attacker.url);
+  expect(await again(runId)).toMatchObject({ status: 'failed', log: [{ status: 503 }, { error: 'altered' }] });
+  expect(attacker.requests).toEqual([]);
+  // Lines come in batches.
+  await until(() => stack.logs().includes('the record of a delivery was changed in Redis'));
+  expect(stack.logs()).not.toContain('the victim’s secret');
+  await attacker.close();
+});
+
+test('a sealed secret that a function has put into another run is of no use there', async () => {
+  const attacker = await receiver(() => ({ status: 204 }));
+  const [theirs, own] = [await pending(), await pending()];
+  const [secret] = (await as('worker').hmget(`ip:{demo}:run:${theirs}`, 'secret')) as [string];
+  await changedTo(own, 'secret', secret, 'hook', attacker.url);
+  expect(await again(own)).toMatchObject({ status: 'failed', log: [{ status: 503 }, { error: 'altered' }] });
+  expect(attacker.requests).toEqual([]);
+  expect((await again(theirs)).log).toMatchObject([{ status: 503 }, { status: 503 }]);
+  await attacker.close();
+});
+
+test('not contained: a function that knows its worker’s REDIS_URL reads and writes runs whose ids it knows', async () => {
+  const { run_id } = JSON.parse((await caller.call('hooks/value', { value: 'private' })).text) as { run_id: string };
+  const [body] = (await as('worker').hmget(`ip:{demo}:run:${run_id}`, 'body')) as [string];
+  expect(body).toContain('private');
+  await changedTo(run_id, 'body', '"forged"');
+  expect(await caller.lookUp(run_id)).toMatchObject({ result: 'forged' });
+});
