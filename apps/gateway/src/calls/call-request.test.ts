@@ -142,7 +142,7 @@ describe('when the last reader has gone', () => {
     [`?${hook}&onDisconnect=cancel`, {}, 0, true],
     ['', keyed, undefined, true],
     ['?onDisconnect=cancel', keyed, 0, true],
-    ['?XonDisconnect=30', {}, 0, false],
+    ['?notOnDisconnect=30', {}, 0, false],
   ])('%j %j: cancelled after %p ms, promised %p', (query, headers, absentMs, promised) => {
     expect(read(query, { ...headers })).toMatchObject({ promised, ...(absentMs !== undefined && { absentMs }) });
     expect('absentMs' in read(query, { ...headers })).toBe(absentMs !== undefined);

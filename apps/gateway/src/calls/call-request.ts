@@ -9,6 +9,7 @@ import { type StreamForm, streamFormOf } from '../streaming/stream-form.ts';
 import { idempotencyKeyOf } from './idempotency.ts';
 import { onDisconnectOf } from './on-disconnect.ts';
 import { preferences } from './preferences.ts';
+import { checkQueryNames } from './query-names.ts';
 
 /** What a timer can hold; over three weeks. */
 const LONGEST_WAIT_MS = 2 ** 31 - 1;
@@ -70,6 +71,7 @@ export function callRequest(runId: RunId, path: CallPath, head: RequestHead, web
   const { headers, url = '' } = head;
   checkContentType(headers);
   const query = queryOf(url);
+  if (query !== '') checkQueryNames(query);
   const after = headers['idempotency-key'] === undefined ? undefined : resumePoint(query, head.rawHeaders);
   return callOnTerms(runId, path, head, query, webhooks, {
     path: url.split('?', 1)[0] as string,

@@ -102,6 +102,26 @@ test.each(['?async=true', ''])('an asynchronous call (%p) is answered at once, a
   expect(JSON.parse(ended.text)).toMatchObject({ status: 'succeeded', run_time_ms: 1.5, ended_at: expect.any(String) });
 });
 
+test('a misspelt query parameter is 400 that names the right one, and nothing runs', async () => {
+  for (const [query, meant] of [
+    ['?asinc=true', 'async'],
+    ['?webhookendpoint=https://a.example/', 'webhookEndpoint'],
+    ['?ids=true&ondisconnect=continue', 'onDisconnect'],
+  ]) {
+    const answer = await gateway.call({ query: query ?? '' });
+    expect(answer.status).toBe(400);
+    expect(errorOf(answer)).toMatchObject({
+      code: 'invalid_request',
+      message: expect.stringContaining(`\`${meant}\``),
+    });
+  }
+  const calling = gateway.call({ query: '?utm_source=mail&idss=1', body: '{"text":"known"}' });
+  const run = await gateway.worker.next();
+  expect(run.params).toBe('{"text":"known"}');
+  await run.returns('1');
+  expect((await calling).status).toBe(200);
+});
+
 test('a caller that leaves cancels its run', async () => {
   const controller = new AbortController();
   const call = gateway.open(`/v4/${PROJECT}/chat/run`, { body: '{}', signal: controller.signal });

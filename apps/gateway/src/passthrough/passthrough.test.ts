@@ -373,6 +373,14 @@ test('a page of an allowed origin may read the answer, what the server says of o
   expect(answer.headers['access-control-expose-headers']).toMatch(/^X-Request-Id, .*, X-Own$/);
 });
 
+test('the names in a server’s query are not checked', async () => {
+  const answering = gateway.get(`${SITE}/x?asinc=true&event=full&afer=1`);
+  const run = await next();
+  expect(run.request.target).toBe('/x?asinc=true&event=full&afer=1');
+  await run.answers(JSON_HEAD, '1');
+  expect((await answering).status).toBe(200);
+});
+
 test('who may not call learns nothing of the server', async () => {
   for (const path of ['', '/x', '/v1/models']) {
     const { status } = await gateway.request(SITE + path, { method: 'GET', headers: { authorization: '' } });

@@ -1,0 +1,43 @@
+// Contract 1, "Query parameters": a misspelt name of the service's own is refused. Other unknown names are ignored. Pure.
+import { ServiceError } from '@inference-proxy/contracts';
+
+/** The names that some request of contract 1, 3 or 5 knows. */
+const KNOWN = ['webhookEndpoint', 'async', 'onDisconnect', 'ids', 'events', 'after', 'lastEventId', 'priority'];
+/** Short names resemble too many other words. */
+const SHORTEST = 4;
+const MOST_DIFFERENCES = 2;
+
+const compared = KNOWN.filter((name) => name.length >= SHORTEST);
+
+/**
+ * Checks the names in the query of a function call. The queries of custom runtimes belong to their servers and are not checked.
+ *
+ * @param query the text after the `?`
+ * @throws ServiceError `invalid_request` that names the parameter that was meant
+ */
+export function checkQueryNames(query: string): void {
+  for (const name of new URLSearchParams(query).keys()) {
+    if (name.length < SHORTEST || KNOWN.includes(name)) continue;
+    const meant = compared.find((known) => differences(name, known) <= MOST_DIFFERENCES);
+    if (meant !== undefined)
+      throw new ServiceError(
+        'invalid_request',
+        `The query parameter \`${name}\` is not known. Did you mean \`${meant}\`?`,
+      );
+  }
+}
+
+/** The number of letters to insert, delete or replace to get from one text to the other (Levenshtein); more than two counts as many. */
+function differences(one: string, other: string): number {
+  if (Math.abs(one.length - other.length) > MOST_DIFFERENCES) return Number.POSITIVE_INFINITY;
+  let row = Array.from({ length: other.length + 1 }, (_, at) => at);
+  for (let line = 1; line <= one.length; line++) {
+    const next = [line];
+    for (let at = 1; at <= other.length; at++) {
+      const replaced = (row[at - 1] as number) + (one[line - 1] === other[at - 1] ? 0 : 1);
+      next.push(Math.min(replaced, (row[at] as number) + 1, (next[at - 1] as number) + 1));
+    }
+    row = next;
+  }
+  return row[other.length] as number;
+}
