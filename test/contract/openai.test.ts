@@ -1,22 +1,43 @@
 // Contract 1, "OpenAI clients": the official client against the example app, whole stack.
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import { Caller } from '../client/caller.ts';
+import type { RequestOptions } from '../client/http.ts';
 import { projectRoot } from '../stack/folders.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { signToken } from '../stack/tokens.ts';
 
 let stack: TestStack;
+let caller: Caller;
+let apps: string;
 beforeAll(async () => {
-  stack = await startTestStack({ apps: join(projectRoot(), 'examples'), env: { WORKER_APPS: 'demo/language' } });
-  await new Caller(stack.port, stack.jwtSecret).ready('language');
+  apps = await mkdtemp(join(tmpdir(), 'openai-'));
+  await mkdir(join(apps, 'demo', 'chunks'), { recursive: true });
+  await symlink(join(projectRoot(), 'examples', 'demo', 'language'), join(apps, 'demo', 'language'));
+  await writeFile(join(apps, 'demo', 'chunks', 'main.py'), 'def items(items):\n    yield from items\n');
+  stack = await startTestStack({ apps });
+  caller = new Caller(stack.port, stack.jwtSecret);
+  await Promise.all([caller.ready('language'), caller.ready('chunks')]);
 });
-afterAll(() => stack.stop());
+afterAll(async () => {
+  await stack.stop();
+  await rm(apps, { recursive: true, force: true });
+});
 
 /** A client whose base URL is this function. */
-const client = (fn: string, apiKey = signToken(stack.jwtSecret, { project: 'demo', ttlS: 60 })) =>
-  new OpenAI({ apiKey, baseURL: `http://127.0.0.1:${stack.port}/v4/demo/language/${fn}`, maxRetries: 0 });
+const client = (fn: string, apiKey = signToken(stack.jwtSecret, { project: 'demo', ttlS: 60 }), app = 'language') =>
+  new OpenAI({ apiKey, baseURL: `http://127.0.0.1:${stack.port}/v4/demo/${app}/${fn}`, maxRetries: 0 });
+
+/** A client of the function that yields what it is given. */
+const yielding = () => client('items', undefined, 'chunks');
+
+const runsOf = async (fn: string): Promise<number> => {
+  const { text } = await caller.request(`/v4/demo/runs?app=language&function=${fn}`, { method: 'GET' });
+  return (JSON.parse(text) as { runs: unknown[] }).runs.length;
+};
 
 const messages = [{ role: 'user' as const, content: 'the gateway' }];
 
@@ -86,4 +107,110 @@ test('errors are the client’s own', async () => {
   await expect(refused).rejects.toMatchObject({ status: 422, code: 'invalid_input', param: 'messages' });
   const raised = client('embed').embeddings.create({ model: 'm', input: 'x', encoding_format: 'hex' as never });
   await expect(raised).rejects.toMatchObject({ status: 500, code: 'function_error', type: 'ValueError', param: null });
+});
+
+test('a response is streamed by `responses.stream()`, to the same end as without', async () => {
+  const asked = { model: 'bigram', input: 'the worker' };
+  const whole = await client('respond').responses.create(asked);
+  const stream = client('respond').responses.stream(asked);
+  const types: string[] = [];
+  let snapshot = '';
+  stream.on('event', ({ type }) => types.push(type));
+  stream.on('response.output_text.delta', (event) => {
+    snapshot = event.snapshot;
+  });
+  const final = await stream.finalResponse();
+  expect(final.output).toMatchObject([
+    { type: 'message', content: [{ type: 'output_text', text: whole.output_text }] },
+  ]);
+  expect(snapshot).toBe(whole.output_text);
+  expect(final.usage).toEqual(whole.usage);
+  expect(types.filter((type, at) => type !== types[at - 1])).toEqual(
+    [
+      'created',
+      'in_progress',
+      'output_item.added',
+      'content_part.added',
+      'output_text.delta',
+      'output_text.done',
+      'content_part.done',
+      'output_item.done',
+      'completed',
+    ].map((name) => `response.${name}`),
+  );
+});
+
+test('a chat is streamed by `chat.completions.stream()`', async () => {
+  const stream = client('chat').chat.completions.stream({ model: 'bigram', messages, seed: 3 });
+  const whole = await client('chat').chat.completions.create({ model: 'bigram', messages, seed: 3 });
+  expect((await stream.finalChatCompletion()).choices[0]?.message.content).toBe(whole.choices[0]?.message.content);
+});
+
+test('a generator of chunks that is called without `stream` answers one completion', async () => {
+  const chunk = (delta: object, finish_reason: string | null = null) => ({
+    id: 'c',
+    object: 'chat.completion.chunk',
+    created: 1,
+    model: 'm',
+    choices: [{ index: 0, delta, finish_reason }],
+  });
+  const chunks = [chunk({ role: 'assistant', content: 'He' }), chunk({ content: 'llo' }), chunk({}, 'length')];
+  for (const items of [
+    chunks,
+    chunks.map((item) => JSON.stringify(item)),
+    [...chunks.map((item) => `data: ${JSON.stringify(item)}\n\n`), 'data: [DONE]\n\n'],
+  ]) {
+    const answer = await yielding().chat.completions.create({ model: 'm', messages, items } as never);
+    expect(answer).toMatchObject({ object: 'chat.completion', id: 'c', model: 'm' });
+    expect((answer as OpenAI.ChatCompletion).choices).toEqual([
+      {
+        index: 0,
+        message: { role: 'assistant', content: 'Hello', refusal: null },
+        logprobs: null,
+        finish_reason: 'length',
+      },
+    ]);
+  }
+  const texts = ['a', 'b'].map((text) => ({ id: 'c', object: 'text_completion', choices: [{ index: 0, text }] }));
+  const text = await yielding().completions.create({ model: 'm', prompt: 'x', items: texts } as never);
+  expect(text).toMatchObject({ object: 'text_completion', choices: [{ text: 'ab', finish_reason: 'stop' }] });
+});
+
+test('the model of a function can be retrieved, and no other', async () => {
+  expect(await client('chat').models.retrieve('chat')).toMatchObject({
+    id: 'chat',
+    object: 'model',
+    created: 0,
+    owned_by: 'demo/language',
+  });
+  await expect(client('chat').models.retrieve('org/other')).rejects.toBeInstanceOf(OpenAI.NotFoundError);
+  await expect(client('nothing').models.retrieve('nothing')).rejects.toBeInstanceOf(OpenAI.NotFoundError);
+});
+
+test('a client that repeats calls runs a failing function once', async () => {
+  const before = await runsOf('embed');
+  const asked = { model: 'm', input: 'x', encoding_format: 'hex' as never };
+  // As a client is made by default, it repeats a call twice.
+  const failing = client('embed').withOptions({ maxRetries: 2 }).embeddings.create(asked);
+  await expect(failing).rejects.toMatchObject({ status: 500, code: 'function_error' });
+  expect(await runsOf('embed')).toBe(before + 1);
+});
+
+test('every error answer says whether to call again', async () => {
+  const path = '/v4/demo/language/embed/embeddings';
+  const body = { input: 'x', encoding_format: 'hex' };
+  const retry = async (target: string, options: RequestOptions = {}): Promise<unknown[]> => {
+    const { status, headers } = await caller.request(target, { body: JSON.stringify(body), ...options });
+    return [status, headers['x-should-retry']];
+  };
+  expect(await retry(path)).toEqual([500, 'false']);
+  expect(await retry(path, { body: JSON.stringify({ ...body, stream: true }) })).toEqual([500, 'false']);
+  expect(await retry(path, { body: '{' })).toEqual([400, 'false']);
+  expect(await retry(path, { body: '{}' })).toEqual([422, 'false']);
+  expect(await retry(path, { headers: { authorization: '' } })).toEqual([401, 'false']);
+  expect(await retry(path, { headers: { 'content-type': 'text/plain' } })).toEqual([415, 'false']);
+  expect(await retry(path, { method: 'GET', body: '' })).toEqual([405, 'false']);
+  expect(await retry('/v4/demo/language/nothing/chat/completions')).toEqual([404, 'false']);
+  expect(await retry('/v4/demo/language/chat/models/other', { method: 'GET', body: '' })).toEqual([404, 'false']);
+  expect(await retry('/v4/demo/language/embed')).toEqual([500, undefined]);
 });

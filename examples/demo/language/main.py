@@ -68,7 +68,7 @@ def respond(input, model: str = "bigram", stream: bool = False, max_output_token
     words = _generate(prompt, max_output_tokens, temperature, 0)
     response = {"id": f"resp_{run_id}", "object": "response", "created_at": int(time.time()), "model": model, "status": "in_progress", "output": []}
     if stream:
-        return _response_events(response, words)
+        return _response_events(response, words, prompt)
     text, used = _joined(words)
     return _completed(response, text, prompt, used)
 
@@ -83,22 +83,41 @@ def _chat_chunks(about, words):
     yield chunk({}, "stop")
 
 
-def _response_events(response, words):
+def _response_events(response, words, prompt):
+    """The events from which `openai.responses.stream()` builds the response."""
+    at = {"item_id": f"msg_{response['id']}", "output_index": 0, "content_index": 0}
     text, used = "", 0
-    yield {"type": "response.created", "sequence_number": 0, "response": response}
-    for word in words:
-        text, used = text + word, used + 1
-        where = {"item_id": f"msg_{response['id']}", "output_index": 0, "content_index": 0}
-        yield {"type": "response.output_text.delta", "sequence_number": used, "delta": word, "logprobs": [], **where}
-    yield {"type": "response.completed", "sequence_number": used + 1, "response": _completed(response, text, "", used)}
+
+    def events():
+        nonlocal text, used
+        yield "created", {"response": response}
+        yield "in_progress", {"response": response}
+        yield "output_item.added", {"output_index": 0, "item": _message(response, [], "in_progress")}
+        yield "content_part.added", {**at, "part": _part("")}
+        for word in words:
+            text, used = text + word, used + 1
+            yield "output_text.delta", {**at, "delta": word, "logprobs": []}
+        yield "output_text.done", {**at, "text": text, "logprobs": []}
+        yield "content_part.done", {**at, "part": _part(text)}
+        yield "output_item.done", {"output_index": 0, "item": _message(response, [_part(text)], "completed")}
+        yield "completed", {"response": _completed(response, text, prompt, used)}
+
+    for number, (name, event) in enumerate(events()):
+        yield {"type": f"response.{name}", "sequence_number": number, **event}
 
 
 def _completed(response, text, prompt, used):
-    content = [{"type": "output_text", "text": text, "annotations": []}]
-    message = {"id": f"msg_{response['id']}", "type": "message", "role": "assistant", "status": "completed", "content": content}
     read = len(WORD.findall(prompt))
     usage = {"input_tokens": read, "output_tokens": used, "total_tokens": read + used}
-    return {**response, "status": "completed", "output": [message], "usage": usage}
+    return {**response, "status": "completed", "output": [_message(response, [_part(text)], "completed")], "usage": usage}
+
+
+def _message(response, content, status):
+    return {"id": f"msg_{response['id']}", "type": "message", "role": "assistant", "status": status, "content": content}
+
+
+def _part(text):
+    return {"type": "output_text", "text": text, "annotations": []}
 
 
 def _generate(prompt, limit, temperature, seed):

@@ -1,4 +1,5 @@
 // Contract 1 (`GET …/{function}/models`): the one model that a function is.
+import { ServiceError } from '@inference-proxy/contracts';
 import type { Acceptance } from '../calls/accept.ts';
 import type { CallPath } from '../calls/call-request.ts';
 
@@ -6,17 +7,30 @@ export class Models {
   constructor(private readonly acceptance: Acceptance) {}
 
   /**
-   * A list of one: the function under its name. When it was made is not known.
+   * A list of one: the function under its name.
    *
    * @throws ServiceError `not_found`, `app_failed_to_start`, `unavailable`
    */
-  async list({ project, app, function: fn }: CallPath): Promise<Buffer> {
+  async list(path: CallPath): Promise<Buffer> {
+    return Buffer.from(JSON.stringify({ object: 'list', data: [await this.#model(path)] }));
+  }
+
+  /**
+   * Describes the model with this id, which is the function's name.
+   *
+   * @throws ServiceError `not_found`, `app_failed_to_start`, `unavailable`
+   */
+  async describe(path: CallPath, id: string): Promise<Buffer> {
+    const model = await this.#model(path);
+    if (id !== model.id)
+      throw new ServiceError('not_found', `There is no model \`${id}\`; the one model here is \`${model.id}\`.`);
+    return Buffer.from(JSON.stringify(model));
+  }
+
+  /** The time of its creation is not known. */
+  async #model({ project, app, function: fn }: CallPath): Promise<{ readonly id: string }> {
     this.acceptance.callable({ app, fn }, await this.acceptance.find({ project, app }));
-    return Buffer.from(
-      JSON.stringify({
-        object: 'list',
-        data: [{ id: fn, object: 'model', created: 0, owned_by: `${project}/${app}` }],
-      }),
-    );
+    const model = { id: fn, object: 'model', created: 0, owned_by: `${project}/${app}` };
+    return model;
   }
 }

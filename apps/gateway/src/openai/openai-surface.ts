@@ -7,6 +7,7 @@ import { parametersOf } from '../calls/parameters.ts';
 import type { ReadApp, ReadCall, Surface } from '../calls/surface.ts';
 import { retryAfter } from '../http/answer.ts';
 import { keepMembers } from './members.ts';
+import { type CompletionKind, mergedCompletion } from './merged-completion.ts';
 import { openAiError } from './openai-errors.ts';
 
 const NULL = Buffer.from('null');
@@ -15,9 +16,22 @@ const DONE = Buffer.from('data: [DONE]\n\n');
 const DONE_BYTES = 24;
 const ENDS_DONE = /(?:^|[\r\n])data: ?\[DONE\](?:\r\n|\r|\n){2}$/;
 
-/** Of the paths under a function: all but `/responses` end a stream by `[DONE]`. */
-export function openAiSurface(endsByDone: boolean): Surface {
-  return { ask: callRequest, body: parametersOf, read, answer, error: openAiError, ...(endsByDone && { closing }) };
+export interface OpenAiTerms {
+  /** All paths but `/responses` end a stream by `[DONE]`. */
+  readonly endsByDone: boolean;
+  /** The object that yielded chunks are merged into. Without it, the answer is the list of the items. */
+  readonly merges?: CompletionKind;
+}
+
+export function openAiSurface({ endsByDone, merges }: OpenAiTerms): Surface {
+  return {
+    ask: callRequest,
+    body: parametersOf,
+    read,
+    answer: (...run) => answer(merges, ...run),
+    error: openAiError,
+    ...(endsByDone && { closing }),
+  };
 }
 
 /** `stream` in the body decides, whatever `Accept` says; what the function does not take is dropped. */
@@ -33,7 +47,13 @@ function read(call: CallRequest, app: ReadApp, body: Buffer): ReadCall {
 }
 
 /** The bare result; a failure is the envelope, its error with `type` and `param`. */
-async function answer(store: GatewayStore, project: string, runId: RunId, outcome: Outcome): Promise<EnvelopeAnswer> {
+async function answer(
+  merges: CompletionKind | undefined,
+  store: GatewayStore,
+  project: string,
+  runId: RunId,
+  outcome: Outcome,
+): Promise<EnvelopeAnswer> {
   const { error, streamed, items, result, statusCode = 200 } = outcome;
   if (error) {
     const body = envelope(runId, outcome, [], openAiError);
@@ -41,7 +61,8 @@ async function answer(store: GatewayStore, project: string, runId: RunId, outcom
   }
   if (!streamed) return { status: statusCode, body: result ?? NULL, headers: undefined };
   const batches = items > 0 ? await store.items(project, runId) : [];
-  return { status: statusCode, body: itemsAsJson(batches), headers: undefined };
+  const merged = merges && (await mergedCompletion(batches, merges));
+  return { status: statusCode, body: merged ?? itemsAsJson(batches), headers: undefined };
 }
 
 const closing = (lastEvent: Buffer): Buffer | undefined =>

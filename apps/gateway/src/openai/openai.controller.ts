@@ -9,9 +9,12 @@ import { Models } from './models.ts';
 import { openAiSurface } from './openai-surface.ts';
 
 type CallOfFunction = FastifyRequest<{ Params: CallPath }>;
+type ModelOfFunction = FastifyRequest<{ Params: CallPath & { readonly model: string } }>;
 
-const byDone = openAiSurface(true);
-const byItself = openAiSurface(false);
+const chats = openAiSurface({ endsByDone: true, merges: 'chat.completion' });
+const texts = openAiSurface({ endsByDone: true, merges: 'text_completion' });
+const embeddings = openAiSurface({ endsByDone: true });
+const responses = openAiSurface({ endsByDone: false });
 
 @Controller('v4/:project/:app/:function')
 @UseGuards(CallGuard)
@@ -21,22 +24,42 @@ export class OpenAiController {
     private readonly models: Models,
   ) {}
 
-  @Post(['chat/completions', 'completions', 'embeddings'])
+  @Post('chat/completions')
   @HttpCode(200)
-  call(@Req() request: CallOfFunction, @Res() reply: FastifyReply): Promise<void> {
-    return this.calls.answer(request, reply, byDone);
+  chat(@Req() request: CallOfFunction, @Res() reply: FastifyReply): Promise<void> {
+    return this.calls.answer(request, reply, chats);
+  }
+
+  @Post('completions')
+  @HttpCode(200)
+  complete(@Req() request: CallOfFunction, @Res() reply: FastifyReply): Promise<void> {
+    return this.calls.answer(request, reply, texts);
+  }
+
+  @Post('embeddings')
+  @HttpCode(200)
+  embed(@Req() request: CallOfFunction, @Res() reply: FastifyReply): Promise<void> {
+    return this.calls.answer(request, reply, embeddings);
   }
 
   @Post('responses')
   @HttpCode(200)
   respond(@Req() request: CallOfFunction, @Res() reply: FastifyReply): Promise<void> {
-    return this.calls.answer(request, reply, byItself);
+    return this.calls.answer(request, reply, responses);
   }
 
   @Get('models')
   async list(@Req() request: CallOfFunction, @Res() reply: FastifyReply): Promise<void> {
     if ((await this.calls.kindOf(request.params)) === 'server') return this.calls.answer(request, reply);
     const body = await this.models.list(request.params);
+    reply.hijack();
+    send(reply.raw, request.id, 200, body);
+  }
+
+  @Get('models/:model')
+  async describe(@Req() request: ModelOfFunction, @Res() reply: FastifyReply): Promise<void> {
+    if ((await this.calls.kindOf(request.params)) === 'server') return this.calls.answer(request, reply);
+    const body = await this.models.describe(request.params, request.params.model);
     reply.hijack();
     send(reply.raw, request.id, 200, body);
   }

@@ -1,4 +1,5 @@
 // Contract 1, "OpenAI clients", at the gateway's HTTP side.
+import { errorKinds } from '@inference-proxy/contracts';
 import { errorOf, type RequestOptions } from '@inference-proxy/test/client';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { GatewayUnderTest, PROJECT } from '../../test/gateway-under-test.ts';
@@ -101,12 +102,66 @@ test.each([
   expect(errorOf(answer)).toMatchObject({ type, param: null });
 });
 
+test.each([
+  ['function_error', 'false'],
+  ['out_of_memory', 'false'],
+  ['output_too_large', 'false'],
+  ['cancelled', 'false'],
+  ['replica_crashed', 'true'],
+  ['worker_lost', 'true'],
+  ['timed_out', 'true'],
+] as const)('a run that ended with %s is answered with x-should-retry: %s', async (code, retry) => {
+  for (const body of [{ text: 'x' }, { text: 'x', stream: true }]) {
+    for (const path of ['chat/completions', 'completions', 'embeddings', 'responses']) {
+      const answering = at(path, body);
+      await (await gateway.worker.next()).fails({ code, message: 'no' });
+      const { status, headers } = await answering;
+      expect([status, headers['x-should-retry']]).toEqual([errorKinds[code].status, retry]);
+    }
+  }
+});
+
+test('an answer that is not an error, or not of these paths, has no x-should-retry', async () => {
+  const answering = at('chat/completions', { text: 'x' });
+  await (await gateway.worker.next()).returns('{"id":"1"}');
+  expect((await answering).headers['x-should-retry']).toBeUndefined();
+  const calling = gateway.call();
+  await (await gateway.worker.next()).fails({ code: 'function_error', message: 'no' });
+  expect((await calling).headers['x-should-retry']).toBeUndefined();
+});
+
+test('chunks that a generator yields without `stream` are one completion, and other items are a list', async () => {
+  const chunk = { id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content: 'a' } }] };
+  for (const [path, items, expected] of [
+    ['chat/completions', [chunk, chunk], { object: 'chat.completion', choices: [{ message: { content: 'aa' } }] }],
+    ['chat/completions', [{ n: 1 }, { n: 2 }], [{ n: 1 }, { n: 2 }]],
+    ['completions', [chunk], [chunk]],
+    ['responses', [chunk], [chunk]],
+  ] as const) {
+    const answering = at(path, { text: 'x' });
+    const run = await gateway.worker.next();
+    await run.items(
+      items.map((item) => JSON.stringify(item)),
+      'j',
+    );
+    await run.stops();
+    expect(JSON.parse((await answering).text)).toMatchObject(expected);
+  }
+});
+
 test('the models of a function are itself', async () => {
   const answer = await gateway.get(`/v4/${PROJECT}/chat/run/models`);
   expect(JSON.parse(answer.text)).toEqual({
     object: 'list',
     data: [{ id: 'run', object: 'model', created: 0, owned_by: `${PROJECT}/chat` }],
   });
+  const one = await gateway.get(`/v4/${PROJECT}/chat/run/models/run`);
+  expect(JSON.parse(one.text)).toEqual({ id: 'run', object: 'model', created: 0, owned_by: `${PROJECT}/chat` });
+  const other = await gateway.get(`/v4/${PROJECT}/chat/run/models/org%2Fother`);
+  expect(other.status).toBe(404);
+  expect(errorOf(other)).toMatchObject({ code: 'not_found', type: 'not_found_error', param: null });
+  const posted = await gateway.request(`/v4/${PROJECT}/chat/run/models/run`, { method: 'POST', body: '' });
+  expect([posted.status, posted.headers.allow]).toEqual([405, 'GET, HEAD']);
   const unknown = await gateway.get(`/v4/${PROJECT}/chat/nothing/models`);
   expect(unknown.status).toBe(404);
   expect(errorOf(unknown)).toMatchObject({ code: 'not_found', type: 'not_found_error' });
