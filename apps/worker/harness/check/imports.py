@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -41,6 +42,74 @@ class Imports(ast.NodeVisitor):
             self.generic_visit(node)
 
 
+class Code:
+    """An app's folder, and the folders in which Python looks for its modules."""
+
+    def __init__(self, folder, words):
+        self._folder = folder
+        tokens = [token for word in words for token in re.split(r"[\s=]+", word) if token]
+        places = [folder / token for token in tokens]
+        self.bases = [folder, *(place for place in places if place.is_dir() and folder in place.parents)]
+        self._trees = {path: parsed(path) for path in code_of(folder)}
+        # A script may have no suffix.
+        scripts = {place: parsed(place) for place in places if place.is_file() and place not in self._trees}
+        self._trees.update({place: tree for place, tree in scripts.items() if tree is not None})
+        self._roots = [path for token in tokens for path in self._named(token.split(":")[0])]
+        # A script's own folder is the first in which Python looks.
+        self.bases += [root.parent for root in self._roots]
+
+    def trees(self):
+        return ((path, tree) for path, tree in self._trees.items() if tree is not None)
+
+    def imported(self):
+        """The files that the start imports, and those that they import, also inside a `try`."""
+        found = set()
+        search = list(self._roots)
+        while search:
+            path = search.pop()
+            if path in found:
+                continue
+            found.add(path)
+            for node in ast.walk(self._trees[path] or ast.Module([], [])):
+                search += self._imports(path, node)
+        return found
+
+    def _named(self, token):
+        """The files that a word of a command names: `server.py`, `./serve`, `main:app`, `package.module`."""
+        files = self._present([self._folder / token])
+        if files or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*", token):
+            return files
+        return self._module(self.bases, token.split("."))
+
+    def _imports(self, path, node):
+        if isinstance(node, ast.Import):
+            return [file for alias in node.names for file in self._module(self.bases, alias.name.split("."))]
+        if not isinstance(node, ast.ImportFrom):
+            return []
+        bases = self.bases if node.level == 0 else [path.parents[node.level - 1]]
+        parts = node.module.split(".") if node.module else []
+        return [file for alias in node.names for file in self._module(bases, [*parts, alias.name])]
+
+    def _module(self, bases, parts):
+        """The files that an import of a dotted name executes: each package on the way, and the module."""
+        found = []
+        for base in bases:
+            for length in range(1, len(parts) + 1):
+                place = base.joinpath(*parts[:length])
+                found += self._present([place.with_name(place.name + ".py"), place / "__init__.py", place / "__main__.py"])
+        return found
+
+    def _present(self, paths):
+        return [path for path in paths if path in self._trees]
+
+
+def parsed(path):
+    try:
+        return ast.parse(path.read_bytes(), str(path))
+    except (SyntaxError, ValueError):
+        return None  # starting the app reports the mistake
+
+
 def is_there(name):
     try:
         return importlib.util.find_spec(name) is not None
@@ -48,21 +117,22 @@ def is_there(name):
         return False
 
 
-def main(folder):
-    sys.path.insert(0, str(folder))
+def main(folder, words):
+    """The words name what starts: the entry point, or a server's command."""
+    code = Code(folder, words)
+    sys.path[:0] = [str(base) for base in code.bases]
+    imported = code.imported()
     missing = {}
-    for path in code_of(folder):
-        try:
-            tree = ast.parse(path.read_bytes(), str(path))
-        except (SyntaxError, ValueError):
-            continue  # starting the app tells of it
+    for path, tree in code.trees():
         imports = Imports()
         imports.visit(tree)
         for name, line in imports.found:
             top = name.split(".")[0]
-            if top not in missing and not is_there(top):
-                missing[top] = f"{path.relative_to(folder)}:{line}"
-    json.dump([{"module": name, "where": where} for name, where in missing.items()], sys.stdout)
+            known = missing.get(top)
+            if (known is None or (path in imported and not known["imported"])) and not is_there(top):
+                where = f"{path.relative_to(folder)}:{line}"
+                missing[top] = {"module": top, "where": where, "imported": path in imported}
+    json.dump(list(missing.values()), sys.stdout)
 
 
-main(Path(sys.argv[1]).resolve())
+main(Path(sys.argv[1]).resolve(), sys.argv[2:])

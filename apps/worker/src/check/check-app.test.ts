@@ -1,11 +1,13 @@
 // `npm run check`: folders as their authors have them, on a real interpreter.
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { obtainFastApi } from '@inference-proxy/test/fastapi';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { freePort } from '../runtimes/http-server/ports.ts';
-import { type Checked, checkApp } from './check-app.ts';
+import { type Checked, type CheckOptions, checkApp } from './check-app.ts';
 import { report } from './report.ts';
 
 let root: string;
@@ -26,14 +28,15 @@ async function folder(files: Record<string, string>, name = `app-${++made}`): Pr
 }
 
 const printed: string[] = [];
+const OPTIONS: CheckOptions = {
+  maxItemBytes: 1e6,
+  maxOutputBytes: 1e6,
+  maxLogBytes: 1e5,
+  environment: process.env,
+  printed: (line) => printed.push(line),
+};
 const check = async (files: Record<string, string>, name?: string): Promise<Checked> =>
-  checkApp(await folder(files, name), {
-    maxItemBytes: 1e6,
-    maxOutputBytes: 1e6,
-    maxLogBytes: 1e5,
-    environment: process.env,
-    printed: (line) => printed.push(line),
-  });
+  checkApp(await folder(files, name), OPTIONS);
 
 test('an app without a manifest says what it would serve', async () => {
   const checked = await check({
@@ -206,4 +209,101 @@ test('modules that a server in Python imports and its interpreter has not are na
     'main.py': 'import no_such_f\n',
   });
   expect(problems).toEqual([expect.stringMatching(/^main\.py:1 imports no_such_f/)]);
+});
+
+test('a module that only files need which nothing imports is a note, and the folder can be deployed', async () => {
+  const checked = await check({
+    'main.py': 'import helpers\nfrom package import part\ndef run(): return helpers.here\n',
+    'helpers.py': 'here = 1\n',
+    'package/__init__.py': '',
+    'package/part.py': 'from . import sibling\n',
+    'package/sibling.py': 'there = 2\n',
+    'tests/test_main.py': 'import no_such_pytest\n',
+    'train.py': 'import no_such_trainer\n',
+  });
+  expect(checked.problems).toEqual([]);
+  expect(checked.notes).toEqual([
+    'tests/test_main.py:1 imports no_such_pytest, which the interpreter does not have; the app starts without it',
+    'train.py:1 imports no_such_trainer, which the interpreter does not have; the app starts without it',
+  ]);
+  expect(report(checked)).toContain('It can be deployed.');
+});
+
+test('a module that an imported file needs is a problem, however far down the import stands', async () => {
+  const { problems } = await check({
+    'main.py': 'def run():\n    from package.part import thing\n',
+    'package/__init__.py': '',
+    'package/part.py': 'from .sibling import there\n',
+    'package/sibling.py': 'def there():\n    import no_such_g\n',
+  });
+  expect(problems).toEqual(['package/sibling.py:2 imports no_such_g, which the interpreter does not have']);
+});
+
+test('a hosted folder with [runtime.cortex] and scaling.compute_tier can be deployed', async () => {
+  const checked = await check({
+    'cerebrium.toml': '[cerebrium.runtime.cortex]\npython_version = "3.12"\n[cerebrium.scaling]\ncompute_tier = "spot"',
+    'main.py': 'def run(): pass\n',
+  });
+  expect(checked.problems).toEqual([]);
+  expect(checked.notes).toEqual(['runtime.cortex has no effect here', 'scaling.compute_tier has no effect here']);
+});
+
+const PORTED = SERVER.replace('process.env.PORT ?? 0', 'process.argv.at(-1)');
+
+/** A process that listens on a port, started in a folder. */
+async function listener(cwd: string, port: number): Promise<ChildProcess> {
+  const child = spawn(process.execPath, [join(cwd, 'server.mjs'), String(port)], {
+    cwd,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  while ((await connected(port)) === false) await new Promise((resolve) => setTimeout(resolve, 10));
+  return child;
+}
+
+const connected = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1' });
+    socket.once('connect', () => resolve(socket.destroy() && true));
+    socket.once('error', () => resolve(false));
+  });
+
+test('a port that the running app itself holds is no problem; a port of another app is one', async () => {
+  const port = await freePort();
+  const app = {
+    'app.toml': `[runtime.custom]\nport = ${port}\nentrypoint = ["node", "server.mjs", "${port}"]`,
+    'server.mjs': PORTED,
+  };
+  const [running, stranger] = [await folder(app), await folder(app)];
+  const child = await listener(running, port);
+  try {
+    const own = await checkApp(running, OPTIONS);
+    expect(own.problems).toEqual([]);
+    expect(own.notes).toContain(`port ${port} is held by this app, which is running: it was not started a second time`);
+    expect(report(own)).toContain('It can be deployed.');
+    const { problems } = await checkApp(stranger, OPTIONS);
+    expect(problems).toEqual([expect.stringContaining(`port ${port} is taken by another server`)]);
+  } finally {
+    child.kill('SIGKILL');
+  }
+});
+
+test('a taken port that stands in entrypoint is replaced, and the report has the new port', async () => {
+  const port = await freePort();
+  const path = await folder({
+    'app.toml': `[runtime.custom]\nport = ${port}\nentrypoint = "node server.mjs --port ${port}"`,
+    'server.mjs': PORTED,
+  });
+  const child = await listener(path, port);
+  try {
+    const checked = await checkApp(path, OPTIONS);
+    expect(checked.problems).toEqual([]);
+    expect(checked.notes).toContainEqual(
+      expect.stringMatching(
+        `^port ${port} is taken on this machine: the server starts on port \\d+, which replaces ${port}`,
+      ),
+    );
+    expect(checked.startMs).toEqual(expect.any(Number));
+  } finally {
+    child.kill('SIGKILL');
+  }
 });

@@ -9,6 +9,7 @@ import { pythonInterpreter } from '../runtimes/interpreter.ts';
 import type { Runtime } from '../runtimes/runtime.ts';
 import { runtimes } from '../runtimes/runtimes.ts';
 import { type MissingModule, missingModules } from './missing-modules.ts';
+import { portInUse } from './port-in-use.ts';
 import { pythonOfServer } from './server-program.ts';
 
 /** For its `teardown()`. */
@@ -52,15 +53,18 @@ export async function checkApp(folder: string, options: CheckOptions): Promise<C
   }
   const missing = await missingIn(folder, manifest, options.environment).catch((error: Error) => error);
   if (missing instanceof Error) return { problems: [...problems, missing.message], notes, functions: [] };
-  problems.push(
-    ...missing.map(({ module, where }) => `${where} imports ${module}, which the interpreter does not have`),
-  );
-  const started = await start(folder, manifest, options);
-  // What is missing has been told already, and is why it does not start.
-  if (started.problem !== undefined && missing.length === 0) problems.push(started.problem);
+  const needed = missing.filter(({ imported }) => imported);
+  problems.push(...needed.map(lacking));
+  notes.push(...missing.filter(({ imported }) => !imported).map((one) => `${lacking(one)}; the app starts without it`));
   const { server } = manifest;
+  const held = server && (await portInUse(server, folder));
   if (server) notes.push(...ofPorts(server));
-  else if (started.problem === undefined && started.functions.length === 0) problems.push('it has no public function');
+  if (held !== undefined) return { problems, notes: [...notes, held], functions: [] };
+  const started = await start(folder, manifest, options, (replaced) => notes.push(replaced));
+  // A missing module was reported already, and is why the app does not start.
+  if (started.problem !== undefined && needed.length === 0) problems.push(started.problem);
+  if (!server && started.problem === undefined && started.functions.length === 0)
+    problems.push('it has no public function');
   return {
     problems,
     notes,
@@ -69,6 +73,9 @@ export async function checkApp(folder: string, options: CheckOptions): Promise<C
     ...(started.problem === undefined && { startMs: started.ms }),
   };
 }
+
+const lacking = ({ module, where }: MissingModule): string =>
+  `${where} imports ${module}, which the interpreter does not have`;
 
 /** What a fixed port costs. */
 function ofPorts({ port, entrypoint }: CustomServer): string[] {
@@ -92,16 +99,17 @@ function misnamed(folder: string): string[] {
 
 async function missingIn(
   folder: string,
-  { interpreter, env, server }: Manifest,
+  { entrypoint, interpreter, env, server }: Manifest,
   environment: CheckOptions['environment'],
 ): Promise<readonly MissingModule[]> {
   const clean = cleanEnv(environment, { project: basename(dirname(folder)), app: basename(folder) }, env);
   const path = clean.PATH ?? '';
   if (server?.url !== undefined) return [];
+  const start = server ? (server.entrypoint ?? []) : [entrypoint];
   const python = server
-    ? await pythonOfServer(server.entrypoint ?? [], folder, path)
+    ? await pythonOfServer(start, folder, path)
     : await pythonInterpreter(folder, interpreter, path);
-  return python === undefined ? [] : missingModules(python, folder, clean);
+  return python === undefined ? [] : missingModules(python, folder, start, clean);
 }
 
 interface Started {
@@ -111,7 +119,12 @@ interface Started {
 }
 
 /** Starts one process of it as a worker would, and ends it. */
-async function start(folder: string, manifest: Manifest, options: CheckOptions): Promise<Started> {
+async function start(
+  folder: string,
+  manifest: Manifest,
+  options: CheckOptions,
+  portReplaced: (text: string) => void,
+): Promise<Started> {
   const { maxItemBytes, maxLogBytes, environment, printed } = options;
   const line = (fields: object, text: string): void => {
     if ('stream' in fields) printed(text);
@@ -120,6 +133,7 @@ async function start(folder: string, manifest: Manifest, options: CheckOptions):
     maxItemBytes,
     maxLogBytes,
     environment,
+    portReplaced,
     logger: { info: line, warn: line, error: line },
     countsOf: () => ({ moved() {}, started() {}, crashed() {} }),
   });

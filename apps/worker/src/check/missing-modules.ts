@@ -8,17 +8,25 @@ import { z } from 'zod';
 const PROGRAM = fileURLToPath(new URL('../../harness/check/imports.py', import.meta.url));
 const LIMIT_MS = 60_000;
 
-const answer = z.array(z.object({ module: z.string(), where: z.string() }));
+const answer = z.array(z.object({ module: z.string(), where: z.string(), imported: z.boolean() }));
 
-/** A module that is imported and not there; `where` is the first place, `<file>:<line>`. */
+/**
+ * A module that the interpreter does not have. `where` is the first import, `<file>:<line>`.
+ * `imported`: the start of the app imports this file, directly or through other files.
+ */
 export type MissingModule = z.infer<typeof answer>[number];
 
-/** @throws Error when the interpreter cannot look */
+/**
+ * @param start words that name what starts: the entry point's file, or a server's command
+ * @throws Error when the interpreter cannot look
+ */
 export async function missingModules(
   interpreter: string,
   folder: string,
+  start: readonly string[],
   env: Readonly<Record<string, string>>,
 ): Promise<readonly MissingModule[]> {
-  const { stdout } = await promisify(execFile)(interpreter, [PROGRAM, folder], { env, cwd: folder, timeout: LIMIT_MS });
+  const options = { env, cwd: folder, timeout: LIMIT_MS };
+  const { stdout } = await promisify(execFile)(interpreter, [PROGRAM, folder, ...start], options);
   return answer.parse(JSON.parse(stdout));
 }

@@ -110,25 +110,43 @@ function* linesOf(file: number): Generator<string> {
   }
 }
 
+/** Returns whether one of these sockets belongs to a process that runs in `folder`, or to a descendant of such a process. */
+export function isHeldFrom(folder: string, inodes: readonly string[]): boolean {
+  const targets = new Set(inodes.map((inode) => `socket:[${inode}]`));
+  const parents = parentOfEach();
+  for (const holder of parents.keys()) {
+    const sockets = [...descriptors(holder)].map(({ target }) => target);
+    if (!sockets.some((target) => targets.has(target))) continue;
+    for (let pid: number | undefined = holder; pid !== undefined; pid = parents.get(pid))
+      if (unless(() => readlinkSync(`/proc/${pid}/cwd`)) === folder) return true;
+  }
+  return false;
+}
+
 /** Returns the process ids of the children of `root`, and of all their descendants. A keeper adopts each process whose parent has ended. */
 function descendants(root: number): number[] {
-  const children = new Map<number, number[]>();
+  const children = Map.groupBy(parentOfEach(), ([, parent]) => parent);
+  const found: number[] = [];
+  const search = [root];
+  for (let pid = search.pop(); pid !== undefined; pid = search.pop()) {
+    const below = (children.get(pid) ?? []).map(([child]) => child);
+    found.push(...below);
+    search.push(...below);
+  }
+  return found;
+}
+
+/** The parent of every process of the machine. */
+function parentOfEach(): Map<number, number> {
+  const parents = new Map<number, number>();
   for (const name of unless(() => readdirSync('/proc')) ?? []) {
     const stat = /^\d+$/.test(name) ? unless(() => readFileSync(`/proc/${name}/stat`, 'latin1')) : undefined;
     if (stat === undefined) continue;
     // After the name in brackets, which may contain anything: state, ppid.
     const [, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    const siblings = children.get(Number(parent)) ?? [];
-    siblings.push(Number(name));
-    children.set(Number(parent), siblings);
+    parents.set(Number(name), Number(parent));
   }
-  const found: number[] = [];
-  const search = [root];
-  for (let pid = search.pop(); pid !== undefined; pid = search.pop()) {
-    found.push(...(children.get(pid) ?? []));
-    search.push(...(children.get(pid) ?? []));
-  }
-  return found;
+  return parents;
 }
 
 function* descriptors(pid: number): Generator<HeldSocket> {
