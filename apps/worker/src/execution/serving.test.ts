@@ -1,8 +1,10 @@
 import { OperationsPort } from '@inference-proxy/platform';
 import { defaultTimings, type TakenRun, type WorkerStore } from '@inference-proxy/store';
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
+import { parseManifest } from '../deployments/manifest.ts';
 import { AppVersions } from '../deployments/versions.ts';
 import { RunMetrics } from '../operations/run-metrics.ts';
+import type { Runtime } from '../runtimes/runtime.ts';
 import { RunLogs } from './run-log.ts';
 import { Serving } from './serving.ts';
 
@@ -15,9 +17,34 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
+/** Every run yields one item, and ends when it is cancelled. */
+const yieldsOnce: Runtime = {
+  state: 'ready',
+  functions: [],
+  error: undefined,
+  freeSlots: 1,
+  onChange: () => undefined,
+  onFreeSlot: () => undefined,
+  start: () => undefined,
+  run(_request, listener) {
+    listener.items({ kind: 's', count: 1, blob: Buffer.from('item') });
+    const ended = { state: 'cancelled', items: 1, streamed: true, runTimeMs: 1 } as const;
+    return {
+      cancel: () => listener.ended(ended),
+      credit: () => undefined,
+      pause: () => undefined,
+      resume: () => undefined,
+    };
+  },
+  drain: async () => undefined,
+  close: async () => undefined,
+};
+
 /** Serves `demo/chat` on a store that notes what it is asked; its queues are empty. */
-function servingOn() {
+function servingOn(taken: readonly TakenRun[] = []) {
   const renewals: (readonly string[])[] = [];
+  const released: string[] = [];
+  const queued = [...taken];
   const store: ConstructorParameters<typeof Serving>[0] = {
     timings: defaultTimings,
     onWake: () => undefined,
@@ -25,8 +52,9 @@ function servingOn() {
     onTaken: () => undefined,
     serve: async () => undefined,
     leave: async () => undefined,
-    take: async () => ({ runs: [] as TakenRun[], more: false }),
+    take: async () => ({ runs: queued.splice(0), more: false }),
     append: async () => ({ state: 'lost' }) as never,
+    release: ({ runId }) => void released.push(runId),
     head: async () => 'lost',
     end: async () => 'lost' as never,
     renew: async (...[, , apps]: Parameters<WorkerStore['renew']>) => {
@@ -36,16 +64,14 @@ function servingOn() {
   };
   const app = new AppVersions(
     { project: 'demo', app: 'chat', folder: '/none' },
-    () => {
-      throw new Error('no version is offered here');
-    },
+    () => yieldsOnce,
     { changed: () => undefined, freed: () => undefined },
     logger,
   );
   const apps = { projects: () => ['demo'], appsOf: () => [app], find: () => app };
   const logs = new RunLogs({ store: { log: async () => 'ok' as const }, maxBytes: 1_000, logger });
   const accounts = { metrics: new RunMetrics(new OperationsPort().registry), tracing: undefined, log: logger };
-  return { serving: new Serving(store, apps, logger, accounts, logs), app, renewals };
+  return { serving: new Serving(store, apps, logger, accounts, logs), app, renewals, released };
 }
 
 test('a worker that takes no more runs does not count as serving its apps, for all that its last runs may take', async () => {
@@ -69,6 +95,28 @@ test('an app that does not start is served by nobody, so that what is queued for
   serving.follow();
   await jest.advanceTimersByTimeAsync(0);
   expect(renewals).toEqual([['chat'], []]);
+  await serving.stopIntake();
+  await serving.drain(0, AbortSignal.timeout(1_000));
+});
+
+test('the store may forget a paced run whose attempt was lost while it appended', async () => {
+  const run: TakenRun = {
+    project: 'demo',
+    runId: 'r1',
+    token: 'w:1',
+    app: 'chat',
+    fn: 'run',
+    attempt: 1,
+    paced: true,
+    params: Buffer.from('{}'),
+  } as TakenRun;
+  const { serving, app, released } = servingOn([run]);
+  app.offer({ version: '1', manifest: parseManifest('', 1_000).manifest });
+  serving.follow();
+  serving.wake('demo');
+  await jest.advanceTimersByTimeAsync(0);
+  expect(released).toEqual(['r1']);
+  expect(serving.runs).toBe(0);
   await serving.stopIntake();
   await serving.drain(0, AbortSignal.timeout(1_000));
 });

@@ -30,7 +30,18 @@ interface ServedProject {
 
 type ServingStore = Pick<
   WorkerStore,
-  'serve' | 'leave' | 'take' | 'append' | 'head' | 'end' | 'renew' | 'timings' | 'onWake' | 'onCancel' | 'onTaken'
+  | 'serve'
+  | 'leave'
+  | 'take'
+  | 'append'
+  | 'head'
+  | 'end'
+  | 'renew'
+  | 'release'
+  | 'timings'
+  | 'onWake'
+  | 'onCancel'
+  | 'onTaken'
 >;
 
 /** Takes runs of the served apps and executes them, until it is told to stop. */
@@ -168,5 +179,6 @@ export class Serving {
     this.held.add(execution);
     await execution.execute();
     this.held.remove(execution);
+    this.store.release(run);
   }
 }

@@ -212,6 +212,19 @@ export class WorkerStore {
   }
 
   /**
+   * Forgets an attempt. Call it once for each taken run, however the attempt ended: the store keeps the readers' position of every
+   * paced attempt until then.
+   */
+  release({ runId, token }: { readonly runId: RunId; readonly token: string }): void {
+    this.taken.delete(attemptOf(runId, token));
+  }
+
+  /** The number of paced attempts that were taken and not released. */
+  get pacedAttempts(): number {
+    return this.taken.size;
+  }
+
+  /**
    * Renews this worker's lease, and those of the attempts it really holds; one call every `timings.renewMs` and project.
    *
    * @param apps those it serves now, starting ones included
@@ -231,10 +244,7 @@ export class WorkerStore {
     if (unknown) this.onForgotten(project);
     return answers.map(([held, taken, cancel], at) => {
       const { runId, token } = runs[at] as { runId: RunId; token: string };
-      if (!held) {
-        this.taken.delete(attemptOf(runId, token));
-        return { state: 'lost' };
-      }
+      if (!held) return { state: 'lost' };
       this.took(runId, token, taken);
       return { state: 'held', taken, cancel: cancel === 1 };
     });
@@ -347,11 +357,10 @@ export class WorkerStore {
       runScript(this.options.commands, 'end', project, args),
     )) as unknown[];
     const due: RunId[] = [];
-    const ends = items.map(({ runId, token }, at): EndAnswer => {
+    const ends = items.map(({ runId }, at): EndAnswer => {
       const state = String(answers[at * 3]) as EndAnswer['state'];
       if (answers[at * 3 + 2] === 1) due.push(runId);
       if (state === 'behind') return { state, last: answers[at * 3 + 1] as number };
-      this.taken.delete(attemptOf(runId, token));
       return { state };
     });
     this.options.deliveries.handOver(project, due);
