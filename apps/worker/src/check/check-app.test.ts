@@ -239,6 +239,14 @@ test('a module that an imported file needs is a problem, however far down the im
   expect(problems).toEqual(['package/sibling.py:2 imports no_such_g, which the interpreter does not have']);
 });
 
+test('an [env] value over the system’s limit is a problem that names the variable', async () => {
+  const { problems } = await check({
+    'app.toml': `[env]\nMODEL_TEXT = "${'x'.repeat(128 * 1024)}"`,
+    'main.py': 'def run(): pass\n',
+  });
+  expect(problems).toEqual([expect.stringContaining('MODEL_TEXT has 131072 bytes')]);
+});
+
 test('a hosted folder with [runtime.cortex] and scaling.compute_tier can be deployed', async () => {
   const checked = await check({
     'cerebrium.toml': '[cerebrium.runtime.cortex]\npython_version = "3.12"\n[cerebrium.scaling]\ncompute_tier = "spot"',

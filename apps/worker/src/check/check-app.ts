@@ -8,6 +8,7 @@ import { cleanEnv } from '../runtimes/clean-env.ts';
 import { pythonInterpreter } from '../runtimes/interpreter.ts';
 import type { Runtime } from '../runtimes/runtime.ts';
 import { runtimes } from '../runtimes/runtimes.ts';
+import { spawnFailure } from '../runtimes/spawn-failure.ts';
 import { type MissingModule, missingModules } from './missing-modules.ts';
 import { portInUse } from './port-in-use.ts';
 import { pythonOfServer } from './server-program.ts';
@@ -52,7 +53,8 @@ export async function checkApp(folder: string, options: CheckOptions): Promise<C
     return { problems: [...problems, error.message], notes, functions: [] };
   }
   const missing = await missingIn(folder, manifest, options.environment).catch((error: Error) => error);
-  if (missing instanceof Error) return { problems: [...problems, missing.message], notes, functions: [] };
+  if ('message' in missing)
+    return { problems: [...problems, spawnFailure(missing, manifest.env)], notes, functions: [] };
   const needed = missing.filter(({ imported }) => imported);
   problems.push(...needed.map(lacking));
   notes.push(...missing.filter(({ imported }) => !imported).map((one) => `${lacking(one)}; the app starts without it`));
