@@ -18,13 +18,15 @@
 --@include wake
 --@include claim
 --@include forget
+--@include room
 if now > tonumber(ARGV[1]) then return reply({now}) end
-local gateway, room, answers, followed, queued, listed = ARGV[2], tonumber(ARGV[4]), {}, {}, {}, {}
+local gateway, bounded, answers, followed, queued, listed = ARGV[2], ARGV[4] ~= '', {}, {}, {}, {}
 if ARGV[3] ~= '' then redis.call('ZADD', K.gateways, now + ARGV[3], gateway) end
 local tombstones = redis.call('EXISTS', K.tombstones) == 1
-local used = room and tonumber(redis.call('GET', K.bytes) or 0)
+-- The gateway's figure counts here, not the share that writes have: it leaves room for the outcomes of the runs under way.
+if bounded then used, share = tonumber(redis.call('GET', K.bytes) or 0), tonumber(ARGV[4]) end
 -- Room is made by hand only where the gateways' sweeping was too slow: a few runs for each that comes.
-local EVICTED = 64
+local EVICTED_EACH = 64
 
 local kinds, runs_at = {}, 6 + 6 * ARGV[5]
 for i = 6, runs_at - 1, 6 do
@@ -66,11 +68,11 @@ local function accept(kind, key, id, params, more)
   end
   if queue.length >= kind.limit then return 'overloaded' end
   local size = beyond(#params) + as_table(#params)
-  if more.hook then size = size + 300 + #more.hook + #(more.secret or '') end
-  if claim then size = size + 200 end
-  if room then
-    local missing = used + grown + FLAT + size - room
-    if missing > 0 and evict(missing, EVICTED) < missing then return 'full' end
+  if more.hook then size = size + HOOK + #more.hook + #(more.secret or '') end
+  if claim then size = size + CLAIM end
+  if bounded then
+    if make_room(FLAT + size + RESERVED, EVICTED_EACH) ~= 'ok' then return 'full' end
+    begun = begun + 1
   end
   grown = grown + FLAT + size
   fields[4], fields[6] = more.trace and kind.call .. ' ' .. more.trace or kind.call, params

@@ -8,9 +8,14 @@
 --       number of the last item that readers took, as the worker was told (- where all items are kept)
 -- Returns per batch {code, last number, number that readers took, cancel (1/0)}:
 --       ok (also when all of it was there already) | behind (partly there, or beyond the end: resend from last + 1) | lost (fence)
+--       full (does not fit into the project's share: nothing was written) | again (the same, but room is being made: ask again)
 -- Not allowed when memory is short.
 --@include clock
 --@include bytes
+--@include many
+--@include claim
+--@include forget
+--@include room
 --@include fence
 --@include outbox
 local LIVE_BYTES = 262144
@@ -18,24 +23,24 @@ local window, answers = tonumber(ARGV[1]), {}
 -- Entries are removed in steps, not one at every append.
 local STEP = math.min(65536, window / 4)
 
--- Removes entries from the front. Returns the bytes that are left, the number of the last item that is gone, and the size of the entry now
--- at the front where it is known and must stay until there is more behind it: it is not looked at again before that.
+-- Removes entries from the front. Returns the bytes that are left, the number of the last item that is gone, the size of the first entry, and
+-- the memory that was freed. The size is 0 if it is unknown. An entry of known size stays until a window of bytes stands behind the entry.
 local function slide(id, stored, gone, last, taken)
   -- To know an entry's size is to copy it: of large ones no more are looked at than can go, by the size of the one before.
-  local count, removed, front = 1, 0, 0
+  local count, removed, front, freed = 1, 0, 0, 0
   while count > 0 and stored > window and taken > gone do
     local page, from = redis.call('XRANGE', K.items .. id, '-', '+', 'COUNT', count), gone
     for _, entry in ipairs(page) do
       local upto, size = tonumber(string.match(entry[1], '^%d+')), #entry[2][2] + ENTRY
       if upto > taken or upto >= last then break end
       if stored - size < window then front = size; break end
-      stored, gone, removed = stored - size, upto, size
+      stored, gone, removed, freed = stored - size, upto, size, freed + item_bytes(#entry[2][2])
     end
     if gone == from then break end
     redis.call('XTRIM', K.items .. id, 'MINID', string.format('%d', gone + 1))
     count = math.min(8, math.floor((stored - window) / removed))
   end
-  return stored, gone, front
+  return stored, gone, front, freed
 end
 
 for i = 2, #ARGV, 7 do
@@ -51,28 +56,39 @@ for i = 2, #ARGV, 7 do
   if f[1] ~= 'running' or not is_of(f[2], token) then
     code = 'lost'
   elseif first == last + 1 then
-    last = last + count
-    -- The id names the last item and how many: the entry that holds a cursor is found by range.
-    redis.call('XADD', K.items .. id, string.format('%d-%d', last, count), kind, blob)
-    local more = #blob + ENTRY
-    local fields, n = {'items', last, 'size', ''}, 4
-    if first == 1 then fields[5], fields[6] = 'first', now_text; n = 6 end
+    local entry = item_bytes(#blob)
+    if first == 1 then entry = entry + STREAM end
+    local more, fields, n = entry, {'size', ''}, 2
     if told ~= '-' then
-      local stored, gone, known = tonumber(f[8] or 0) + more, tonumber(f[9] or 0), tonumber(f[10] or 0)
+      local stored, gone, known = tonumber(f[8] or 0) + #blob + ENTRY, tonumber(f[9] or 0), tonumber(f[10] or 0)
+      -- The window slides first: a stream that has filled its window takes no more of the share.
       if stored > window + STEP and stored - known >= window then
-        local left, upto, front = slide(id, stored, gone, last, math.max(taken, tonumber(told)))
+        local left, upto, front, freed = slide(id, stored, gone, last + count, math.max(taken, tonumber(told)))
         if front ~= known then fields[n + 1], fields[n + 2] = 'front', front; n = n + 2 end
-        more = more + left - stored
+        more = more - freed
         stored = left
         if upto > gone then fields[n + 1], fields[n + 2] = 'gone', upto; n = n + 2 end
       end
       fields[n + 1], fields[n + 2] = 'stored', stored
+      n = n + 2
     end
-    if first == 1 then more = more + STREAM end
-    fields[4] = string.format('%d', tonumber(f[7] or 0) + more)
-    grown = grown + more
-    redis.call('HSET', key, unpack(fields))
-    if f[4] then
+    code = make_room(more)
+    if code == 'ok' then
+      last = last + count
+      -- The id names the last item and how many: the entry that holds a cursor is found by range.
+      redis.call('XADD', K.items .. id, string.format('%d-%d', last, count), kind, blob)
+      fields[n + 1], fields[n + 2] = 'items', last
+      if first == 1 then fields[n + 3], fields[n + 4] = 'first', now_text end
+    else
+      more = more - entry
+      if told ~= '-' then fields[n] = fields[n] - #blob - ENTRY end
+    end
+    if code == 'ok' or more ~= 0 then
+      fields[2] = string.format('%d', tonumber(f[7] or 0) + more)
+      grown = grown + more
+      redis.call('HSET', key, unpack(fields))
+    end
+    if code == 'ok' and f[4] then
       if #blob > LIVE_BYTES then
         tell(f[4], 'items', string.format('n %s %s %d\n', id, token, last))
       else

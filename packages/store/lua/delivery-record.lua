@@ -11,9 +11,20 @@
 --@include clock
 --@include bytes
 --@include many
+--@include claim
+--@include forget
+--@include room
 --@include keep
 --@include hold
 local KEPT_ATTEMPTS = 100
+
+-- The start of the receiver's answer goes where the project's share is full. The rest is small, and what the schedule needs.
+local function without_answer(text)
+  local attempt = cjson.decode(text .. '}')
+  attempt.answer = nil
+  return string.sub(cjson.encode(attempt), 1, -2)
+end
+
 local answers, over_with = {}, {}
 local function record(id, attempt, token, text, next_state, delay, note)
   local key = K.run .. id
@@ -22,11 +33,12 @@ local function record(id, attempt, token, text, next_state, delay, note)
   if holder(f[1]) ~= token then return 0 end
   if next_state == 'kept' then
     -- The envelope stays as long as the run: a redelivery sends the same bytes.
-    if redis.call('HSETNX', key, 'envelope', text) == 1 and beyond(#text) > 0 then
-      local size = beyond(#text) + as_table(#text)
-      redis.call('HSET', key, 'size', tonumber(f[6] or 0) + size)
-      grown = grown + size
-    end
+    -- Where it does not fit into the project's share it is made again at each attempt, of the same record and the same items.
+    if redis.call('HEXISTS', key, 'envelope') == 1 then return 1 end
+    local size = beyond(#text) + as_table(#text)
+    if make_room(size) ~= 'ok' then return 1 end
+    redis.call('HSET', key, 'envelope', text, 'size', string.format('%d', tonumber(f[6] or 0) + size))
+    grown = grown + size
     return 1
   end
   if next_state == 'parked' then
@@ -59,9 +71,10 @@ local function record(id, attempt, token, text, next_state, delay, note)
   end
   redis.call('HDEL', key, unpack(over))
   if tonumber(attempt) <= KEPT_ATTEMPTS then
-    local size = #text + ENTRY
-    put('size', tonumber(f[6] or 0) + size)
-    grown = grown + size
+    if make_room(attempt_bytes(#text)) ~= 'ok' then text = without_answer(text) end
+    local more = attempt_bytes(#text) + (tonumber(attempt) == 1 and LIST or 0)
+    put('size', string.format('%d', tonumber(f[6] or 0) + more))
+    grown = grown + more
   end
   redis.call('HSET', key, unpack(fields))
   redis.call('RPUSH', K.attempts .. id, text .. '}')

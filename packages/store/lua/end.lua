@@ -8,6 +8,8 @@
 --       then per run: its kind (from 1), id, token, run time (ms text), result
 -- Returns per run code, last number, webhook due (1/0):
 --       ended (also when this attempt ended it before) | requeued (likewise) | behind (items are missing) | lost (fence)
+--       refused (ended as output_too_large, likewise: the outcome does not fit into the project's share) | again (it does not fit, but room is
+--       being made: ask again)
 --@include clock
 --@include record
 --@include bytes
@@ -15,8 +17,12 @@
 --@include outbox
 --@include keep
 --@include claim
+--@include forget
+--@include room
 --@include wake
 --@include finish
+-- As overShare in src/runs/over-share.ts.
+local TOO_LARGE = '{"code":"output_too_large","message":"The output exceeds the share of the run store that its project may use."}'
 local handover, kinds, answers, runs_at = tonumber(ARGV[1]), {}, {}, 3 + 7 * ARGV[2]
 for i = 3, runs_at - 1, 7 do
   kinds[#kinds + 1] = {state = ARGV[i], least = tonumber(ARGV[i + 1]), streamed = ARGV[i + 2], status = ARGV[i + 3], error = ARGV[i + 4],
@@ -32,6 +38,7 @@ for i = runs_at, #ARGV, 5 do
     code = 'lost'
   elseif ENDED[run.state] then
     code = 'ended'
+    if outcome.state ~= 'failed' and redis.call('HGET', K.run .. id, 'error') == TOO_LARGE then code = 'refused' end
   elseif run.state == 'queued' then
     code = 'requeued'
   elseif outcome.retry and run.items == 0 and run.attempt < 2 and not run.cancel
@@ -45,11 +52,25 @@ for i = runs_at, #ARGV, 5 do
     code = 'behind'
   else
     outcome.items, outcome.ms, outcome.result = run.items, ARGV[i + 3], ARGV[i + 4]
-    finish(id, run, outcome, handover)
+    local size
     code = 'ended'
+    if #outcome.result + #outcome.error + #outcome.head > OUTCOME then
+      size = size_with(id, run, outcome)
+      -- The run is under way no longer: its own reserve is free.
+      local room = make_room(size - run.size - RESERVED)
+      if room == 'again' then
+        code = 'again'
+      elseif room == 'full' then
+        code, size = 'refused', nil
+        local streamed = outcome.streamed
+        outcome = failure(run, 'failed', TOO_LARGE)
+        outcome.streamed, outcome.ms = streamed, ARGV[i + 3]
+      end
+    end
+    if code ~= 'again' then finish(id, run, outcome, handover, size) end
   end
   local n = #answers
-  answers[n + 1], answers[n + 2], answers[n + 3] = code, run and run.items or 0, code == 'ended' and run.hook and 1 or 0
+  answers[n + 1], answers[n + 2], answers[n + 3] = code, run and run.items or 0, (code == 'ended' or code == 'refused') and run.hook and 1 or 0
 end
 settle()
 return reply(answers)

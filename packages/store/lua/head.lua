@@ -4,9 +4,15 @@
 --
 -- KEYS  1 the project's prefix
 -- ARGV  per run: id, token, the head (JSON)
--- Returns per run ok (also when it was there already) | lost (fence)
+-- Returns per run ok (also when it was there already) | lost (fence) | full (does not fit into the project's share) | again (the same, but
+--       room is being made: ask again)
 -- Not allowed when memory is short.
+--@include clock
 --@include bytes
+--@include many
+--@include claim
+--@include forget
+--@include room
 --@include fence
 --@include outbox
 local answers = {}
@@ -16,12 +22,14 @@ for i = 1, #ARGV, 3 do
   local f = redis.call('HMGET', key, 'state', 'attempt', 'followers', 'size')
   if f[1] ~= 'running' or not is_of(f[2], token) then
     code = 'lost'
-  elseif redis.call('HSETNX', key, 'head', head) == 1 then
-    if beyond(#head) > 0 then
-      redis.call('HSET', key, 'size', string.format('%d', tonumber(f[4] or 0) + #head))
-      grown = grown + #head
+  elseif redis.call('HEXISTS', key, 'head') == 0 then
+    local more = beyond(#head)
+    code = make_room(more)
+    if code == 'ok' then
+      redis.call('HSET', key, 'head', head, 'size', string.format('%d', tonumber(f[4] or 0) + more))
+      grown = grown + more
+      if f[3] then tell(f[3], 'items', string.format('h %s %s %d\n', id, token, #head) .. head) end
     end
-    if f[3] then tell(f[3], 'items', string.format('h %s %s %d\n', id, token, #head) .. head) end
   end
   answers[#answers + 1] = code
 end

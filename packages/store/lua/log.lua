@@ -1,6 +1,6 @@
 #!lua
--- Writes lines to the logs of running runs, and to those that ended under the same attempt: a function's last words. Bounded in bytes, the
--- oldest go first; lines are numbered on, so what is missing at the front can be counted.
+-- Writes lines to the logs of running runs, and to those that ended under the same attempt: a function's last words. Bounded in bytes, and
+-- by the project's share: the oldest go first; lines are numbered on, so what is missing at the front can be counted.
 --
 -- KEYS  1 the project's prefix
 -- ARGV  1 bytes of a run's log that are kept
@@ -8,7 +8,12 @@
 -- Returns per part ok (also when asked again) | lost (fence)
 -- A part is kept as `<number of its first line> <how many>`, a newline and the lines.
 -- Not allowed when memory is short.
+--@include clock
 --@include bytes
+--@include many
+--@include claim
+--@include forget
+--@include room
 --@include fence
 --@include outbox
 local most, answers = tonumber(ARGV[1]), {}
@@ -27,9 +32,11 @@ for i = 2, #ARGV, 6 do
       redis.call('RPUSH', log, part)
       local bytes = kept + #part + ENTRY
       while bytes > most and redis.call('LLEN', log) > 1 do bytes = bytes - #redis.call('LPOP', log) - ENTRY end
-      grown = grown + bytes - kept
+      while bytes > 0 and make_room(bytes - kept) ~= 'ok' do bytes = bytes - #redis.call('LPOP', log) - ENTRY end
+      local more = bytes - kept + (f[2] and 0 or LIST)
+      grown = grown + more
       redis.call('HSET', key, 'logged', string.format('%s %d %d', token, number, bytes), 'lines', first + count - 1,
-        'size', string.format('%d', tonumber(f[5] or 0) + bytes - kept))
+        'size', string.format('%d', tonumber(f[5] or 0) + more))
       if f[4] then tell(f[4], 'log', string.format('l %s %s %d %d %d\n', id, token, first, count, #text) .. text) end
     end
   end

@@ -5,8 +5,9 @@
 -- ARGV  1 longest pause between two reaps (ms): after a longer one, or a clock that stepped back, nothing ends and every lease gets
 --         a fresh term, for Redis, not its clients, was away  2 fresh term (ms)  3 how long an app may go without a worker (ms)
 --       4 time to hand over a due webhook (ms)  5 runs handled at most per kind  6 age at which a queued run is woken for again (ms)
--- Returns {idle (1/0), ids of runs that ended here with a webhook due, overdue deliveries as {id, next attempt}, how many ended or
---       were told to}
+--       7 1: the last keys of an empty project are removed
+-- Returns {idle (1: nothing is open, 2: nor is there any run, app, worker or gateway; 0), ids of runs that ended here with a webhook due, overdue
+--       deliveries as {id, next attempt}, how many ended, were cancelled, or lost a reader of a dead gateway}
 --@include clock
 --@include record
 --@include bytes
@@ -23,7 +24,9 @@ redis.call('SET', K.reaped, now)
 local apps = redis.call('HGETALL', K.queues)
 
 local function refresh(key)
-  for _, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do redis.call('ZADD', key, now + term, member) end
+  local members = {}
+  for n, member in ipairs(redis.call('ZRANGE', key, 0, -1)) do members[2 * n - 1], members[2 * n] = now + term, member end
+  many('ZADD', key, members)
 end
 if reaped < 0 or now < reaped or now - reaped > pause then
   refresh(K.leases); refresh(K.workers); refresh(K.gateways)
@@ -67,10 +70,14 @@ for _, worker in ipairs(overdue(K.workers, now)) do
   redis.call('DEL', K.took .. worker)
 end
 
+local dropped = 0
 for _, gateway in ipairs(overdue(K.gateways, now)) do
+  -- A gateway may have read tens of thousands of runs. The gateway stays overdue until later calls have reached all of them.
+  local ids = redis.call('SPOP', K.following .. gateway, most - dropped)
+  for _, id in ipairs(ids) do drop_follower(id, gateway, handover) end
+  dropped = dropped + #ids
+  if dropped == most then break end
   redis.call('ZREM', K.gateways, gateway)
-  for _, id in ipairs(redis.call('SMEMBERS', K.following .. gateway)) do drop_follower(id, gateway, handover) end
-  redis.call('DEL', K.following .. gateway)
   redis.call('HDEL', K.numbers, gateway)
 end
 
@@ -130,4 +137,8 @@ end
 settle()
 redis.call('ZREMRANGEBYSCORE', K.reading, '-inf', now)
 local idle = queued == 0 and redis.call('EXISTS', K.leases, K.due, K.absent) == 0
-return reply({idle and 1 or 0, due_runs, handed, ended})
+if idle and redis.call('EXISTS', K.runs, K.apps, K.queues, K.workers, K.gateways, K.tombstones) == 0 then
+  if ARGV[7] == '1' then redis.call('DEL', K.bytes, K.share, K.reaped, K.numbers) end
+  return reply({2, due_runs, handed, ended + dropped})
+end
+return reply({idle and 1 or 0, due_runs, handed, ended + dropped})

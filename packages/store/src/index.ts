@@ -37,6 +37,7 @@ export type { RunExtent } from './runs/extent.ts';
 export { type Following, GatewayStore, type GatewayStoreOptions, type Live } from './runs/gateway-store.ts';
 export { newRunId } from './runs/ids.ts';
 export type { RunPage, RunQuery } from './runs/list.ts';
+export { overShare } from './runs/over-share.ts';
 export type { RunEvent, RunReader } from './runs/reader.ts';
 export type { RunRecord } from './runs/record.ts';
 export type { LogLine, NewLogLine, RunLog } from './runs/run-log.ts';

@@ -12,6 +12,9 @@ export const hostsPrefix = 'ip:{*}:';
 /** Projects that ever accepted a run or were announced, scored by the store's time of their last use (ms): what reap visits. */
 export const projectsKey = 'ip:projects';
 
+/** What the keys begin with that belong to no project. */
+export const servicePrefix = 'ip:';
+
 /** How long a project's place in that index is good for, ms. */
 export const INDEX_MS = 5_000;
 
@@ -70,6 +73,8 @@ export const names = {
   reading: 'reading',
   /** string: what the project's runs take in Redis, bytes */
   bytes: 'bytes',
+  /** string: what they may take (contract 9), as a gateway last worked it out, bytes */
+  share: 'share',
   /** string: when reap last ran (ms) */
   reaped: 'reaped',
   /** channel by gateway: items and outcomes of the runs it follows */
@@ -78,6 +83,10 @@ export const names = {
   toWorker: 'to-worker:',
   /** channel: descriptions of apps as they change */
   announced: 'announced',
+
+  // Behind the service's prefix.
+  /** zset: `projectsKey` */
+  projects: 'projects',
 
   // Behind the receivers' prefix. A line is `<project> <host:port>`.
   /** zset by line: open attempts, scored by the end of their lease (ms) */

@@ -12,6 +12,7 @@ export type ScriptName =
   | 'take'
   | 'append'
   | 'head'
+  | 'reserve'
   | 'end'
   | 'cancel'
   | 'go-on'
@@ -28,7 +29,8 @@ export type ScriptName =
   | 'delivery-redeliver'
   | 'hosts'
   | 'host-look'
-  | 'ready';
+  | 'ready'
+  | 'forget-project';
 
 export type { ScriptArgument, ScriptReply };
 

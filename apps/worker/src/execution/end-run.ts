@@ -6,8 +6,11 @@ import type { HeldAttempt } from './run-writer.ts';
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 2_000;
 
-/** What became of the run. `lost`: it is not this worker's to end; `given_up`: the store did not answer before `signal` fired. */
-export type Ended = 'ended' | 'requeued' | 'lost' | 'given_up';
+/**
+ * What became of the run. `refused`: it ended as `output_too_large`, because its outcome did not fit into the project's share; `lost`: it is not
+ * this worker's to end; `given_up`: the store did not answer before `signal` fired.
+ */
+export type Ended = 'ended' | 'refused' | 'requeued' | 'lost' | 'given_up';
 
 /** A gap that cannot be filled ends the run as `internal`: never a stream with a hole. */
 export const withGap = (outcome: Omit<Outcome, 'endedAt'>, last: number): Omit<Outcome, 'endedAt'> => ({

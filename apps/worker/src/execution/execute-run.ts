@@ -1,6 +1,6 @@
 // One attempt of a run: start, run, end, hand over.
 import { type ErrorFields, type Outcome, ServiceError } from '@inference-proxy/contracts';
-import type { StoreLogger, TakenRun, WorkerStore } from '@inference-proxy/store';
+import { overShare, type StoreLogger, type TakenRun, type WorkerStore } from '@inference-proxy/store';
 import type { AppVersions, StartedRun } from '../deployments/versions.ts';
 import { RunAccount, type RunAccountParts } from '../operations/run-account.ts';
 import type { PrintedLines } from '../runtimes/printed-lines.ts';
@@ -67,7 +67,11 @@ export class Execution implements HeldRun, WriterListener {
       if (this.log) await this.log.finish();
       const outcome = this.outcomeOf(end);
       const ended = outcome ? await this.handOver(outcome) : 'lost';
-      this.logEnd(end, outcome, ended);
+      this.logEnd(
+        end,
+        outcome && ended === 'refused' ? { ...outcome, state: 'failed', error: overShare } : outcome,
+        ended,
+      );
       return ended;
     } catch (error) {
       this.logger.error({ err: error, ...this.names() }, 'run not ended: its lease will');
@@ -113,6 +117,10 @@ export class Execution implements HeldRun, WriterListener {
   lost(): void {
     this.stopWriting();
     this.overrule({ as: 'lost' });
+  }
+
+  refused(): void {
+    this.overrule({ as: 'error', error: overShare });
   }
 
   gap(last: number): void {

@@ -2,7 +2,11 @@ import { type AnswerHead, type ItemBatch, ServiceError } from '@inference-proxy/
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { RunWriter, type WriterListener } from './run-writer.ts';
 
-type Reply = { state: 'ok'; taken: number; cancel: boolean } | { state: 'behind'; last: number } | { state: 'lost' };
+type Reply =
+  | { state: 'ok'; taken: number; cancel: boolean }
+  | { state: 'behind'; last: number }
+  | { state: 'lost' }
+  | { state: 'full' };
 
 const attempt = { project: 'demo', runId: 'run', token: 'w:1' };
 const unavailable = (): never => {
@@ -19,9 +23,9 @@ class ScriptedStore {
 
   readonly heads: AnswerHead[] = [];
   /** What the next calls for heads are answered; `ok` after that. */
-  headScript: ('ok' | 'lost' | 'unanswered')[] = [];
+  headScript: ('ok' | 'lost' | 'full' | 'unanswered')[] = [];
 
-  head = async (_project: string, { head }: { head: AnswerHead }): Promise<'ok' | 'lost'> => {
+  head = async (_project: string, { head }: { head: AnswerHead }): Promise<'ok' | 'lost' | 'full'> => {
     this.heads.push(head);
     await this.hold;
     const answer = this.headScript.shift() ?? 'ok';
@@ -48,6 +52,7 @@ function listener() {
     taken: (upTo) => upTo > 0 && told.push(`taken ${upTo}`),
     cancelled: () => told.push('cancelled'),
     lost: () => told.push('lost'),
+    refused: () => told.push('refused'),
     gap: (last) => told.push(`gap after ${last}`),
   };
   return { told, listener: told2 };
@@ -282,4 +287,30 @@ test('an attempt that is lost at its head writes nothing more', async () => {
   await writer.finish();
   expect(store.appended).toEqual([]);
   expect(told).toEqual(['lost']);
+});
+
+test('items that exceed the project’s share end the writing: those before them count, nothing more is sent', async () => {
+  const store = new ScriptedStore();
+  const { told, writer } = writerOn(store);
+  push(writer, 'a', 'b');
+  await writer.finish();
+  store.script.push(() => ({ state: 'full' }));
+  push(writer, 'c');
+  await writer.finish();
+  push(writer, 'd');
+  await turn();
+  expect(told).toEqual(['refused']);
+  expect(writer.written).toBe(2);
+  expect(store.appended).toHaveLength(2);
+});
+
+test('a head that exceeds the project’s share ends the writing', async () => {
+  const store = new ScriptedStore();
+  store.headScript = ['full'];
+  const { told, writer } = writerOn(store);
+  writer.head({ status: 200, headers: [], form: 'chunks' });
+  push(writer, 'a');
+  await writer.finish();
+  expect(told).toEqual(['refused']);
+  expect(store.appended).toEqual([]);
 });

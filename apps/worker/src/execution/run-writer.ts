@@ -31,6 +31,8 @@ export interface WriterListener {
   cancelled(): void;
   /** The attempt is no longer this worker's: nothing more will be written. */
   lost(): void;
+  /** The next items exceed the project's share of the run store. The writer has stopped. */
+  refused(): void;
   /** The store has lost items that it had acknowledged: the stream would have a hole. `last` is the last number it has. */
   gap(last: number): void;
 }
@@ -167,9 +169,8 @@ export class RunWriter {
     if (answer === undefined) {
       this.retryTimer = setTimeout(() => void this.sendHead(head), this.retryMs);
       this.retryMs = Math.min(this.retryMs * 2, LAST_RETRY_MS);
-    } else if (answer === 'lost') {
-      this.stop();
-      this.listener.lost();
+    } else if (answer !== 'ok') {
+      this.over(answer);
     } else {
       this.heading = false;
       this.retryTimer = undefined;
@@ -200,10 +201,8 @@ export class RunWriter {
     this.inFlight--;
     if (this.stopped) return;
     if (reply === undefined) this.recover(undefined);
-    else if (reply.state === 'lost') {
-      this.stop();
-      this.listener.lost();
-    } else if (reply.state === 'behind') this.recover(reply.last);
+    else if (reply.state === 'lost' || reply.state === 'full') this.over(reply.state);
+    else if (reply.state === 'behind') this.recover(reply.last);
     else {
       this.retryMs = FIRST_RETRY_MS;
       this.acknowledge(lastOf(batch));
@@ -211,6 +210,12 @@ export class RunWriter {
       if (reply.cancel) this.listener.cancelled();
       this.proceed();
     }
+  }
+
+  private over(why: 'lost' | 'full'): void {
+    this.stop();
+    if (why === 'lost') this.listener.lost();
+    else this.listener.refused();
   }
 
   private acknowledge(last: number): void {

@@ -28,20 +28,33 @@ local lengths = setmetatable({}, {__index = function(known, length)
   return known[length]
 end})
 
-local function finish(id, run, outcome, handover_ms)
+-- Returns the size of the run's record with the outcome, beyond the flat rate. The result takes the parameters' place.
+local function size_with(id, run, outcome)
+  local key, result, err, head = K.run .. id, outcome.result, outcome.error, outcome.head
+  local size, params = run.size + beyond(#result) + beyond(#err), 0
+  if run.size > 0 then params = redis.call('HSTRLEN', key, 'body') end
+  size = size - beyond(params) + as_table(#result + #err) - math.min(as_table(#result + #err), as_table(params))
+  -- Gives back the reservation of a large result (lua/reserve). The field stays, because nothing reads it after the end.
+  if run.size >= LARGE then size = size - (redis.call('HGET', key, 'reserved') or 0) end
+  if head ~= '' and redis.call('HEXISTS', key, 'head') == 0 then size = size + beyond(#head) end
+  return size
+end
+
+-- @param size of its record with the outcome, where it is known already
+local function finish(id, run, outcome, handover_ms, size)
   local key = K.run .. id
   if run.state == 'queued' then redis.call('ZREM', K.queue .. run.app, id) else released[#released + 1] = id end
   if run.absent and run.absent ~= '0' then redis.call('ZREM', K.absent, id) end
   local result, err, head = outcome.result, outcome.error, outcome.head
-  local size, params = run.size + beyond(#result) + beyond(#err), 0
-  if run.size > 0 then params = redis.call('HSTRLEN', key, 'body') end
-  size = size - beyond(params) + as_table(#result + #err) - math.min(as_table(#result + #err), as_table(params))
+  if size == nil then size = size_with(id, run, outcome) end
   -- Who has its items or its log to read stays in its record until it has left. Who wanted the outcome alone stays, too, and means nothing
   -- any more: to take it off is a command of its own.
-  local read = run.followers and (run.items > 0 or string.find(run.followers, ':[lf]'))
+  local large = #result + #err + #head > LIVE_BYTES
+  -- Followers read a large outcome from the store, so the run must stay until they have read it.
+  if large and run.followers then run.followers = string.gsub(run.followers, ':o', ':i') end
+  local read = run.followers and (large or run.items > 0 or string.find(run.followers, ':[lf]'))
   if run.followers and not read and string.find(run.followers, ':i') then redis.call('HDEL', key, 'followers') end
   if run.paced then redis.call('HDEL', key, 'taken') end
-  -- The result takes the parameters' place.
   fields[2], fields[6], fields[8] = outcome.state, outcome.ms, result
   local n = 8
   if outcome.streamed == '1' then fields[n + 1], fields[n + 2] = 'streamed', '1'; n = n + 2 end
@@ -49,10 +62,10 @@ local function finish(id, run, outcome, handover_ms)
   if err ~= '' then fields[n + 1], fields[n + 2] = 'error', err; n = n + 2 end
   if head ~= '' then
     fields[n + 1], fields[n + 2] = 'head', head; n = n + 2
-    if redis.call('HEXISTS', key, 'head') == 0 then size = size + beyond(#head) end
   end
   if size ~= run.size then fields[n + 1], fields[n + 2] = 'size', size; n = n + 2; grown = grown + size - run.size end
   if run.hook then fields[n + 1], fields[n + 2] = 'delivery', 'pending'; n = n + 2 end
+  if large and run.followers then fields[n + 1], fields[n + 2] = 'followers', run.followers; n = n + 2 end
   redis.call('HSET', key, unpack(fields, 1, n))
   if run.claim and never_started(run, outcome) then
     free_claim(id, redis.call('HGET', key, 'claim'))
@@ -69,7 +82,7 @@ local function finish(id, run, outcome, handover_ms)
   end
   if run.followers then
     local message
-    if #result + #err + #head > LIVE_BYTES then
+    if large then
       message = 'x ' .. id .. '\n'
     else
       message = 'e ' .. id .. ' ' .. (run.token or '-') .. ' ' .. outcome.state .. ' ' .. lengths[outcome.items] .. ' ' .. outcome.streamed

@@ -66,10 +66,10 @@ export class RealStore {
     return bytes('used_memory') - (connections === 'without' ? bytes('mem_clients_normal') : 0);
   }
 
-  /** Bytes that Redis counts for its keys and what they hold. */
-  async keysMemory(): Promise<number> {
+  /** Bytes that Redis counts for the keys that begin with `prefix`, and what they hold. */
+  async keysMemory(prefix = ''): Promise<number> {
     const pipeline = this.admin.pipeline();
-    for (const key of await this.admin.keys('*')) pipeline.memory('USAGE', key, 'SAMPLES', 0);
+    for (const key of await this.admin.keys(`${prefix}*`)) pipeline.memory('USAGE', key, 'SAMPLES', 0);
     const answers = (await pipeline.exec()) ?? [];
     return answers.reduce((sum, [, size]) => sum + Number(size), 0);
   }

@@ -2,6 +2,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { SteppedStore } from './stepped-store.ts';
 
+/** Of each run under way (lua/shared/room). */
+const RESERVED = 640;
+/** What a run counts, and with a key of idempotency (lua/shared/bytes). */
+const [RUN, KEYED] = [530, 780];
+
 let server: SteppedStore;
 let store: SteppedStore;
 beforeAll(async () => {
@@ -72,12 +77,12 @@ test('where the store is full, the oldest ended run that nobody was promised mak
   await store.accept('b');
   await store.take('w', 2, 1);
   await store.end('b', 'w:2');
-  expect(await store.accept('c', { room: 1_500 })).toBe('accepted');
+  expect(await store.accept('c', { room: 2 * RUN + RESERVED })).toBe('accepted');
   expect([await store.fate('a'), await store.fate('b')]).toEqual([undefined, 'succeeded']);
-  expect(await store.accept('d', { room: 1_700, claim: 'k', fingerprint: 'f' })).toBe('accepted');
-  expect(await store.accept('e', { room: 1_700, claim: 'l', fingerprint: 'f' })).toBe('full');
+  expect(await store.accept('d', { room: RUN + KEYED + 2 * RESERVED, claim: 'k', fingerprint: 'f' })).toBe('accepted');
+  expect(await store.accept('e', { room: RUN + KEYED + 2 * RESERVED, claim: 'l', fingerprint: 'f' })).toBe('full');
   expect(await store.client.exists(`${store.prefix}idempotency:l`)).toBe(0);
-  expect(Number(await store.client.get(`${store.prefix}bytes`))).toBe(700 + 900);
+  expect(Number(await store.client.get(`${store.prefix}bytes`))).toBe(RUN + KEYED);
 });
 
 test('the same key and request join the run, another request is a conflict', async () => {

@@ -213,11 +213,31 @@ test('one attempt at a time: a repeat of a made one is settled, one under way is
 
 test('a project is idle when nothing is queued, running, due or awaited', async () => {
   await store.reap();
-  expect((await store.reap())[0]).toBe(1);
+  // 2: there is nothing at all.
+  expect((await store.reap())[0]).toBe(2);
   await store.accept('a');
   expect((await store.reap())[0]).toBe(0);
   await store.take('w', 1, 1);
   expect((await store.reap())[0]).toBe(0);
   await store.end('a', 'w:1');
   expect((await store.reap())[0]).toBe(1);
+});
+
+test('a dead gateway that read many runs loses them in calls of a bounded size', async () => {
+  const ids = Array.from({ length: 450 }, (_, n) => `r${n}`);
+  for (const id of ids) await store.accept(id, { live: 'i', absent: 0, limit: 1_000 });
+  await store.reap();
+  await store.advance(16_000);
+  await store.renew('w');
+  const left = () => store.client.scard(`${store.prefix}following:g1`);
+  const steps: [left: number, told: number][] = [];
+  await store.client.set(`${store.prefix}reaped`, await store.now());
+  while ((await left()) > 0) {
+    const [, , , told] = await store.reap();
+    steps.push([await left(), told]);
+  }
+  expect(steps.map(([after]) => after)).toEqual([250, 50, 0]);
+  for (const [after, told] of steps) expect(told >= 200).toBe(after > 0);
+  for (const id of ids) expect(await store.fate(id)).toBe('cancelled');
+  expect(await store.client.exists(`${store.prefix}gateways`, `${store.prefix}numbers`)).toBe(0);
 });

@@ -167,6 +167,18 @@ export class SteppedStore {
     return (await this.run('end', HANDOVER, 1, ...kind, 1, id, token, ms, result)) as Reply[];
   }
 
+  /** What the project's runs may take, bytes; more than there are by `more`. */
+  async leaveRoom(more: number): Promise<void> {
+    const bytes = Number((await this.client.get(`${this.prefix}bytes`)) ?? 0);
+    await this.client.set(`${this.prefix}share`, bytes + more);
+  }
+
+  /** @returns ok, full, again or lost */
+  async reserve(id: string, token: string, bytes: number): Promise<Reply> {
+    const [answer] = (await this.run('reserve', id, token, bytes)) as Reply[];
+    return answer as Reply;
+  }
+
   async cancel(id: string, request = 'r1', tombstoneMs = 60_000): Promise<Reply> {
     const [answer] = (await this.run('cancel', HANDOVER, tombstoneMs, id, request)) as Reply[][];
     return answer?.[0] as Reply;

@@ -9,6 +9,7 @@ export const scripts = [
   'take',
   'append',
   'head',
+  'reserve',
   'end',
   'cancel',
   'renew',
@@ -36,6 +37,8 @@ export class Faults {
   private readonly coming = new Map<ScriptName, { fault: CallFault; ms: number }[]>();
   private readonly nameOf = new Map<string, ScriptName>();
   private readonly late = new Set<Promise<unknown>>();
+  /** Replaces the share that gateways write. */
+  share: number | undefined;
   private swallow: { count: number; only: 'all' | 'ends' } = { count: 0, only: 'all' };
 
   /** @param planted scripts to be run in place of the real ones */
@@ -68,10 +71,15 @@ export class Faults {
     return new Proxy(client, {
       get: (target, key) => {
         if (key === 'callBuffer') return (...args: string[]) => this.call(target, args);
+        if (key === 'set') return (name: string, ...args: [string]) => target.set(name, ...this.heldTo(name, args));
         const value: unknown = Reflect.get(target, key);
         return typeof value === 'function' ? value.bind(target) : value;
       },
     });
+  }
+
+  private heldTo(name: string, [value, ...more]: [string, ...string[]]): [string] {
+    return [name.endsWith(':share') && this.share !== undefined ? String(this.share) : value, ...more] as [string];
   }
 
   /** A subscribing connection that loses messages. */

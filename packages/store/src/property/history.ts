@@ -68,6 +68,8 @@ export class History {
   readonly runs = new Map<RunId, KnownRun>();
   readonly readings: Reading[] = [];
   readonly violations: string[] = [];
+  /** For a while the project's share was small. */
+  tightened = false;
   /** By worker id: longest time (ms) without word from it to the store while it held runs. */
   readonly silence = new Map<string, number>();
 

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Outcome, RunId } from '@inference-proxy/contracts';
 import type { History, KnownRun, Reading } from './history.ts';
-import { textOf } from './simulated-worker.ts';
+import { messageOf, resultOf, textOf } from './simulated-worker.ts';
 
 /** A run as the store shows it in the end. */
 export interface Final {
@@ -15,6 +15,8 @@ export interface Final {
   readonly token: string | undefined;
   /** Whether a job for its webhook was handed over, and whether the delivery is still remembered as due. */
   readonly delivery: { readonly jobs: number; readonly due: boolean };
+  /** Bytes that its record counts beside the flat rate. */
+  readonly counted: number;
 }
 
 export interface Circumstances {
@@ -22,6 +24,13 @@ export interface Circumstances {
   /** This process, or Redis, stood still for so long that even a healthy service may have lost its lease. */
   readonly disturbed: boolean;
 }
+
+/** What a run counts may exceed what it holds: allocations are rounded up, and streams have overheads. */
+const CONTENT_TIMES = 1.3;
+const CONTENT_MORE = 30_000;
+
+const contentOf = ({ outcome, texts }: Final): number =>
+  (outcome?.result?.length ?? 0) + JSON.stringify(outcome?.error ?? '').length + texts.join().length;
 
 /** The sentences that do not hold. */
 export function judge(history: History, finals: ReadonlyMap<RunId, Final>, circumstances: Circumstances): string[] {
@@ -72,7 +81,9 @@ function* judgeRun(
     if (!isDeepStrictEqual(texts, expected))
       yield 'has items that are not those of its last attempt, once each and in order';
   }
-  yield* judgeOutcome(run, outcome, token);
+  yield* judgeOutcome(run, outcome, token, history.tightened);
+  if (final.counted > CONTENT_TIMES * contentOf(final) + CONTENT_MORE)
+    yield `counts ${final.counted} bytes of the share and holds ${contentOf(final)}`;
   if (disturbed) return;
   if (outcome.state === 'cancelled' && !run.mayBeCancelled)
     yield 'was cancelled though nobody asked for it and nobody left';
@@ -87,14 +98,20 @@ function* judgeRun(
 }
 
 /** The outcome is one that this run can have, and its last attempt's where a function decided it. */
-function* judgeOutcome(run: KnownRun, outcome: Outcome, token: string | undefined): Generator<string> {
+function* judgeOutcome(
+  run: KnownRun,
+  outcome: Outcome,
+  token: string | undefined,
+  tightened: boolean,
+): Generator<string> {
   const { how, items } = run.plan;
   if (outcome.state === 'succeeded') {
     const count = items.reduce((sum, size) => sum + size, 0);
     if (how !== 'return' && how !== 'crash' && how !== 'stay') yield `succeeded, but wanted to ${how}`;
     if (outcome.items !== count) yield `succeeded with ${outcome.items} of ${count} items`;
     if (run.plan.head && outcome.head?.headers[0]?.[1] !== token) yield 'has the head of another attempt';
-    if (count === 0 && outcome.result?.toString() !== `"${token}"`) yield 'has the result of another attempt';
+    if (count === 0 && outcome.result?.toString() !== resultOf(token ?? '', run.plan))
+      yield 'has the result of another attempt';
     return;
   }
   switch (outcome.error?.code) {
@@ -107,7 +124,11 @@ function* judgeOutcome(run: KnownRun, outcome: Outcome, token: string | undefine
       return;
     case 'function_error':
       if (how !== 'raise') yield 'failed, but nothing raised';
-      if (outcome.error.message !== token) yield 'ended by an attempt that was not its own any more';
+      if (outcome.error.message !== messageOf(token ?? '', run.plan))
+        yield 'ended by an attempt that was not its own any more';
+      return;
+    case 'output_too_large':
+      if (!tightened) yield 'ended as output_too_large though the share had room';
       return;
     default:
       yield `ended as ${show(outcome)}`;

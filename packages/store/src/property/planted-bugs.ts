@@ -239,6 +239,30 @@ export const plantedBugs: readonly PlantedBug[] = [
     becomes: '',
     bait: [{ type: 'kill worker', which: 0 }, wait(30)],
   },
+  {
+    name: 'items and reservations exceed the share',
+    piece: 'code = make_room(more)',
+    becomes: "code = 'ok'",
+    bait: [{ type: 'tighten' }, call('promised', { large: true }), wait(150)],
+  },
+  {
+    name: 'an outcome exceeds the share',
+    piece: 'local room = make_room(size - run.size - RESERVED)',
+    becomes: "local room = 'ok'",
+    bait: [{ type: 'tighten' }, call('promised', { ...quick, how: 'raise', large: true }), wait(150)],
+  },
+  {
+    name: 'a run whose outcome is refused does not end',
+    piece: "if code ~= 'again' then finish",
+    becomes: "if code == 'ended' then finish",
+    bait: [{ type: 'tighten' }, call('promised', { ...quick, how: 'raise', large: true }), wait(150)],
+  },
+  {
+    name: 'what was reserved is counted beside the result',
+    piece: "size = size - (redis.call('HGET', key, 'reserved') or 0)",
+    becomes: '',
+    bait: [call('promised', { ...quick, large: true }), wait(60)],
+  },
 ];
 
 /** The scripts with the bug in them. @throws where its piece is not there exactly once */

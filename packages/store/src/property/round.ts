@@ -29,6 +29,10 @@ const LIMIT_MS = 60_000;
 let rounds = 0;
 const silent = { warn: () => {}, error: () => {} };
 
+/** Much more than the small runs of a round take, and less than a large item. */
+const TIGHT_BYTES = 150_000;
+const PLENTY_BYTES = 1024 ** 3;
+
 /** A list of the runs that went, as they went: whoever looks before and after misses a run that came and ended in between. */
 const FORGOTTEN = 'forgotten';
 const FORGET = 'local function forget(id)\n';
@@ -159,6 +163,12 @@ class Round {
       case 'evict':
         await this.evict();
         return;
+      case 'tighten':
+        await this.tighten();
+        return;
+      case 'loosen':
+        await this.loosen();
+        return;
       case 'restart':
         this.disturbed = true;
         await this.ground.redis.restart();
@@ -176,6 +186,7 @@ class Round {
   /** No more faults: everything must end by itself, but for what only a caller can end. */
   async rest(): Promise<string[]> {
     await this.faults.calm();
+    await this.loosen();
     for (const worker of this.workers) worker.thaw();
     await Promise.all(this.calls);
     for (const run of this.history.runs.values()) if (run.plan.how === 'stay') this.endStaying(run);
@@ -234,6 +245,7 @@ class Round {
         gone: record?.gone ?? 0,
         texts: batches.flatMap((batch) => batch.blob.toString().split('\n')),
         token: attempt?.split(' ')[1],
+        counted: Number(await this.admin.hget(`ip:{${this.project}}:run:${runId}`, 'size')),
         delivery: { jobs, due: (await this.admin.zscore(`ip:{${this.project}}:due`, runId)) !== null },
       });
     }
@@ -260,6 +272,25 @@ class Round {
       if (read.some(({ runId, settled, left }) => runId === id && !settled && !left) && !this.disturbed)
         this.history.violated(`${id} went for room under its reader`);
     }
+  }
+
+  /** A little more may be written than there is now: a large item, result or error does not fit. */
+  private async tighten(): Promise<void> {
+    if (this.faults.share !== undefined) return;
+    this.history.tightened = true;
+    const share = Number(await this.admin.get(`ip:{${this.project}}:bytes`)) + TIGHT_BYTES;
+    this.faults.share = share;
+    await this.admin.set(`ip:{${this.project}}:share`, share);
+  }
+
+  private async loosen(): Promise<void> {
+    const { share } = this.faults;
+    if (share === undefined) return;
+    const bytes = Number(await this.admin.get(`ip:{${this.project}}:bytes`));
+    if (bytes > share + TIGHT_BYTES)
+      this.history.violated(`the project holds ${bytes} bytes, and its share was ${share}`);
+    this.faults.share = undefined;
+    await this.admin.set(`ip:{${this.project}}:share`, PLENTY_BYTES);
   }
 
   /** Every ended run is read once more from its start, on every gateway. */

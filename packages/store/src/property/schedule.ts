@@ -55,6 +55,7 @@ export type Step =
   | { readonly type: 'swallow'; readonly only: 'all' | 'ends'; readonly count: number }
   | { readonly type: 'freeze' | 'thaw' | 'kill worker' | 'kill gateway'; readonly which: number }
   | { readonly type: 'cut connections' | 'forget scripts' | 'restart' | 'evict' }
+  | { readonly type: 'tighten' | 'loosen' }
   | { readonly type: 'pause' | 'wait'; readonly ms: number };
 
 const which = fc.nat({ max: 2 });
@@ -133,6 +134,7 @@ const ofOneService: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ type: fc.constant('kill gateway' as const), which: gateway }) },
   { weight: 1, arbitrary: fc.record({ type: fc.constantFrom('cut connections', 'forget scripts') }) },
   { weight: 2, arbitrary: fc.record({ type: fc.constant('evict' as const) }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constantFrom('tighten', 'loosen') }) },
   { weight: 4, arbitrary: fc.record({ type: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 40 }) }) },
 );
 

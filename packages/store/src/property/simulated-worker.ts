@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type AnswerHead, type AppDescription, type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
+import { overShare } from '../runs/over-share.ts';
 import type { StoreTimings } from '../timings.ts';
 import type { TakenRun } from '../workers/taken-runs.ts';
 import { type End, WorkerStore } from '../workers/worker-store.ts';
@@ -26,9 +27,14 @@ const WINDOW = 250;
 /** Over what is published of one append. */
 const LARGE = 300_000;
 
+/** How a run ends whose items exceed the share. */
+const REFUSED = { state: 'failed', items: 0, streamed: false, error: overShare } as const;
+
 interface Held {
   readonly run: TakenRun;
   cancelled: boolean;
+  /** Its items exceed the project's share. */
+  refused: boolean;
 }
 
 export class SimulatedWorker {
@@ -145,7 +151,7 @@ export class SimulatedWorker {
   private async execute(run: TakenRun): Promise<void> {
     const known = this.history.run(run.runId);
     known.starts.push(run.token);
-    const held = { run, cancelled: false };
+    const held = { run, cancelled: false, refused: false };
     this.held.set(run.runId, held);
     const plan = JSON.parse(run.params.toString()) as Plan;
     try {
@@ -159,11 +165,11 @@ export class SimulatedWorker {
 
   private async call(held: Held, plan: Plan): Promise<void> {
     const { run } = held;
-    if (plan.head && !(await this.begin(run))) return;
+    if (plan.head && !(await this.begin(held))) return;
     const texts: string[] = [];
     const fast: Promise<unknown>[] = [];
     for (const size of plan.items) {
-      if (!(await this.alive()) || held.cancelled) break;
+      if (!(await this.alive()) || held.cancelled || held.refused) break;
       const first = texts.length + 1;
       for (let n = first; n < first + size; n++) texts.push(textOf(run.token, n, plan));
       const writing = this.write(held, texts, first);
@@ -171,7 +177,8 @@ export class SimulatedWorker {
       else if (!(await writing)) return;
       await sleep(texts.length % 3);
     }
-    while (plan.how === 'stay' && !held.cancelled && !this.dead && this.held.get(run.runId) === held) await sleep(3);
+    while (plan.how === 'stay' && !held.cancelled && !held.refused && !this.dead && this.held.get(run.runId) === held)
+      await sleep(3);
     const crashed = plan.how === 'crash' && run.attempt === 1;
     await this.end(held, texts, {
       runId: run.runId,
@@ -184,20 +191,29 @@ export class SimulatedWorker {
 
   private result(held: Held, plan: Plan, crashed: boolean, texts: string[]) {
     const { token } = held.run;
-    const failed = (code: 'cancelled' | 'replica_crashed' | 'function_error') =>
-      ({ state: code === 'cancelled' ? code : 'failed', streamed: false, error: { code, message: token } }) as const;
+    const failed = (code: 'cancelled' | 'replica_crashed' | 'function_error', raised?: Plan) => {
+      const message = raised ? messageOf(token, raised) : token;
+      return { state: code === 'cancelled' ? code : 'failed', streamed: false, error: { code, message } } as const;
+    };
     if (held.cancelled) return failed('cancelled');
     if (crashed) return failed('replica_crashed');
-    if (plan.how === 'raise') return failed('function_error');
+    if (plan.how === 'raise') return failed('function_error', plan);
     const streamed = texts.length > 0;
     const head = plan.head && { head: headOf(token) };
-    return { state: 'succeeded', streamed, ...(!streamed && { result: Buffer.from(`"${token}"`) }), ...head } as const;
+    return {
+      state: 'succeeded',
+      streamed,
+      ...(!streamed && { result: Buffer.from(resultOf(token, plan)) }),
+      ...head,
+    } as const;
   }
 
   /** Writes the head. @returns false when the attempt is lost */
-  private async begin({ runId, token }: TakenRun): Promise<boolean> {
+  private async begin(held: Held): Promise<boolean> {
+    const { runId, token } = held.run;
     const told = await this.answered(() => this.store.head(this.project, { runId, token, head: headOf(token) }));
-    return told === 'ok';
+    if (told === 'full') held.refused = true;
+    return told === 'ok' || told === 'full';
   }
 
   /** Appends the items from number `first` on, and what the store says is missing. @returns false when the attempt is lost */
@@ -209,6 +225,10 @@ export class SimulatedWorker {
       const batch = { first: from, count: upTo - from + 1, kind: 's', blob } as const;
       const answer = await this.answered(() => this.store.append(this.project, { runId, token, batch }));
       if (!answer || answer.state === 'lost') return false;
+      if (answer.state === 'full') {
+        held.refused = true;
+        return true;
+      }
       if (answer.state === 'ok') {
         if (answer.cancel) held.cancelled = true;
         return true;
@@ -221,7 +241,9 @@ export class SimulatedWorker {
 
   private async end(held: Held, texts: readonly string[], end: End): Promise<void> {
     while (await this.alive()) {
-      const answer = await this.answered(() => this.store.end(this.project, end));
+      const { runTimeMs } = end.outcome;
+      const refused: End = { ...end, outcome: { ...REFUSED, runTimeMs }, retry: false };
+      const answer = await this.answered(() => this.store.end(this.project, held.refused ? refused : end));
       if (answer?.state !== 'behind') return;
       if (!(await this.write(held, texts, answer.last + 1))) return;
     }
@@ -248,6 +270,12 @@ export class SimulatedWorker {
 
 /** A head says which attempt made it. */
 export const headOf = (token: string): AnswerHead => ({ status: 200, headers: [['x-attempt', token]], form: 'chunks' });
+
+/** As does a result; a large one has its room reserved first. */
+export const resultOf = (token: string, plan: Plan): string => `"${token}${plan.large ? 'x'.repeat(LARGE) : ''}"`;
+
+/** The message of an exception; a large one is stored without a reservation. */
+export const messageOf = (token: string, plan: Plan): string => `${token}${plan.large ? 'x'.repeat(LARGE) : ''}`;
 
 /** An item says which attempt made it. */
 export const textOf = (token: string, n: number, plan: Plan): string =>

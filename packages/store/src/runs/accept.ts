@@ -89,7 +89,12 @@ export class Acceptor {
   /** The lease's term where it is to be renewed: attending does that every few seconds, but a gateway must be known from its first accept. */
   private lease(project: string): number | '' {
     const now = performance.now();
-    if (now - (this.renewed.get(project) ?? Number.NEGATIVE_INFINITY) < this.timings.leaseMs / RENEWALS) return '';
+    // The oldest come first.
+    for (const [other, at] of this.renewed) {
+      if (now - at < this.timings.leaseMs / RENEWALS) break;
+      this.renewed.delete(other);
+    }
+    if (this.renewed.has(project)) return '';
     this.renewed.set(project, now);
     return this.timings.leaseMs;
   }

@@ -39,7 +39,7 @@ export interface FeedsOptions {
 
 export class Feeds {
   private readonly projects = new Map<string, Map<RunId, Feed>>();
-  private readonly listening = new Map<string, Promise<void>>();
+  private readonly listening = new Map<string, Listening>();
   /** Rising number of follow, unfollow and attend calls: one that was overtaken does nothing. From the clock, for a gateway may come back under its name. */
   private number = Date.now();
   private readonly pages: TickBatch<PageRequest, LogPage | undefined>;
@@ -78,17 +78,20 @@ export class Feeds {
 
   /** Resolves when this gateway's channel of the project is confirmed: before that nothing is accepted or followed. */
   listen(project: string): Promise<void> {
-    let confirmed = this.listening.get(project);
-    if (!confirmed) {
-      confirmed = this.options.subscriber.ssubscribe(this.channel(project)).then(
-        () => undefined,
-        (error: unknown) => {
-          this.listening.delete(project);
-          throw error;
-        },
-      );
-      this.listening.set(project, confirmed);
+    const usedAt = performance.now();
+    const known = this.listening.get(project);
+    if (known) {
+      known.usedAt = usedAt;
+      return known.confirmed;
     }
+    const confirmed = this.options.subscriber.ssubscribe(this.channel(project)).then(
+      () => undefined,
+      (error: unknown) => {
+        if (this.listening.get(project)?.confirmed === confirmed) this.listening.delete(project);
+        throw error;
+      },
+    );
+    this.listening.set(project, { confirmed, usedAt });
     return confirmed;
   }
 
@@ -102,6 +105,12 @@ export class Feeds {
     const feed = this.projects.get(project)?.get(runId);
     if (feed) feed.known = true;
     else this.depart(project, runId);
+  }
+
+  /** The store refused the run. Its readers leave without a departure. */
+  refused(project: string, runId: RunId): void {
+    const feed = this.projects.get(project)?.get(runId);
+    if (feed) feed.over = true;
   }
 
   /** A reader of a run that is there, after `cursor`. */
@@ -267,8 +276,25 @@ export class Feeds {
   };
 
   private readonly attendAll = (): void => {
-    for (const project of this.listening.keys()) void this.attendSafely(project);
+    for (const project of this.listening.keys()) {
+      if (this.isIdle(project)) this.leave(project);
+      else void this.attendSafely(project);
+    }
   };
+
+  /** Nobody here has read a run of the project for a lease. Readers that it had left have been reported in that time. */
+  private isIdle(project: string): boolean {
+    const idleMs = performance.now() - (this.listening.get(project)?.usedAt ?? 0);
+    return !this.projects.has(project) && idleMs > this.options.timings.leaseMs;
+  }
+
+  /** Unsubscribes: a gateway that is asked for many projects would attend to all of them forever. */
+  private leave(project: string): void {
+    this.listening.delete(project);
+    this.options.subscriber.sunsubscribe(this.channel(project)).catch((error: unknown) => {
+      this.options.logger.warn({ err: error, project }, 'the channel of an idle project was not left');
+    });
+  }
 
   private async attendSafely(project: string): Promise<void> {
     try {
@@ -321,6 +347,13 @@ export class Feeds {
     const following = await withinLimit(commands.smembers(key), timings.commandMs);
     for (const runId of following) if (!this.projects.get(project)?.has(runId)) this.depart(project, runId);
   }
+}
+
+interface Listening {
+  /** Resolves when the subscription is confirmed. */
+  readonly confirmed: Promise<void>;
+  /** When a run of the project was last accepted, followed or left here (`performance.now()`). */
+  usedAt: number;
 }
 
 type AttendReply = [] | [state: Buffer, last: number];

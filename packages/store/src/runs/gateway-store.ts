@@ -4,7 +4,7 @@ import { type AppDescription, type ItemBatch, type RunId, ServiceError } from '@
 import type { Redis } from 'ioredis';
 import { DeliveryLog } from '../deliveries/delivery-log.ts';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
-import { INDEX_MS, projectsKey } from '../keys.ts';
+import { INDEX_MS, names, projectPrefix, projectsKey } from '../keys.ts';
 import { Registry } from '../registry/registry.ts';
 import { runScript } from '../scripts.ts';
 import { storeTrouble } from '../store-trouble.ts';
@@ -113,12 +113,13 @@ export class GatewayStore {
     const reader = mode && this.feeds.openNew(run.project, run.runId, mode, live === 'answer');
     const accepted = this.acceptor.accept(run, mode ?? '-').then(
       (answer) => {
-        if (answer.state !== 'accepted') reader?.close();
+        if (answer.state !== 'accepted') this.refuse(run, reader);
         else if (reader) this.feeds.confirm(run.project, run.runId);
         return answer;
       },
       (error: unknown) => {
-        reader?.close();
+        if (error instanceof ServiceError && error.code === 'overloaded') this.refuse(run, reader);
+        else reader?.close();
         if (!(error instanceof ServiceError)) throw error;
         // A script that failed halfway may have accepted the run.
         const mayExist = error.code === 'unavailable' || error.code === 'internal';
@@ -200,6 +201,13 @@ export class GatewayStore {
     return this.registry.apps(project);
   }
 
+  /** Closes the reader of a refused call. The store has no run, so no departure is sent. */
+  private refuse({ project, runId }: NewRun, reader: RunReader | undefined): void {
+    if (!reader) return;
+    this.feeds.refused(project, runId);
+    reader.close();
+  }
+
   private async callCancel(
     project: string,
     runId: RunId,
@@ -223,8 +231,17 @@ export class GatewayStore {
   private async prepare(project: string): Promise<void> {
     await this.feeds.listen(project);
     const now = performance.now();
-    if (now - (this.indexed.get(project) ?? -INDEX_MS) < INDEX_MS) return;
-    await this.options.commands.zadd(projectsKey, Date.now(), project);
+    for (const [other, at] of this.indexed) {
+      if (now - at < INDEX_MS) break;
+      this.indexed.delete(other);
+    }
+    if (this.indexed.has(project)) return;
+    const share = this.sweeper.shareOf(project);
+    await Promise.all([
+      this.options.commands.zadd(projectsKey, Date.now(), project),
+      // A new project is held to its share before the next sweep writes it.
+      share !== undefined && this.options.commands.set(projectPrefix(project) + names.share, share, 'NX'),
+    ]);
     this.indexed.set(project, now);
   }
 }

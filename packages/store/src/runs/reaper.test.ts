@@ -29,6 +29,8 @@ test('a gateway and a worker that die while nothing is open in their project are
   const deliveries = { handOver: () => {} } as unknown as DeliveryQueue;
   const reaper = new Reaper(redis, deliveries, logger, timings);
   await redis.zadd(projectsKey, '1', 'demo');
+  // Without an app the project would leave the index.
+  await redis.hset('ip:{demo}:apps', 'hello', '{}');
   reaper.start();
   // Until then a project is reaped in every round.
   await sleep(2.2 * INDEX_MS);

@@ -1,8 +1,8 @@
 // Ends what nobody ends any more (a worker, a gateway or a job was lost). Runs in every gateway; doubles are harmless.
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
-import { INDEX_MS, projectsKey } from '../keys.ts';
-import { runScript } from '../scripts.ts';
+import { INDEX_MS, projectsKey, servicePrefix } from '../keys.ts';
+import { runScript, runScriptAt } from '../scripts.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 import { Rounds } from './rounds.ts';
@@ -17,6 +17,17 @@ const IDLE_ROUNDS = 30;
 const IDLE_GAP_ROUNDS = 2 * IDLE_ROUNDS;
 /** A gateway that wrote a project's score accepts for `INDEX_MS` without writing it again: until well after that, a project is not idle. */
 const SETTLED_MS = 2 * INDEX_MS;
+
+/** `idle`: nothing is open; `empty`: there is nothing at all. */
+type ProjectState = 'open' | 'idle' | 'empty';
+
+/** As lua/reap numbers them. */
+const STATES: readonly ProjectState[] = ['open', 'idle', 'empty'];
+
+interface Reaped {
+  readonly state: ProjectState;
+  readonly ended: number;
+}
 
 export class Reaper extends Rounds {
   private round = 0;
@@ -46,6 +57,8 @@ export class Reaper extends Rounds {
       // It was away, or we were: whose lease ran out meanwhile may be alive, wherever it is.
       if (now - this.answeredAt > this.timings.pauseMs) for (const seen of this.seen.values()) seen.idle = false;
       this.answeredAt = now;
+      const indexed = new Set(projects);
+      for (const project of this.seen.keys()) if (!indexed.has(project)) this.seen.delete(project);
       for (let at = 0; at < projects.length; at += 2) {
         const project = projects[at] as string;
         const score = projects[at + 1] as string;
@@ -56,7 +69,9 @@ export class Reaper extends Rounds {
         }
         if (seen.idle && this.round % IDLE_ROUNDS !== 0) continue;
         const settled = performance.now() - seen.since > SETTLED_MS;
-        seen.idle = (await this.safely(project, seen.idle)) && settled;
+        const state = await this.safely(project, seen.idle, settled);
+        seen.idle = state !== 'open' && settled;
+        if (state === 'empty' && settled) await this.forget(project, score);
       }
     } catch (error) {
       this.logger.warn({ err: error }, 'reaping failed; tried again in a moment');
@@ -64,26 +79,45 @@ export class Reaper extends Rounds {
   }
 
   /** One project that cannot be reaped does not keep the others from it. */
-  private async safely(project: string, idle: boolean): Promise<boolean> {
+  private async safely(project: string, idle: boolean, settled: boolean): Promise<ProjectState> {
     const { pauseMs, reapMs } = this.timings;
     try {
-      return await this.project(project, idle ? pauseMs + IDLE_GAP_ROUNDS * reapMs : pauseMs);
+      return await this.project(project, idle ? pauseMs + IDLE_GAP_ROUNDS * reapMs : pauseMs, settled);
     } catch (error) {
       this.logger.warn({ err: error, project }, 'a project was not reaped; tried again in a moment');
-      return false;
+      return 'open';
     }
   }
 
-  /** All whose time is up, however many: each is told in the same round. @returns true when nothing is open in the project */
-  private async project(project: string, pauseMs: number): Promise<boolean> {
-    let answer = await this.reap(project, pauseMs);
-    for (let call = 1; call < MOST_CALLS && answer.ended >= MOST; call++) answer = await this.reap(project, pauseMs);
-    return answer.idle;
+  /** A project without runs, apps, workers and gateways: it is visited again when somebody uses it. */
+  private async forget(project: string, score: string): Promise<void> {
+    try {
+      const forgotten = runScriptAt(this.redis, 'forget-project', servicePrefix, [project, score]);
+      await withinLimit(forgotten, this.timings.commandMs);
+    } catch (error) {
+      this.logger.warn({ err: error, project }, 'an empty project was not forgotten; tried again in a moment');
+    }
   }
 
-  private async reap(project: string, pauseMs: number): Promise<{ readonly idle: boolean; readonly ended: number }> {
+  /** All whose time is up, however many: each is told in the same round. */
+  private async project(project: string, pauseMs: number, settled: boolean): Promise<ProjectState> {
+    let answer = await this.reap(project, pauseMs, settled);
+    for (let call = 1; call < MOST_CALLS && answer.ended >= MOST; call++)
+      answer = await this.reap(project, pauseMs, settled);
+    return answer.state;
+  }
+
+  private async reap(project: string, pauseMs: number, settled: boolean): Promise<Reaped> {
     const { timings } = this;
-    const args = [pauseMs, timings.leaseMs, timings.workerGraceMs, timings.handoverMs, MOST, timings.staleMs];
+    const args = [
+      pauseMs,
+      timings.leaseMs,
+      timings.workerGraceMs,
+      timings.handoverMs,
+      MOST,
+      timings.staleMs,
+      settled ? 1 : 0,
+    ];
     const [idle, due, overdue, ended] = (await withinLimit(
       runScript(this.redis, 'reap', project, args),
       timings.commandMs,
@@ -91,13 +125,13 @@ export class Reaper extends Rounds {
     this.deliveries.handOver(project, due.map(String));
     // Where dispatchers are behind by more than the hand-over time, the jobs are there: adding them again would only lengthen the queue.
     if (overdue.length > 0 && (await this.deliveries.backlogMs()) > timings.handoverMs) {
-      return { idle: false, ended };
+      return { state: 'open', ended };
     }
     for (const [id, attempt] of overdue) {
       this.deliveries.add({ project, runId: id.toString(), attempt }, 0).catch((error: unknown) => {
         this.logger.warn({ err: error, runId: id.toString() }, 'an overdue delivery was not handed out; tried again');
       });
     }
-    return { idle: idle === 1, ended };
+    return { state: STATES[idle] ?? 'open', ended };
   }
 }

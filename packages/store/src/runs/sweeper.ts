@@ -22,6 +22,10 @@ const ROOMY = 0.75;
 const PLENTY = 0.4;
 /** Where there are several projects, what one may take of the bound. */
 const SHARE = 0.5;
+/** Of that, what `accept` may fill: results are written later and may be larger than their parameters. */
+const ACCEPTED = 0.95;
+/** A share is written again when it has changed by more than this part. */
+const CHANGED = 0.01;
 /** Where Redis has no `maxmemory`, and its share where it has. */
 const DEFAULT_BOUND = 1024 ** 3;
 const SHARE_OF_REDIS = 0.6;
@@ -34,6 +38,8 @@ type SweepReply = [more: number, bytes: number, oldestKept: Buffer, oldestPromis
 
 interface Kept {
   bytes: number;
+  /** The share that writes are held to, as the store has it. */
+  share: number | undefined;
   /** What they were after the last sweep: where they are others now, runs have come whose time is not known. */
   swept: number;
   /** When the oldest run that may go for room is forgotten anyway, Unix ms; infinite where there is none. */
@@ -72,15 +78,34 @@ export class Sweeper extends Rounds {
     return { bytes: this.total, boundBytes: this.limit };
   }
 
-  /** What the runs of one project may take just now, bytes; undefined where there is so much room that nothing need be counted. */
+  /**
+   * Returns a project's share of the bound (contract 9), in bytes; undefined while the bound is unknown. The share is at most half of the bound,
+   * and at most what other projects leave. Half of the bound, divided by the number of projects, belongs to each project.
+   */
+  shareOf(project: string): number | undefined {
+    return Number.isFinite(this.limit) ? this.shareAt(project, 1, SHARE) : undefined;
+  }
+
+  /** Returns the bytes up to which a project's runs are accepted; undefined if there is so much room that `accept` need not count. */
   roomOf(project: string): number | undefined {
     if (!Number.isFinite(this.limit)) return undefined;
-    const known = this.projects.get(project);
-    const own = known?.bytes ?? 0;
-    const rest = this.limit * FULL - this.total + own;
-    const several = this.projects.size > (known ? 1 : 0);
-    const room = Math.max(0, Math.floor(several ? Math.min(rest, this.limit * SHARE) : rest));
+    const own = this.projects.get(project)?.bytes ?? 0;
+    const room = this.shareAt(project, FULL, SHARE * ACCEPTED);
     return room - own > this.limit * PLENTY ? undefined : room;
+  }
+
+  /**
+   * @param full part of the bound that all projects together may take
+   * @param most part that one of several projects may take
+   */
+  private shareAt(project: string, full: number, most: number): number {
+    const { projects, limit } = this;
+    const count = projects.size + (projects.has(project) ? 0 : 1);
+    if (count === 1) return Math.floor(limit * full);
+    const minimum = (limit * SHARE) / count;
+    let others = 0;
+    for (const [other, { bytes }] of projects) if (other !== project) others += Math.max(bytes, minimum);
+    return Math.floor(Math.max(minimum, Math.min(limit * full - others, limit * most)));
   }
 
   /** Over all projects. */
@@ -95,6 +120,7 @@ export class Sweeper extends Rounds {
         if (kept.bytes > 0 && due) await this.safely(project);
       }
       await this.makeRoom();
+      await this.writeShares();
     } catch (error) {
       this.logger.warn({ err: error }, 'sweeping failed; tried again in a moment');
     }
@@ -114,17 +140,23 @@ export class Sweeper extends Rounds {
   private async measure(): Promise<void> {
     const { redis, projects, timings } = this;
     const known = await withinLimit(redis.zrange(projectsKey, '0', '-1'), timings.commandMs);
-    const bytes = await withinLimit(
-      Promise.all(known.map((project) => redis.get(projectPrefix(project) + names.bytes))),
+    const figures = await withinLimit(
+      Promise.all(
+        known.map((project) => redis.mget(projectPrefix(project) + names.bytes, projectPrefix(project) + names.share)),
+      ),
       timings.commandMs,
     );
     const gone = new Set(projects.keys());
     for (const [at, project] of known.entries()) {
       gone.delete(project);
       const kept = projects.get(project);
-      const now = Math.max(0, Number(bytes[at] ?? 0));
-      if (kept) kept.bytes = now;
-      else projects.set(project, { bytes: now, swept: 0, oldest: 0, next: 0 });
+      const [bytes, written] = figures[at] as (string | null)[];
+      const now = Math.max(0, Number(bytes ?? 0));
+      const share = written == null ? undefined : Number(written);
+      if (kept) {
+        kept.bytes = now;
+        kept.share = share;
+      } else projects.set(project, { bytes: now, share, swept: 0, oldest: 0, next: 0 });
     }
     for (const project of gone) projects.delete(project);
     this.count();
@@ -135,9 +167,22 @@ export class Sweeper extends Rounds {
     for (const { bytes } of this.projects.values()) this.total += bytes;
   }
 
+  /** Writes each project's share for the scripts that write runs. */
+  private async writeShares(): Promise<void> {
+    const { redis, timings } = this;
+    const writes: Promise<unknown>[] = [];
+    for (const [project, kept] of this.projects) {
+      const share = this.shareOf(project);
+      if (share === undefined || Math.abs(share - (kept.share ?? Number.POSITIVE_INFINITY)) <= share * CHANGED)
+        continue;
+      writes.push(redis.set(projectPrefix(project) + names.share, share));
+    }
+    if (writes.length > 0) await withinLimit(Promise.all(writes), timings.commandMs);
+  }
+
   private async makeRoom(): Promise<void> {
     for (const [project, { bytes }] of this.projects) {
-      const share = this.projects.size > 1 ? this.limit * SHARE : Number.POSITIVE_INFINITY;
+      const share = this.shareOf(project) ?? Number.POSITIVE_INFINITY;
       if (bytes > (share * TIGHT) / FULL) await this.safely(project, (share * ROOMY) / FULL);
     }
     if (this.total <= this.limit * TIGHT) return;

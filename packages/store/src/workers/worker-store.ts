@@ -6,6 +6,7 @@ import {
   type ItemBatch,
   type Outcome,
   type RunId,
+  ServiceError,
 } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
@@ -14,6 +15,7 @@ import { Kinds } from '../kinds.ts';
 import { Lane } from '../lane.ts';
 import { announce, withdraw } from '../registry/registry.ts';
 import { outcomeKind } from '../runs/outcome-codec.ts';
+import { overShare } from '../runs/over-share.ts';
 import { runScript, type ScriptArgument } from '../scripts.ts';
 import { storeError } from '../store-error.ts';
 import { TickBatch } from '../tick-batch.ts';
@@ -28,10 +30,16 @@ export type AppendAnswer =
   /** Items after `last` are missing: resend from there. */
   | { readonly state: 'behind'; readonly last: number }
   /** The attempt is no longer this worker's. */
-  | { readonly state: 'lost' };
+  | { readonly state: 'lost' }
+  /** The items exceed the project's share (contract 9): nothing was written. */
+  | { readonly state: 'full' };
 
+/** What `head` answers: as `append`. */
+export type HeadAnswer = 'ok' | 'lost' | 'full';
+
+/** `refused`: it ended as `output_too_large`, because its outcome does not fit into the project's share (contract 9). */
 export type EndAnswer =
-  | { readonly state: 'ended' | 'requeued' | 'lost' }
+  | { readonly state: 'ended' | 'refused' | 'requeued' | 'lost' }
   | { readonly state: 'behind'; readonly last: number };
 
 export type RenewAnswer =
@@ -79,6 +87,11 @@ const LOG_BYTES = 256 * 1024;
 /** Parameters handed over by one take; one run may be over. */
 const TAKE_BYTES = 1024 * 1024;
 const RETRY_MS = 200;
+/** Larger results have their room reserved before they are sent (lua/reserve). */
+const RESERVED_BYTES = 256 * 1024;
+
+type Room = 'ok' | 'full' | 'again' | 'lost';
+
 /** A wake from just before the answer to a take is old news; one from long before comes from a clock that stepped back. */
 const OLD_WAKE_US = 1_000_000;
 
@@ -111,10 +124,11 @@ export class WorkerStore {
   private readonly takes = new Map<string, Takes>();
   /** Plain streams of this worker, by attempt: the number of the last item that readers took. What they have not taken stays in the window. */
   private readonly taken = new Map<string, number>();
-  private readonly appends: TickBatch<Append, AppendAnswer>;
-  private readonly heads: TickBatch<readonly ScriptArgument[], 'ok' | 'lost'>;
+  private readonly appends: TickBatch<Append, AppendAnswer | Again>;
+  private readonly heads: TickBatch<readonly ScriptArgument[], HeadAnswer | 'again'>;
+  private readonly reservations: TickBatch<End, Room>;
   private readonly logs: LogWriter;
-  private readonly ends: TickBatch<End, EndAnswer>;
+  private readonly ends: TickBatch<End, EndAnswer | Again>;
   private readonly lane: Lane;
   private closed = false;
 
@@ -124,6 +138,10 @@ export class WorkerStore {
     this.appends = new TickBatch((project, items) => this.sendAppends(project, items), appendBytes);
     this.heads = new TickBatch(
       (project, items) => this.sendHeads(project, items),
+      () => 0,
+    );
+    this.reservations = new TickBatch(
+      (project, items) => this.sendReservations(project, items),
       () => 0,
     );
     this.ends = new TickBatch((project, items) => this.sendEnds(project, items), endBytes);
@@ -184,17 +202,19 @@ export class WorkerStore {
 
   /** @throws ServiceError `unavailable`, `overloaded`: repeat while the lease holds; repeats are harmless */
   append(project: string, append: Append): Promise<AppendAnswer> {
-    return this.appends.add(project, append);
+    return this.appends.add(project, append).then(settled);
   }
 
   /**
    * Writes the head of a server's answer, before its run's first item; a repeat changes nothing. `lost`: the attempt is no longer this
-   * worker's.
+   * worker's. `full`: the head does not fit into the project's share.
    *
    * @throws as `append`, and as `encodeHead`
    */
-  async head(project: string, { runId, token, head }: Head): Promise<'ok' | 'lost'> {
-    return this.heads.add(project, [runId, token, encodeHead(head)]);
+  async head(project: string, { runId, token, head }: Head): Promise<HeadAnswer> {
+    const answer = await this.heads.add(project, [runId, token, encodeHead(head)]);
+    if (answer === 'again') throw roomIsMade();
+    return answer;
   }
 
   /**
@@ -207,8 +227,12 @@ export class WorkerStore {
   }
 
   /** Ends an attempt; where a webhook is due, hands it over. @throws as `append` */
-  end(project: string, end: End): Promise<EndAnswer> {
-    return this.ends.add(project, end);
+  async end(project: string, end: End): Promise<EndAnswer> {
+    // A large result that does not fit would fill Redis' buffers only to be refused: its room is asked for first.
+    if (endBytes(end) < RESERVED_BYTES || (await this.reserved(project, end)))
+      return this.ends.add(project, end).then(settled);
+    const answer = settled(await this.ends.add(project, { ...end, outcome: tooLarge(end.outcome) }));
+    return answer.state === 'ended' ? { state: 'refused' } : answer;
   }
 
   /**
@@ -323,7 +347,7 @@ export class WorkerStore {
     if (before !== undefined && upTo > before) this.taken.set(attempt, upTo);
   }
 
-  private async sendAppends(project: string, items: Append[]): Promise<AppendAnswer[]> {
+  private async sendAppends(project: string, items: Append[]): Promise<(AppendAnswer | Again)[]> {
     const args: ScriptArgument[] = [this.options.windowBytes ?? WINDOW_BYTES];
     for (const { runId, token, batch } of items) {
       args.push(runId, token, batch.first, batch.count, batch.kind, batch.blob);
@@ -333,19 +357,33 @@ export class WorkerStore {
       runScript(this.options.commands, 'append', project, args),
     )) as [Buffer, number, number, number][];
     return answers.map(([code, last, taken, cancel]) => {
-      const state = code.toString() as AppendAnswer['state'];
+      const state = code.toString() as (AppendAnswer | Again)['state'];
       if (state === 'ok') return { state, taken, cancel: cancel === 1 };
       return state === 'behind' ? { state, last } : { state };
     });
   }
 
-  private async sendHeads(project: string, items: (readonly ScriptArgument[])[]): Promise<('ok' | 'lost')[]> {
-    const sent = runScript(this.options.commands, 'head', project, items.flat());
-    const codes = (await withinLimit(sent, this.timings.commandMs)) as Buffer[];
-    return codes.map((code) => (code.toString() === 'ok' ? 'ok' : 'lost'));
+  /** Whether there is room for the outcome. Where it is not this worker's to end, the end itself finds that out. */
+  private async reserved(project: string, end: End): Promise<boolean> {
+    let room: Room;
+    do room = await this.reservations.add(project, end);
+    while (room === 'again');
+    return room !== 'full';
   }
 
-  private async sendEnds(project: string, items: End[]): Promise<EndAnswer[]> {
+  private async sendReservations(project: string, items: End[]): Promise<Room[]> {
+    const args = items.flatMap((end): ScriptArgument[] => [end.runId, end.token, endBytes(end)]);
+    const asked = runScript(this.options.commands, 'reserve', project, args);
+    return ((await withinLimit(asked, this.timings.commandMs)) as Buffer[]).map((code) => code.toString() as Room);
+  }
+
+  private async sendHeads(project: string, items: (readonly ScriptArgument[])[]): Promise<(HeadAnswer | 'again')[]> {
+    const sent = runScript(this.options.commands, 'head', project, items.flat());
+    const codes = (await withinLimit(sent, this.timings.commandMs)) as Buffer[];
+    return codes.map((code) => code.toString() as 'ok');
+  }
+
+  private async sendEnds(project: string, items: End[]): Promise<(EndAnswer | Again)[]> {
     const kinds = new Kinds();
     const runs: ScriptArgument[] = [];
     for (const { runId, token, outcome, retry } of items) {
@@ -357,8 +395,8 @@ export class WorkerStore {
       runScript(this.options.commands, 'end', project, args),
     )) as unknown[];
     const due: RunId[] = [];
-    const ends = items.map(({ runId }, at): EndAnswer => {
-      const state = String(answers[at * 3]) as EndAnswer['state'];
+    const ends = items.map(({ runId }, at): EndAnswer | Again => {
+      const state = String(answers[at * 3]) as (EndAnswer | Again)['state'];
       if (answers[at * 3 + 2] === 1) due.push(runId);
       if (state === 'behind') return { state, last: answers[at * 3 + 1] as number };
       return { state };
@@ -367,6 +405,28 @@ export class WorkerStore {
     return ends;
   }
 }
+
+/** Room is being made for it: what asks again at once may fit. */
+interface Again {
+  readonly state: 'again';
+}
+
+const roomIsMade = (): ServiceError => new ServiceError('overloaded', 'The run store makes room.');
+
+/** @throws ServiceError `overloaded` */
+function settled<A extends { readonly state: string }>(answer: A | Again): Exclude<A, Again> {
+  if (answer.state === 'again') throw roomIsMade();
+  return answer as Exclude<A, Again>;
+}
+
+/** The outcome in place of one that does not fit into the project's share. */
+const tooLarge = ({ items, streamed, runTimeMs }: End['outcome']): End['outcome'] => ({
+  state: 'failed',
+  items,
+  streamed,
+  runTimeMs,
+  error: overShare,
+});
 
 const appendBytes = ({ batch }: Append): number => batch.blob.length;
 const endBytes = ({ outcome }: End): number => outcome.result?.length ?? 0;
