@@ -2,7 +2,7 @@
 import { type ErrorFields, type Outcome, ServiceError } from '@inference-proxy/contracts';
 import { overShare, type StoreLogger, type TakenRun, type WorkerStore } from '@inference-proxy/store';
 import type { AppVersions, StartedRun } from '../deployments/versions.ts';
-import { RunAccount, type RunAccountParts } from '../operations/run-account.ts';
+import { RunAccount, type RunAccountParts, type RunNames } from '../operations/run-account.ts';
 import type { PrintedLines } from '../runtimes/printed-lines.ts';
 import type { RunEnd } from '../runtimes/runtime.ts';
 import { type Ended, endRun, withGap } from './end-run.ts';
@@ -18,6 +18,8 @@ interface RunLogger extends StoreLogger {
 
 /** What `retry_on_crash` is for: the function's process died, or its server did not answer. */
 const CRASHES: ReadonlySet<string> = new Set(['replica_crashed', 'upstream_unavailable']);
+
+const NOTHING = Buffer.alloc(0);
 
 const notRun = (error: ErrorFields): RunEnd => ({ state: 'failed', items: 0, streamed: false, runTimeMs: 0, error });
 
@@ -44,14 +46,20 @@ export class Execution implements HeldRun, WriterListener {
   private overruled: Overruled | undefined;
   private readonly functionEnded = Promise.withResolvers<RunEnd>();
 
+  private readonly run: RunNames;
+  /** Until the run starts. */
+  private params: Buffer | undefined;
+
   constructor(
-    private readonly run: TakenRun,
+    { params, ...run }: TakenRun,
     private readonly app: AppVersions | undefined,
     private readonly store: Pick<WorkerStore, 'append' | 'head' | 'end'>,
     private readonly logger: RunLogger,
     accounts: RunAccountParts,
     private readonly logs: RunLogs,
   ) {
+    this.params = params;
+    this.run = run;
     ({ project: this.project, runId: this.runId, token: this.token } = run);
     this.writer = new RunWriter(store, this, this);
     this.account = new RunAccount(accounts, run);
@@ -136,7 +144,8 @@ export class Execution implements HeldRun, WriterListener {
   }
 
   private start(): void {
-    const { app, run } = this;
+    const { app, run, params = NOTHING } = this;
+    this.params = undefined;
     try {
       if (!app) throw new ServiceError('unavailable', 'This worker no longer serves the app.');
       const { traceparent } = this.account;
@@ -144,7 +153,7 @@ export class Execution implements HeldRun, WriterListener {
         {
           runId: run.runId,
           fn: run.fn,
-          params: run.params,
+          params,
           paced: run.paced,
           ...(traceparent !== undefined && { traceparent }),
         },

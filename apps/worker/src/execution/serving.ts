@@ -128,7 +128,7 @@ export class Serving {
       project,
       this.store,
       slots,
-      (run) => void this.execute(run),
+      (run) => void this.execute(this.executionOf(run)),
       (err) => this.logger.error({ err, project }, 'no runs taken, trying again'),
     );
     // Who takes no more runs serves no more, for all that its last runs may take: how long calls wait for another counts from here.
@@ -167,15 +167,12 @@ export class Serving {
     await this.store.leave(project).catch((err: unknown) => this.logger.warn({ err, project }, 'project not left'));
   }
 
-  private async execute(run: TakenRun): Promise<void> {
-    const execution = new Execution(
-      run,
-      this.apps.find(run.project, run.app),
-      this.store,
-      this.logger,
-      this.accounts,
-      this.logs,
-    );
+  private executionOf(run: TakenRun): Execution {
+    return new Execution(run, this.apps.find(run.project, run.app), this.store, this.logger, this.accounts, this.logs);
+  }
+
+  /** Takes no TakenRun, because a suspended function keeps its arguments: the parameters among them may be megabytes. */
+  private async execute(execution: Execution): Promise<void> {
     this.held.add(execution);
     await execution.execute();
     this.held.remove(execution);

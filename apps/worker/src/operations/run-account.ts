@@ -12,6 +12,9 @@ export interface RunAccountParts {
   readonly log: AccountLog;
 }
 
+/** A run without its parameters, which may be megabytes and are not kept while the run lasts. */
+export type RunNames = Omit<TakenRun, 'params'>;
+
 /** How an attempt ended. */
 export interface RunEnded {
   readonly version: string | undefined;
@@ -33,7 +36,7 @@ export class RunAccount {
 
   constructor(
     private readonly parts: RunAccountParts,
-    private readonly run: TakenRun,
+    private readonly run: RunNames,
   ) {
     const { project, app, fn, runId, attempt, traceparent } = run;
     this.#span = parts.tracing?.start({

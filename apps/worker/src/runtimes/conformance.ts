@@ -4,8 +4,9 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Runtime } from './runtime.ts';
+import type { RunListener, RunRequest, Runtime } from './runtime.ts';
 import { type Call, reached } from './testing/calls.ts';
+import { released } from './testing/released.ts';
 
 /** Time limits for a test that is about them; any other runs with limits that it cannot come to, however busy the machine is. */
 export interface ShortLimits {
@@ -101,6 +102,26 @@ export function conformance(name: string, subject: Subject): void {
         await writeFile(join(folder, `${n - 1}`), '');
       }
       expect(await run.ended).toMatchObject({ state: 'succeeded', items: 3 });
+    });
+
+    test('the parameters of a run that has begun are no longer in memory', async () => {
+      let params: WeakRef<object> | undefined;
+      const watched = Object.create(runtime, {
+        run: {
+          value: (request: RunRequest, listener: RunListener) => {
+            params = new WeakRef(request.params.buffer);
+            return runtime.run(request, listener);
+          },
+        },
+      }) as Runtime;
+      const steps = join(folder, 'released');
+      await mkdir(steps);
+      // Spaces make them larger than what Node keeps in a pool.
+      const run = subject.call(watched, 'step_by_step', `{"folder":"${steps}","n":1${' '.repeat(100_000)}}`);
+      await run.until(() => run.count === 1);
+      expect(await released(params as unknown as WeakRef<object>)).toBe(true);
+      await writeFile(join(steps, '0'), '');
+      expect((await run.ended).state).toBe('succeeded');
     });
 
     test('a failure after items comes after them', async () => {

@@ -130,14 +130,16 @@ export class Replica implements AnyReplica {
   }
 
   run(request: RunRequest, listener: RunListener): RunningRun {
-    const run = new RunInFlight(request, listener);
-    this.#runs.set(request.runId, run);
+    // Nothing here keeps `request`: its parameters may be megabytes, and the run may last for hours.
+    const { runId } = request;
+    const run = new RunInFlight(runId, listener);
+    this.#runs.set(runId, run);
     this.#process.send(runHeader(request), request.params);
     run.after(this.#options.timeoutMs, () => this.#cancel(run, 'timed_out'));
     return {
       cancel: (reason) => this.#cancel(run, reason),
       credit: (upTo) => {
-        if (!run.ended) this.#process.send(creditMessage(request.runId, upTo));
+        if (!run.ended) this.#process.send(creditMessage(runId, upTo));
       },
       pause: () => {
         if (run.ended || run.reason !== undefined) return;
@@ -258,7 +260,7 @@ export class Replica implements AnyReplica {
     if (run.ended || run.reason !== undefined) return;
     run.reason = reason;
     this.#resume(run);
-    this.#process.send(cancelMessage(run.request.runId));
+    this.#process.send(cancelMessage(run.runId));
     run.after(this.#options.cancelGraceMs, () => {
       if (this.#options.init.concurrency > 1) this.#giveUp(run, reason);
       else {
@@ -271,7 +273,7 @@ export class Replica implements AnyReplica {
 
   /** The function does not stop: its run ends without it, and the process with its other runs, none of which is harmed. */
   #giveUp(run: RunInFlight, reason: CancelReason): void {
-    this.#runs.delete(run.request.runId);
+    this.#runs.delete(run.runId);
     this.#stuck++;
     this.#retire('a cancelled function does not end');
     run.giveUp(reason);

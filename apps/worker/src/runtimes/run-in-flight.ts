@@ -1,8 +1,8 @@
 // runtimes: one run in a replica. Whatever happens to the process, the listener hears one end and nothing after it.
-import type { AnswerHead, ErrorFields } from '@inference-proxy/contracts';
+import type { AnswerHead, ErrorFields, RunId } from '@inference-proxy/contracts';
 import type { PrintedLines } from './printed-lines.ts';
 import type { ErrorMessage, TerminalMessage } from './protocol.ts';
-import type { CancelReason, ItemsFrame, RunEnd, RunListener, RunRequest } from './runtime.ts';
+import type { CancelReason, ItemsFrame, RunEnd, RunListener } from './runtime.ts';
 
 const cancelErrors: Readonly<Record<CancelReason, ErrorFields>> = {
   cancelled: { code: 'cancelled', message: 'the run was cancelled' },
@@ -25,7 +25,7 @@ export const notStarted = (state: RunEnd['state'], error: ErrorFields): RunEnd =
 export const cancelledBeforeStart = (reason: CancelReason): RunEnd => notStarted(stateOf(reason), cancelErrors[reason]);
 
 export class RunInFlight {
-  readonly request: RunRequest;
+  readonly runId: RunId;
   /** Why the run is being cancelled; the first reason stays. */
   reason: CancelReason | undefined;
   readonly #listener: RunListener;
@@ -36,8 +36,8 @@ export class RunInFlight {
   #spoke = false;
   #ended = false;
 
-  constructor(request: RunRequest, listener: RunListener) {
-    this.request = request;
+  constructor(runId: RunId, listener: RunListener) {
+    this.runId = runId;
     this.#listener = listener;
   }
 

@@ -14,7 +14,8 @@ export class WaitingRun implements RunningRun {
   #over = false;
   readonly #timer: NodeJS.Timeout;
 
-  readonly #request: RunRequest;
+  /** Until the run starts or ends. */
+  #request: RunRequest | undefined;
   readonly #listener: RunListener;
   readonly #left: () => void;
 
@@ -27,8 +28,9 @@ export class WaitingRun implements RunningRun {
   }
 
   startOn(slot: Slot): void {
-    if (!this.#leave()) return;
-    this.#running = slot.run(this.#request, this.#listener);
+    const request = this.#request;
+    if (!this.#leave() || !request) return;
+    this.#running = slot.run(request, this.#listener);
   }
 
   /** The app does not start. */
@@ -56,6 +58,7 @@ export class WaitingRun implements RunningRun {
   #leave(): boolean {
     if (this.#over) return false;
     this.#over = true;
+    this.#request = undefined;
     clearTimeout(this.#timer);
     this.#left();
     return true;

@@ -21,6 +21,7 @@ const MAX_HEADER_BYTES = 64 * 1024;
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']);
 /** RFC 9110 §8.6: those that have no body unless they say so. */
 const BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE']);
+const NOTHING = Buffer.alloc(0);
 /** Ours to say, whatever the caller said. */
 const OURS = new Set(['host', 'content-length', 'transfer-encoding', 'connection', 'accept-encoding', 'x-request-id']);
 
@@ -41,7 +42,7 @@ export class Exchange {
   readonly #address: ServerAddress;
   readonly #listener: ExchangeListener;
   readonly #limits: BodyLimits;
-  readonly #forwarded: ForwardedRequest;
+  #forwarded: ForwardedRequest;
   readonly #headers: string[];
   #request: ClientRequest | undefined;
   #answer: IncomingMessage | undefined;
@@ -105,13 +106,29 @@ export class Exchange {
       }, CONNECT_MS);
       socket.once(secure ? 'secureConnect' : 'connect', () => clearTimeout(this.#connecting));
     });
-    request.on('response', (answer) => this.#answered(request, answer));
+    request.on('finish', () => {
+      if (!this.#mayRepeat(request)) this.#releaseBody();
+    });
+    request.on('response', (answer) => {
+      this.#releaseBody();
+      this.#answered(request, answer);
+    });
     request.on('upgrade', (_answer, socket) => {
       socket.destroy();
       this.#failed('upstream_reset', 'The server switched to another protocol, which nobody asked for.', true);
     });
     request.on('error', (error: NodeJS.ErrnoException) => this.#broke(request, error));
     request.end(body);
+  }
+
+  /** Whether the request is sent once more when its connection turns out to be closed. */
+  #mayRepeat(request: ClientRequest): boolean {
+    return request.reusedSocket && IDEMPOTENT.has(this.#forwarded.method);
+  }
+
+  /** The request is not sent again. Its body may be megabytes, and the answer may stream for hours. */
+  #releaseBody(): void {
+    this.#forwarded = { ...this.#forwarded, body: NOTHING };
   }
 
   #answered(request: ClientRequest, answer: IncomingMessage): void {
@@ -188,7 +205,7 @@ export class Exchange {
       this.#cut();
     } else if (heard) {
       this.#failed('upstream_reset', 'The server broke off the head of its answer.', true);
-    } else if (request.reusedSocket && IDEMPOTENT.has(this.#forwarded.method)) {
+    } else if (this.#mayRepeat(request)) {
       clearTimeout(this.#connecting);
       this.#send(this.#address.unkept);
     } else {

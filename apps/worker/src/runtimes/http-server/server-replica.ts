@@ -107,7 +107,7 @@ export class ServerReplica implements AnyReplica {
   }
 
   run(request: RunRequest, listener: RunListener): RunningRun {
-    const run = new RunInFlight(request, listener);
+    const run = new RunInFlight(request.runId, listener);
     const credits = request.paced ? new Credits() : undefined;
     /** The store is behind. */
     let held = false;
@@ -201,10 +201,10 @@ export class ServerReplica implements AnyReplica {
       this.proved = true;
       // What it printed of this run is in its pipes by now, and read in the next round at the latest.
       const settle = (): void => {
-        this.#settling.delete(run.request.runId);
+        this.#settling.delete(run.runId);
         this.#end(served, () => run.answered(end.head, end.body));
       };
-      this.#settling.set(run.request.runId, settle);
+      this.#settling.set(run.runId, settle);
       if (this.#runs.size === 1 && this.#process) setImmediate(() => setImmediate(settle));
       else settle();
     } else if (end.broke && this.#process && !this.#gone) {
@@ -217,7 +217,7 @@ export class ServerReplica implements AnyReplica {
   }
 
   #end({ run, exchange }: ServedRun, end: () => void): void {
-    if (!this.#runs.delete(run.request.runId)) return; // it has ended meanwhile
+    if (!this.#runs.delete(run.runId)) return; // it has ended meanwhile
     exchange.abort();
     end();
     this.#endWhenIdle();
@@ -227,7 +227,7 @@ export class ServerReplica implements AnyReplica {
   /** Closing the connection is all that reaches a server; one that does not notice by it may be ended (`kill_on_cancel`), after its other runs. */
   #cancel(served: ServedRun, reason: CancelReason): void {
     const { run } = served;
-    if (run.ended || run.reason !== undefined || this.#settling.has(run.request.runId)) return;
+    if (run.ended || run.reason !== undefined || this.#settling.has(run.runId)) return;
     run.reason = reason;
     if (this.#options.killOnCancel) this.#retire('a run was cancelled, and its manifest asks for it (kill_on_cancel)');
     this.#end(served, () => run.giveUp(reason));
