@@ -62,6 +62,34 @@ test.each([
   expect(JSON.parse(answer.text)).toMatchObject({ status: 'succeeded', result: { status_code: asked } });
 });
 
+test('the status_code of a first yielded object is data', async () => {
+  const answer = await caller.call('faults/yields_status', { status: 404 });
+  expect(answer.status).toBe(200);
+  expect(result(answer)).toEqual([{ status_code: 404 }]);
+});
+
+test('positional-only parameters are passed by position', async () => {
+  expect(result(await caller.call('faults/by_position', { a: 1 }))).toEqual([1, 2]);
+});
+
+test.each([
+  [404, undefined, false, undefined],
+  [429, undefined, true, '1'],
+  [503, { 'Retry-After': '30' }, true, '30'],
+  [500, { 'Retry-After': '30' }, false, undefined],
+])(
+  'an exception with status_code %s and headers %j sets the answer’s status',
+  async (status, headers, retryable, after) => {
+    const answer = await caller.call('faults/raises_status', { status, detail: 'not now', headers });
+    expect(answer.status).toBe(status);
+    expect(answer.headers['retry-after']).toBe(after);
+    const error = { code: 'function_error', message: 'not now', retryable, type: 'HTTPException' };
+    expect(JSON.parse(answer.text)).toMatchObject({ status: 'failed', error });
+    expect(JSON.parse(answer.text).error).toEqual(error);
+    expect((await caller.lookUp(String(answer.headers['x-request-id']))).error).toEqual(error);
+  },
+);
+
 describe('a failure', () => {
   const ended = (answer: Answer): Record<string, unknown> => JSON.parse(answer.text) as Record<string, unknown>;
 

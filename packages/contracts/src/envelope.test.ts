@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { envelope } from './envelope.ts';
+import { type ErrorFields, errorStatus, retryAfterOf } from './errors.ts';
 import type { AnswerForm } from './http-exchange.ts';
 import type { ItemBatch, Outcome } from './runs.ts';
 
@@ -23,6 +24,20 @@ test('the envelope of a function has no fields of a custom runtime', () => {
     run_time_ms: 1.5,
     timestamp: '1970-01-01T00:00:00.000Z',
   });
+});
+
+test.each([
+  [undefined, 500, false, undefined],
+  [404, 404, false, undefined],
+  [429, 429, true, '1'],
+  [503, 503, true, '1'],
+])('an error of an exception with status %s', (status, answered, retryable, retryAfter) => {
+  const error: ErrorFields = { code: 'function_error', message: 'no', type: 'E', ...(status && { status }) };
+  expect(errorStatus(error)).toBe(answered);
+  expect(retryAfterOf(error)).toBe(retryAfter);
+  const { result: _, ...failed } = ENDED;
+  const text = envelope(RUN, { ...failed, state: 'failed', error }).toString();
+  expect(JSON.parse(text).error).toEqual({ code: 'function_error', message: 'no', retryable, type: 'E' });
 });
 
 test('the JSON of a custom runtime is spliced unchanged, with its status and content type', () => {

@@ -56,8 +56,30 @@ export interface ErrorFields {
   /** Class of the exception, if the function raised one. */
   readonly type?: string;
   readonly details?: readonly ErrorDetail[];
+  /** HTTP status, if the exception of a function has one. */
+  readonly status?: number;
+  /** Value of `Retry-After`, if the exception of a function has one: seconds or an HTTP date. */
+  readonly retryAfter?: string;
   /** Present only if the app sets `debug = true`. */
   readonly traceback?: string;
+}
+
+/** Statuses of an exception after which the same call may succeed. Their answers carry `Retry-After`. */
+const RETRYABLE_STATUSES: ReadonlySet<number | undefined> = new Set([429, 503]);
+
+/** Returns the HTTP status of an answer with this error. */
+export const errorStatus = ({ code, status }: Pick<ErrorFields, 'code' | 'status'>): number =>
+  status ?? errorKinds[code].status;
+
+/** Returns whether the same call may succeed on a later try. */
+export const isRetryable = ({ code, status }: Pick<ErrorFields, 'code' | 'status'>): boolean =>
+  errorKinds[code].retryable || RETRYABLE_STATUSES.has(status);
+
+/** Returns the value of `Retry-After` for an answer with this error, or undefined for an answer without the header. */
+export function retryAfterOf(error: Pick<ErrorFields, 'code' | 'status' | 'retryAfter'>): string | undefined {
+  if (RETRYABLE_STATUSES.has(error.status)) return error.retryAfter ?? '1';
+  const kind = errorKinds[error.code];
+  return 'retryAfterS' in kind ? String(kind.retryAfterS) : undefined;
 }
 
 /** The only error class. Code between a request and its answer throws it, and one place converts it to contract 2's form. */
@@ -101,7 +123,7 @@ export function errorObject(error: ErrorFields): Record<string, unknown> {
   return {
     code: error.code,
     message: error.message,
-    retryable: errorKinds[error.code].retryable,
+    retryable: isRetryable(error),
     ...(error.type !== undefined && { type: error.type }),
     ...(error.details !== undefined && { details: error.details }),
     ...(error.traceback !== undefined && { traceback: error.traceback }),

@@ -1,6 +1,6 @@
 // Contract 2: how an outcome is answered as one envelope, whoever asked for it.
 import type { OutgoingHttpHeaders } from 'node:http';
-import { envelope, errorKinds, type Outcome, type RunId } from '@inference-proxy/contracts';
+import { envelope, errorStatus, type Outcome, type RunId } from '@inference-proxy/contracts';
 import type { GatewayStore } from '@inference-proxy/store';
 import { retryAfter } from '../http/answer.ts';
 
@@ -19,7 +19,7 @@ export async function envelopeAnswer(
 ): Promise<EnvelopeAnswer> {
   const { error } = outcome;
   if (error) {
-    return { status: errorKinds[error.code].status, body: envelope(runId, outcome), headers: retryAfter(error.code) };
+    return { status: errorStatus(error), body: envelope(runId, outcome), headers: retryAfter(error) };
   }
   const batches = outcome.streamed && outcome.items > 0 ? await store.items(project, runId) : [];
   return { status: outcome.statusCode ?? 200, body: envelope(runId, outcome, batches), headers: undefined };

@@ -1,6 +1,6 @@
 // Contract 2 and 3: every answer is written here, in one call to the raw response; Nest's and Fastify's reply paths are not used.
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import { type ErrorFields, errorKinds, errorObject, ServiceError } from '@inference-proxy/contracts';
+import { type ErrorFields, errorObject, retryAfterOf, ServiceError } from '@inference-proxy/contracts';
 import { openAiError, shouldRetry } from '../openai/openai-errors.ts';
 import { isOpenAiPath } from '../openai/openai-path.ts';
 import { hasBody } from './has-body.ts';
@@ -61,7 +61,7 @@ export function sendError(raw: ServerResponse, requestId: string, error: unknown
   const run = known.runId === undefined ? {} : { run_id: known.runId };
   const body = Buffer.from(JSON.stringify({ ...run, error: isOpenAi ? openAiError(fields) : errorObject(fields) }));
   send(raw, requestId, known.status, body, {
-    ...retryAfter(known.code, known.retryAfterS),
+    ...retryAfter(fields, known.retryAfterS),
     ...(known.code === 'unauthorized' && { 'www-authenticate': challenge(raw.req.headers) }),
     ...shouldRetry(raw.req.url, fields),
     ...more,
@@ -83,10 +83,13 @@ export const fieldsOf = (error: ServiceError): ErrorFields => ({
   ...(error.details !== undefined && { details: error.details }),
 });
 
-/** The `Retry-After` header of a code, where contract 2's table has one. @param knownS where more is known than the table says */
-export function retryAfter(code: ErrorFields['code'], knownS?: number): OutgoingHttpHeaders | undefined {
-  const kind = errorKinds[code];
-  return 'retryAfterS' in kind ? { 'retry-after': String(knownS ?? kind.retryAfterS) } : undefined;
+/** Returns the `Retry-After` header of an answer with this error. @param knownS seconds, if more is known than the error says */
+export function retryAfter(
+  error: Pick<ErrorFields, 'code' | 'status' | 'retryAfter'>,
+  knownS?: number,
+): OutgoingHttpHeaders | undefined {
+  const value = retryAfterOf(error);
+  return value === undefined ? undefined : { 'retry-after': knownS === undefined ? value : String(knownS) };
 }
 
 /**

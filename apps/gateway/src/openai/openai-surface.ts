@@ -1,5 +1,5 @@
 // Contract 1, "OpenAI clients": how its clients ask, and what they parse.
-import { envelope, errorKinds, itemsAsJson, type Outcome, type RunId } from '@inference-proxy/contracts';
+import { envelope, errorStatus, itemsAsJson, type Outcome, type RunId } from '@inference-proxy/contracts';
 import type { GatewayStore } from '@inference-proxy/store';
 import { type CallRequest, callRequest } from '../calls/call-request.ts';
 import type { EnvelopeAnswer } from '../calls/outcome.ts';
@@ -57,7 +57,7 @@ async function answer(
   const { error, streamed, items, result, statusCode = 200 } = outcome;
   if (error) {
     const body = envelope(runId, outcome, [], openAiError);
-    return { status: errorKinds[error.code].status, body, headers: retryAfter(error.code) };
+    return { status: errorStatus(error), body, headers: retryAfter(error) };
   }
   if (!streamed) return { status: statusCode, body: result ?? NULL, headers: undefined };
   const batches = items > 0 ? await store.items(project, runId) : [];

@@ -56,6 +56,82 @@ export function functionConformance(name: string, make: (concurrency: number, li
       expect((await call('with_status', { status }).ended).statusCode).toBe(asked);
     });
 
+    test('the status_code of a first yielded object is data', async () => {
+      const run = call('yields_status', { status: 404 });
+      const end = await run.ended;
+      expect(end).toMatchObject({ state: 'succeeded', streamed: true, items: 1 });
+      expect(end).not.toHaveProperty('statusCode');
+      expect(run.items).toEqual(['{"status_code":404}']);
+    });
+
+    test.each([
+      [
+        { status_code: 404, detail: 'not here' },
+        { message: 'not here', status: 404 },
+      ],
+      [
+        { status_code: 400, detail: { field: 'a' } },
+        { message: '{"field":"a"}', status: 400 },
+      ],
+      [{ status_code: 599 }, { message: 'the text', status: 599 }],
+      [
+        { status_code: 429, headers: { 'Retry-After': '7' } },
+        { status: 429, retryAfter: '7' },
+      ],
+      [
+        { status_code: 503, headers: { 'retry-after': 12 } },
+        { status: 503, retryAfter: '12' },
+      ],
+      [
+        { status_code: 503, headers: { 'retry-after': 'Sat, 21 Nov 2026 03:59:58 GMT' } },
+        { status: 503, retryAfter: 'Sat, 21 Nov 2026 03:59:58 GMT' },
+      ],
+    ])('an exception with %j has its status and message', async (fields, error) => {
+      const end = await call('raises_status', fields).ended;
+      expect(end).toMatchObject({ state: 'failed', error: { code: 'function_error', type: 'HttpError', ...error } });
+    });
+
+    test.each([
+      [{ status_code: 399, detail: 'a' }],
+      [{ status_code: 600, detail: 'a' }],
+      [{ status_code: true, detail: 'a' }],
+      [{ status_code: '404', detail: 'a' }],
+    ])('an exception with %j is like any other', async (fields) => {
+      const { error } = await call('raises_status', fields).ended;
+      expect(error).toEqual({ code: 'function_error', type: 'HttpError', message: 'the text' });
+    });
+
+    test('a status_code that cannot be read does not hide the exception', async () => {
+      const { error } = await call('raises_status_badly').ended;
+      expect(error).toEqual({ code: 'function_error', type: 'Bad', message: 'bad' });
+    });
+
+    test.each([
+      [{ status_code: 500, headers: { 'retry-after': '7' } }],
+      [{ status_code: 503, headers: { 'retry-after': 'soon\r\nSet-Cookie: a=b' } }],
+      [{ status_code: 503, headers: { 'retry-after': '-1' } }],
+      [{ status_code: 503, headers: 'retry-after: 7' }],
+    ])('%j has no Retry-After that is passed on', async (fields) => {
+      expect((await call('raises_status', fields).ended).error).not.toHaveProperty('retryAfter');
+    });
+
+    test('positional-only parameters are described, checked and passed by position', async () => {
+      expect(runtime.functions.find(({ name }) => name === 'positional')?.parameters).toEqual([
+        { name: 'a', required: true },
+        { name: 'b', required: false, default: 2 },
+        { name: 'c', required: false, default: 3 },
+        { name: 'd', required: false, default: 4 },
+      ]);
+      expect(await call('positional', { a: 1 }).result()).toBe('[1,2,3,4]');
+      expect(await call('positional', { d: 40, c: 30, b: 20, a: 10 }).result()).toBe('[10,20,30,40]');
+      expect((await call('positional', { b: 1 }).ended).error).toMatchObject({
+        code: 'invalid_input',
+        details: [{ loc: ['body', 'a'], type: 'missing' }],
+      });
+      const run = call('positional_run', { more: 1 });
+      expect(await run.result()).toBe(`["${run.runId}",{"more":1}]`);
+    });
+
     test('wrong arguments are named, each', async () => {
       expect(await call('add', { c: 1 }).ended).toMatchObject({
         state: 'failed',

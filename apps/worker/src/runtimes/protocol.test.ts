@@ -73,6 +73,10 @@ test.each([
   ['{"r":"x","k":"s","n":0,"b":0}'],
   ['{"t":"done","r":"x","items":-1,"streamed":true,"ms":1}'],
   ['{"t":"error","r":"x","items":0,"streamed":true,"ms":1,"code":"toString","message":""}'],
+  ['{"t":"error","r":"x","items":0,"streamed":true,"ms":1,"code":"function_error","message":"","status":200}'],
+  [
+    '{"t":"error","r":"x","items":0,"streamed":true,"ms":1,"code":"function_error","message":"","retry_after":"a\\r\\nb: c"}',
+  ],
   ['{"t":"done","r":"x","items":0,"streamed":true,"ms":1,"b":-5}'],
   ['null'],
   ['Segmentation fault'],

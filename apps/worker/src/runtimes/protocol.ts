@@ -116,6 +116,10 @@ export interface ErrorMessage extends Terminal {
   readonly message: string;
   readonly type?: string;
   readonly details?: readonly ErrorDetail[];
+  /** The exception's `status_code`. */
+  readonly status?: number;
+  /** The exception's `Retry-After`: seconds or an HTTP date. */
+  readonly retry_after?: string;
   readonly traceback?: string;
 }
 
@@ -142,6 +146,12 @@ export class ProtocolError extends Error {}
 export type Header = Readonly<Record<string, unknown>>;
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+
+const isErrorStatus = (value: unknown): boolean => isCount(value) && value >= 400 && value <= 599;
+
+/** What can stand in the header (RFC 9110 §10.2.3). An app can forge a message, so nothing else may reach a header. */
+const isRetryAfter = (value: unknown): boolean =>
+  typeof value === 'string' && /^(?:\d{1,9}|[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT)$/.test(value);
 
 function isTerminal(header: Header): boolean {
   return (
@@ -174,7 +184,9 @@ function isHot(header: Header): boolean {
         isTerminal(header) &&
         typeof header.code === 'string' &&
         Object.hasOwn(errorKinds, header.code) &&
-        typeof header.message === 'string'
+        typeof header.message === 'string' &&
+        (header.status === undefined || isErrorStatus(header.status)) &&
+        (header.retry_after === undefined || isRetryAfter(header.retry_after))
       );
     default:
       return false;

@@ -132,12 +132,14 @@ export class RunInFlight {
 }
 
 function errorOf(message: ErrorMessage, debug: boolean): ErrorFields {
-  const { code, type, details, traceback } = message;
+  const { code, type, details, status, retry_after: retryAfter, traceback } = message;
   return {
     code,
     message: message.message,
     ...(type !== undefined && { type }),
     ...(details !== undefined && { details }),
+    ...(status !== undefined && { status }),
+    ...(retryAfter !== undefined && { retryAfter }),
     ...(debug && traceback !== undefined && { traceback }),
   };
 }

@@ -9,6 +9,28 @@ def fine():
     return "fine"
 
 
+class HTTPException(Exception):
+    """As FastAPI's."""
+
+    def __init__(self, status_code, detail, headers=None):
+        super().__init__(status_code, detail)
+        self.status_code = status_code
+        self.detail = detail
+        self.headers = headers
+
+
+def raises_status(status, detail="no", headers=None):
+    raise HTTPException(status, detail, headers)
+
+
+def yields_status(status):
+    yield {"status_code": status}
+
+
+def by_position(a, b=2, /):
+    return [a, b]
+
+
 def exits():
     os._exit(3)
 

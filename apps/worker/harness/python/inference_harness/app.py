@@ -1,6 +1,7 @@
 # Contract 1: the app's module, its public functions, and the arguments they take.
 import ast
 import contextvars
+import functools
 import importlib.machinery
 import importlib.util
 import inspect
@@ -28,6 +29,8 @@ class Function:
         self.name = name
         self.call = call
         self.names = set()
+        # Positional-only parameters, in order.
+        self.positional = []
         self.required = []
         self.extra = False
         self.parameters = []
@@ -43,8 +46,10 @@ class Function:
     def _add(self, parameter):
         if parameter.kind is parameter.VAR_KEYWORD:
             self.extra = True
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             return
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            self.positional.append(parameter)
         required = parameter.default is parameter.empty
         spec = {"name": parameter.name, "required": required}
         if required:
@@ -62,6 +67,15 @@ class Function:
         if doc:
             spec["doc"] = doc
         return spec
+
+    def bind(self, arguments):
+        """Returns what is called with `arguments` as keywords. Takes the positional-only parameters out of them."""
+        given = [number for number, parameter in enumerate(self.positional) if parameter.name in arguments]
+        if not given:
+            return self.call
+        # A parameter before the last one that was sent needs a value too: its default.
+        positional = self.positional[: given[-1] + 1]
+        return functools.partial(self.call, *[arguments.pop(parameter.name, parameter.default) for parameter in positional])
 
     def check(self, arguments):
         """As `inspect.signature(...).bind(**arguments)`, but naming every parameter at fault."""
@@ -136,7 +150,7 @@ class App:
         if function.takes_run_id and "run_id" not in arguments:
             arguments["run_id"] = run.id
         function.check(arguments)
-        return function.call, arguments
+        return function.bind(arguments), arguments
 
 
 def _detail(name, message, kind):

@@ -1,10 +1,14 @@
 # Contract 2, `function_error`, `invalid_input` and the like: an exception as the fields of an `error` message.
+import re
 import sys
 import traceback
 
-from .output import OutputError
+from .output import OutputError, encode
 
 TEXT_LIMIT = 16 * 1024
+
+SECONDS = re.compile(r"[0-9]{1,9}\Z", re.ASCII)
+HTTP_DATE = re.compile(r"[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT\Z", re.ASCII)
 
 # The frames of this package say nothing to an app's author.
 _OURS = __file__.rsplit("/", 1)[0]
@@ -31,10 +35,50 @@ def error_fields(error, debug):
         return {"code": error.code, "message": str(error)}
     text = formatted(error)
     sys.stderr.write(text)
-    fields = {"code": "function_error", "type": type(error).__name__, "message": message_of(error)}
+    fields = {"code": "function_error", "type": type(error).__name__, **_message_and_status(error)}
     if debug:
         fields["traceback"] = text
     return fields
+
+
+def _message_and_status(error):
+    """Contract 2, "Exceptions with a status": `status_code`, `detail` and the header Retry-After, as FastAPI's HTTPException has them."""
+    status = _attribute(error, "status_code")
+    if not isinstance(status, int) or isinstance(status, bool) or not 400 <= status <= 599:
+        return {"message": message_of(error)}
+    detail = _attribute(error, "detail")
+    fields = {"message": message_of(error) if detail is None else _text_of(detail), "status": int(status)}
+    if status in (429, 503):
+        delay = _retry_after(_attribute(error, "headers"))
+        if delay is not None:
+            fields["retry_after"] = delay
+    return fields
+
+
+def _attribute(error, name):
+    try:
+        return getattr(error, name, None)
+    except Exception:
+        return None
+
+
+def _text_of(detail):
+    try:
+        return (detail if isinstance(detail, str) else encode(detail))[:TEXT_LIMIT]
+    except OutputError:
+        return message_of(detail)
+
+
+def _retry_after(headers):
+    """The value of the header: whole seconds or an HTTP date (RFC 9110, section 10.2.3), else None."""
+    try:
+        for name, value in headers.items():
+            text = str(value).strip()
+            if str(name).lower() == "retry-after" and (SECONDS.match(text) or HTTP_DATE.match(text)):
+                return text
+    except Exception:
+        pass
+    return None
 
 
 def message_of(error):

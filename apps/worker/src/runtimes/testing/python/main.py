@@ -46,6 +46,41 @@ def with_status(status):
     return {"status_code": status}
 
 
+def positional(a, b=2, /, c=3, *, d=4):
+    return [a, b, c, d]
+
+
+def positional_run(run_id, /, **more):
+    return [run_id, more]
+
+
+class HttpError(Exception):
+    """As FastAPI's HTTPException."""
+
+    def __init__(self, status_code, detail=None, headers=None):
+        super().__init__("the text")
+        self.status_code = status_code
+        self.detail = detail
+        self.headers = headers
+
+
+def raises_status(**fields):
+    raise HttpError(**fields)
+
+
+def raises_status_badly():
+    class Bad(Exception):
+        @property
+        def status_code(self):
+            raise RuntimeError("no")
+
+    raise Bad("bad")
+
+
+def yields_status(status):
+    yield {"status_code": status}
+
+
 def count(n=3):
     for i in range(n):
         yield f"item {i}"
