@@ -42,7 +42,7 @@ def error_fields(error, debug):
 
 
 def _message_and_status(error):
-    """Contract 2, "Exceptions with a status": `status_code`, `detail` and the header Retry-After, as FastAPI's HTTPException has them."""
+    """Contract 2, "Errors", on exceptions with a status: `status_code`, `detail` and the header Retry-After, as FastAPI's HTTPException has them."""
     status = _attribute(error, "status_code")
     if not isinstance(status, int) or isinstance(status, bool) or not 400 <= status <= 599:
         return {"message": message_of(error)}

@@ -23,9 +23,10 @@ class Ticker:
         self.watch = lambda: False
 
     def wake(self):
-        """From any thread; what is there to be done must be visible before."""
-        if not self.awake:
-            self.awake = True
+        """From any thread, after the work is visible to the ticker.
+
+        Only the ticker sets `awake`. A cancel may end this method before any instruction, and must not leave `awake` set without a release."""
+        if not self.awake and self._bell.locked():
             try:
                 self._bell.release()
             except RuntimeError:
