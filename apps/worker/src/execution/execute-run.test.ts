@@ -16,7 +16,11 @@ test('the parameters of a run that has begun are no longer in memory', async () 
   const app = {
     run: (_request: RunRequest, told: RunListener) => {
       listener = told;
-      return { running: { cancel() {}, credit() {}, pause() {}, resume() {} }, version: 'v1' };
+      return {
+        running: { cancel() {}, credit() {}, pause() {}, resume() {} },
+        version: 'v1',
+        limits: { maxOutputBytes: 1, retryOnCrash: false },
+      };
     },
   } as unknown as AppVersions;
   const answer = async (): Promise<never> => ({ state: 'ended' }) as never;

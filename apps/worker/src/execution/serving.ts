@@ -176,6 +176,6 @@ export class Serving {
     this.held.add(execution);
     await execution.execute();
     this.held.remove(execution);
-    this.store.release(run);
+    this.store.release(execution);
   }
 }
