@@ -35,6 +35,7 @@ test('a folder with files but without an entry point is listed apart, an empty f
   await file('demo/chat/app.py');
   await mkdir(join(root, 'demo/empty'));
   await file('demo/cached/.cache/x');
+  await file('demo/group/chat/main.py');
   const { apps, withoutEntry } = await findApps(root, () => true);
   expect(apps).toEqual([]);
   expect(withoutEntry.map(({ app }) => app)).toEqual(['chat']);

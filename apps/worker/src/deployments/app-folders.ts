@@ -16,7 +16,7 @@ export interface AppFolder {
 /** What a look at the deployments folder found. */
 export interface FoundApps {
   readonly apps: readonly AppFolder[];
-  /** Folders in an app's place that hold files, but neither a manifest nor a `main.py`. */
+  /** Folders in an app's place that directly hold files, but neither a manifest nor a `main.py`. */
   readonly withoutEntry: readonly AppFolder[];
   /** Folders that hold an app under a name that no call could reach, relative to the deployments folder. */
   readonly misnamed: readonly string[];
@@ -82,9 +82,11 @@ const isFolder = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** Returns whether a folder has content. An empty folder may be one that is just being filled. */
+/** Returns whether a folder directly holds a file. An empty folder may be one that is just being filled. */
 const holdsFiles = async (folder: string): Promise<boolean> =>
-  (await readdir(folder).catch(() => [])).some((name) => !isToolsFolder(name));
+  (await readdir(folder, { withFileTypes: true }).catch(() => [])).some(
+    (entry) => !isToolsFolder(entry.name) && !entry.isDirectory(),
+  );
 
 async function holdsApp(folder: string): Promise<boolean> {
   for (const name of [...MANIFEST_FILES, DEFAULT_ENTRYPOINT]) {

@@ -131,10 +131,13 @@ export class Deployments {
   private async lookOnce(): Promise<void> {
     const { deploymentsDir, serves } = this.options;
     const found = await findApps(deploymentsDir, serves);
-    for (const name of found.misnamed) this.leaveOut(name, 'left out: no call could name this app');
+    for (const name of found.misnamed) this.leaveOut('warn', name, 'left out: no call could name this app');
     const projects = new Set(found.apps.map(({ project }) => project));
-    const entryless = found.withoutEntry.filter(({ project }) => projects.has(project));
-    for (const { project, app } of found.withoutEntry) this.leaveOut(`${project}/${app}`, `left out: ${NO_ENTRY}`);
+    // A project of which no folder is an app may be no project: the webhook receivers beside the examples.
+    const isApp = ({ project, app }: AppFolder) => projects.has(project) || this.apps.has(`${project}/${app}`);
+    const entryless = found.withoutEntry.filter(isApp);
+    for (const place of found.withoutEntry)
+      this.leaveOut(isApp(place) ? 'warn' : 'info', `${place.project}/${place.app}`, `left out: ${NO_ENTRY}`);
     const folders = [...found.places];
     const looks = [
       ...(await this.lookAtAll(found.apps, (place) => this.read(place))),
@@ -149,8 +152,8 @@ export class Deployments {
     for (const [name, deployed] of this.apps) if (!present.has(name)) this.remove(name, deployed);
   }
 
-  private leaveOut(folder: string, why: string): void {
-    if (!this.leftOut.has(folder)) this.options.logger.warn({ folder }, why);
+  private leaveOut(level: 'info' | 'warn', folder: string, why: string): void {
+    if (!this.leftOut.has(folder)) this.options.logger[level]({ folder }, why);
     this.leftOut.add(folder);
   }
 

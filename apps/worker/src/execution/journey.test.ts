@@ -15,6 +15,7 @@ import {
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { Redis } from 'ioredis';
+import { freePort } from '../runtimes/http-server/ports.ts';
 import { WorkerSettings } from '../settings.ts';
 import { startWorker } from '../start-worker.ts';
 
@@ -525,6 +526,40 @@ test('a folder without an entry point is announced as broken with the reason, an
   await write('entryless', 'main.py', 'import app\ndef answer(): return app.answer()\n');
   await app('entryless', 'ready');
   expect((await run('entryless', 'answer', {})).outcome?.result?.toString()).toBe('42');
+});
+
+test('an app that lost its entry point keeps its version, and the reason is announced beside it', async () => {
+  await write('emptied', 'main.py', 'def answer(): return 1\n');
+  await write('emptied', 'notes.md', 'remains');
+  await app('emptied', 'ready');
+  await rm(path('apps/demo/emptied/main.py'));
+  await until(async () => (await app('emptied', 'ready')).failed?.error.message.includes('no entry point'));
+  expect((await run('emptied', 'answer', {})).outcome?.result?.toString()).toBe('1');
+  await rm(path('apps/demo/emptied'), { recursive: true });
+  await until(async () => ((await gateway.apps('demo')).has('emptied') ? undefined : true));
+});
+
+test('two folders that name the same port are two apps, and each call reaches its own', async () => {
+  const port = await freePort();
+  const command = `entrypoint = ["node", "server.mjs", "--port", "${port}"]`;
+  const server =
+    'import { createServer } from "node:http";\ncreateServer((_, response) => response.end(process.env.APP_NAME)).listen(Number(process.argv.at(-1)));\n';
+  const names = ['ported', 'shared', 'stubborn'];
+  for (const name of names) await write(name, 'server.mjs', server);
+  const fixed = 'entrypoint = ["sh", "-c", "exec node server.mjs $WANTED"]';
+  await write('ported', 'app.toml', `[runtime.custom]\nport = ${port}\n${command}\n`);
+  await app('ported', 'ready');
+  await write('shared', 'app.toml', `[runtime.custom]\nport = ${port}\n${command}\n`);
+  await write('stubborn', 'app.toml', `[runtime.custom]\nport = ${port}\n${fixed}\n[env]\nWANTED = ${port}\n`);
+  await app('shared', 'ready');
+  expect((await app('stubborn', 'broken')).error?.message).toContain(`port ${port} is taken`);
+  const request = encodeRequest({ method: 'GET', target: '/', headers: [], body: Buffer.alloc(0) });
+  for (const name of ['ported', 'shared', 'ported', 'shared']) {
+    const { reader } = await call(name, '/', {}, { params: request }, 'answer');
+    expect((await read(reader)).outcome?.result?.toString()).toContain(name);
+  }
+  for (const name of names) await rm(path(`apps/demo/${name}`), { recursive: true });
+  await until(async () => ((await gateway.apps('demo')).has('shared') ? undefined : true));
 });
 
 test('a version that fails is announced beside the version that serves', async () => {
