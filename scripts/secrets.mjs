@@ -29,7 +29,7 @@ const GROUPS = [
     comment:
       'Callers’ tokens are signed with this one (docker compose exec gateway token --project demo). An identity provider instead: docs/settings.md.',
     names: ['JWT_SECRET'],
-    unless: /^JWT_(PUBLIC_KEY|JWKS_URL|KEYS)=./m,
+    unless: /^JWT_(PUBLIC_KEY|JWKS_URL)=./m,
     make: hexadecimal,
   },
   {

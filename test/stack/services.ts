@@ -40,6 +40,7 @@ export interface Wiring {
 /** Settings that are not everybody's; whoever may know one is given it by name. */
 const PRIVATE = [
   'JWT_SECRET',
+  'JWT_SECRETS',
   'JWT_PUBLIC_KEY',
   'JWT_JWKS_URL',
   'SECRETS_KEY',
@@ -105,6 +106,7 @@ function oneOfEach({
         ...operations('gateway'),
         ...webhooks,
         JWT_SECRET: secrets.jwtSecret,
+        ...(settings.JWT_SECRETS !== undefined && { JWT_SECRETS: settings.JWT_SECRETS }),
         PORT: String(settings.PORT),
         HOST: settings.HOST,
       },

@@ -18,6 +18,7 @@ export class StackSettings extends settingsOf(
       .default(join(projectRoot(), 'examples'))
       .describe('<dir>/<project_id>/<app_name>/ holds an app'),
     JWT_SECRET: secret().optional().describe('verifies tokens; otherwise one is made and kept'),
+    JWT_SECRETS: secret().optional().describe('further keys of tokens, as the gateway takes them'),
     SECRETS_KEY: secret().optional().describe('seals webhook secrets; otherwise one is made and kept'),
     SHUTDOWN_DELAY_S: commonSettings.SHUTDOWN_DELAY_S,
     SHUTDOWN_GRACE_S: commonSettings.SHUTDOWN_GRACE_S,

@@ -1,5 +1,5 @@
 // Contract 6: a bearer token for development, HS256 (RFC 7519, RFC 7515) over the development secret.
-import { createHmac } from 'node:crypto';
+import { createHmac, randomUUID } from 'node:crypto';
 
 const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
@@ -14,6 +14,6 @@ export interface TokenClaims {
 
 export function signToken(secret: string, { project, ttlS, subject = 'developer', more }: TokenClaims): string {
   const iat = Math.floor(Date.now() / 1000);
-  const signed = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ sub: subject, project_id: project, iat, exp: iat + ttlS, ...more })}`;
+  const signed = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ sub: subject, project_id: project, jti: randomUUID(), iat, exp: iat + ttlS, ...more })}`;
   return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`;
 }

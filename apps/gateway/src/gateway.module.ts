@@ -7,7 +7,8 @@ import { type DynamicModule, Module } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
 import { JwtModule, JwtService } from '@nestjs/jwt';
 import { configuredKeys } from './auth/configured-keys.ts';
-import { CallGuard, ProjectGuard, ReadRunsGuard, WriteRunsGuard } from './auth/guard.ts';
+import { CallGuard, ProjectGuard, ReadRunsGuard, WriteRunsGuard, WriteTokensGuard } from './auth/guard.ts';
+import { REVOCATION_LOGGER, REVOCATION_RETENTION, RevocationController } from './auth/revocation.controller.ts';
 import { Tokens } from './auth/tokens.ts';
 import { Acceptance } from './calls/accept.ts';
 import { Calls } from './calls/answer.ts';
@@ -75,6 +76,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
       CancelController,
       DeliveriesController,
       RedeliveryController,
+      RevocationController,
       ProjectController,
       HealthController,
       PassthroughController,
@@ -92,6 +94,9 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
       CallGuard,
       ReadRunsGuard,
       WriteRunsGuard,
+      WriteTokensGuard,
+      { provide: REVOCATION_RETENTION, useValue: settings.REVOCATION_RETENTION_S * 1000 },
+      { provide: REVOCATION_LOGGER, useValue: logger },
       // calls
       { provide: OpenCalls, useValue: openCalls },
       {

@@ -16,6 +16,7 @@ import {
 } from '@inference-proxy/platform';
 import { z } from 'zod';
 import { keySetUrl } from './auth/key-set.ts';
+import { namedKeysOf } from './auth/named-keys.ts';
 import { publicKeyOfPem } from './auth/token-keys.ts';
 import { corsOrigins } from './http/cors.ts';
 
@@ -52,6 +53,12 @@ export class GatewaySettings extends settingsOf(
         .refine((value) => !value.includes('-----BEGIN'), 'expected a secret, got a PEM: give it as JWT_PUBLIC_KEY')
         .optional()
         .describe('key of the callers’ tokens (HS256); exactly one of this and the next two is required'),
+      JWT_SECRETS: secret('<kid>:<secret> or <kid>@<project>:<secret>, separated by commas')
+        .pipe(parsedBy(namedKeysOf))
+        .optional()
+        .describe(
+          'further keys (HS256) for tokens that name one as `kid`: <kid>:<secret>, or <kid>@<project>:<secret> for one project, with commas',
+        ),
       // A secret to our messages, since it may be a private one by mistake.
       JWT_PUBLIC_KEY: secret('a public key as PEM')
         .pipe(parsedBy(publicKeyOfPem))
@@ -97,6 +104,9 @@ export class GatewaySettings extends settingsOf(
       RUN_STORE_MAX_BYTES: bytes()
         .optional()
         .describe('what runs may take in Redis; not set: 60 % of its maxmemory, or 1 GiB where it has none'),
+      REVOCATION_RETENTION_S: seconds(TEN_YEARS_S)
+        .prefault('7776000')
+        .describe('how long a revocation is kept if the expiry of its token is not known; no token should live longer'),
       WORKER_GRACE_S: seconds().prefault('30').describe('how long calls queue for an app that no worker serves'),
       WEBHOOK_ALLOWED_NETWORKS: text()
         .prefault('')

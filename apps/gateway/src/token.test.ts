@@ -30,7 +30,46 @@ test('its tokens are good for their project, with the issuer and audience that t
   expect((await gateway.get(path, { authorization: `Bearer ${without.stdout.trim()}` })).status).toBe(401);
 });
 
+const ENV = { JWT_SECRET: SECRET, JWT_ISSUER: 'us', JWT_AUDIENCE: 'callers' };
+const claimsOf = (text: string): Record<string, unknown> =>
+  JSON.parse(Buffer.from(text.split('.')[1] ?? '', 'base64url').toString());
+
+test('each token has an id; --revoke takes the token or that id, --revoke-subject the subject', async () => {
+  const env = { ...ENV, PORT: String(gateway.port) };
+  const path = `/v4/${PROJECT}/runs/0199aaaa-0000-7000-8000-000000000000`;
+  const made = async (sub: string): Promise<string> =>
+    (await token(['--project', PROJECT, '--sub', sub], env)).stdout.trim();
+  const status = async (text: string): Promise<number> =>
+    (await gateway.get(path, { authorization: `Bearer ${text}` })).status;
+  const [whole, byId, bySubject] = [await made('ada'), await made('ada'), await made('bob')];
+  expect(claimsOf(whole).jti).not.toBe(claimsOf(byId).jti);
+  expect(await Promise.all([whole, byId, bySubject].map(status))).toEqual([404, 404, 404]);
+  const { stdout } = await token(['--project', PROJECT, '--revoke', whole], env);
+  expect(stdout).toContain('Revoked');
+  expect(await Promise.all([whole, byId, bySubject].map(status))).toEqual([401, 404, 404]);
+  await token(['--project', PROJECT, '--revoke', String(claimsOf(byId).jti)], env);
+  await token(['--project', PROJECT, '--revoke-subject', 'bob'], env);
+  expect(await Promise.all([whole, byId, bySubject].map(status))).toEqual([401, 401, 401]);
+});
+
+test('a project with a key of its own gets tokens of that key, and no other project does', async () => {
+  const own = 'the key of this project alone, 256 bits'.replaceAll(',', '');
+  const env = { ...ENV, JWT_SECRETS: `main:${'m'.repeat(32)},own@${PROJECT}:${own}` };
+  const kidOf = async (...args: string[]): Promise<unknown> => {
+    const { stdout } = await token(['--project', ...args], env);
+    return JSON.parse(Buffer.from(stdout.split('.')[0] ?? '', 'base64url').toString()).kid;
+  };
+  expect(await kidOf(PROJECT)).toBe('own');
+  expect(await kidOf('other')).toBeUndefined();
+  expect(await kidOf('other', '--kid', 'main')).toBe('main');
+  for (const wrong of ['own', 'unknown'])
+    await expect(token(['--project', 'other', '--kid', wrong], env)).rejects.toMatchObject({ code: 1, stdout: '' });
+});
+
 test.each([
+  [['--project', PROJECT, '--revoke', ''], /^Usage: /],
+  [['--project', '*', '--revoke', 'x'], /^Usage: /],
+  [['--project', PROJECT, '--revoke', 'x', '--revoke-subject', 'y'], /^Usage: /],
   [['--project'], /^Usage: /],
   [[], /^Usage: /],
   [['--project', 'a', '--ttl', '-1'], /^Usage: /],

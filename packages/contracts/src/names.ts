@@ -2,7 +2,7 @@
 
 const SEGMENT = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 const FUNCTION = /^[A-Za-z][A-Za-z0-9_]{0,126}$/;
-const RESERVED_APPS = new Set(['runs', 'deliveries']);
+const RESERVED_APPS = new Set(['runs', 'deliveries', 'apps', 'limits', 'stats', 'audit', 'tokens']);
 
 /** Letters, digits, `.`, `_` and `-`, at most 63: safe in a path, a Redis key and a file name. */
 export const isProjectName = (name: string): boolean => SEGMENT.test(name);
@@ -11,7 +11,7 @@ export const isProjectName = (name: string): boolean => SEGMENT.test(name);
 export const PROJECT_NAME_FORM =
   'at most 63 letters, digits, ".", "_" and "-", and must begin with a letter or a digit';
 
-/** As a project's name; `runs` and `deliveries` are reserved. */
+/** As a project's name, without the names of the service's own paths below a project. */
 export const isAppName = (name: string): boolean => SEGMENT.test(name) && !RESERVED_APPS.has(name);
 
 /** A public function. A name that starts with `_` is private. */

@@ -43,6 +43,7 @@ export type { RunRecord } from './runs/record.ts';
 export type { LogLine, NewLogLine, RunLog } from './runs/run-log.ts';
 export { storeTrouble } from './store-trouble.ts';
 export { defaultTimings, type StoreLogger, type StoreTimings } from './timings.ts';
+export { Revocations, type Revoked, type TokenIdentity } from './tokens/revocations.ts';
 export type { LogPart } from './workers/log-writer.ts';
 export type { TakenRun } from './workers/taken-runs.ts';
 export {

@@ -21,6 +21,12 @@ export const INDEX_MS = 5_000;
 /** string: `<Redis' run_id> <commands refused for a file that could not be written>` that the last rewrite of its file was asked for. */
 export const rewrittenKey = 'ip:rewritten';
 
+/** zset: revoked tokens and subjects as JSON (src/tokens/revocations.ts), scored by when the entry expires (ms). */
+export const revokedKey = 'ip:revoked';
+
+/** string: how many changes there were to that set. */
+export const revocationChangesKey = 'ip:revoked:changes';
+
 /** Behind the project's prefix. Those that end in `:` take a name. */
 export const names = {
   /** hash: a run's record */

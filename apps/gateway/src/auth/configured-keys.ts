@@ -1,10 +1,16 @@
-// Contract 6: which of the three settings verifies tokens.
+// Contract 6: which of the settings verifies tokens.
 import type { Logger } from '@inference-proxy/platform';
 import type { GatewaySettings } from '../settings.ts';
 import { KeySet } from './key-set.ts';
+import { NamedKeys } from './named-keys.ts';
 import { FixedKey, secretKey, type TokenKeys } from './token-keys.ts';
 
 export function configuredKeys(settings: GatewaySettings, logger: Logger): TokenKeys {
+  const main = mainKeys(settings, logger);
+  return settings.JWT_SECRETS === undefined ? main : new NamedKeys(settings.JWT_SECRETS, main);
+}
+
+function mainKeys(settings: GatewaySettings, logger: Logger): TokenKeys {
   const { JWT_SECRET, JWT_PUBLIC_KEY, JWT_JWKS_URL } = settings;
   if (JWT_JWKS_URL !== undefined) {
     const times = { maxAgeMs: settings.JWT_JWKS_MAX_AGE_S * 1000, cooldownMs: settings.JWT_JWKS_COOLDOWN_S * 1000 };

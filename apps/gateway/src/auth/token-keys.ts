@@ -5,10 +5,11 @@ import type { TokenHeader } from './token-text.ts';
 export type Algorithm = 'HS256' | 'RS256' | 'PS256' | 'ES256';
 
 /** One key. A public one as PEM. */
-export type TokenKey = { readonly algorithms: readonly Algorithm[] } & (
-  | { readonly secret: string }
-  | { readonly publicKey: string }
-);
+export type TokenKey = {
+  readonly algorithms: readonly Algorithm[];
+  /** Restricts the key to tokens for this project. */
+  readonly project?: string;
+} & ({ readonly secret: string } | { readonly publicKey: string });
 
 /** The keys that may have signed a token, and how long what they verified may be believed. */
 export interface Candidates {

@@ -1,6 +1,7 @@
 // Contract 1 and 6: bearer tokens (RFC 7519). The algorithm is pinned by the key, never by the token.
 import { hash } from 'node:crypto';
 import { ServiceError } from '@inference-proxy/contracts';
+import type { TokenIdentity } from '@inference-proxy/store';
 import type { JwtService } from '@nestjs/jwt';
 import type { Candidates, TokenKey, TokenKeys } from './token-keys.ts';
 import { notValid, tokenHeader } from './token-text.ts';
@@ -8,8 +9,10 @@ import { notValid, tokenHeader } from './token-text.ts';
 /** What a verified token allows. */
 export interface Grant {
   readonly projects: ReadonlySet<string>;
-  /** Absent: everything. */
+  /** Absent: the token names none. */
   readonly scopes?: ReadonlySet<string>;
+  /** What the token can be revoked by. */
+  readonly identity: TokenIdentity;
 }
 
 interface Remembered {
@@ -63,6 +66,7 @@ export class Tokens {
     const grant: Grant = {
       projects: new Set(words(claims.project_id)),
       ...(claims.scope !== undefined && { scopes: new Set(words(claims.scope).flatMap((word) => word.split(' '))) }),
+      identity: identityOf(claims),
     };
     this.#remember(digest, { grant, until: Math.min(claims.exp * 1000, this.now() + REMEMBERED_MS, until) });
     return grant;
@@ -82,7 +86,7 @@ export class Tokens {
     throw expired ? new ServiceError('unauthorized', 'The token has expired.', { cause: failure }) : notValid(failure);
   }
 
-  #claimsBy({ algorithms, ...key }: TokenKey, token: string): Claims {
+  #claimsBy({ algorithms, project, ...key }: TokenKey, token: string): Claims {
     const { issuer, audience } = this.rules;
     const claims: unknown = this.jwt.verify<object>(token, {
       ...key,
@@ -95,6 +99,10 @@ export class Tokens {
     if (typeof claims !== 'object' || claims === null || !('exp' in claims) || !Number.isFinite(claims.exp)) {
       throw new ServiceError('unauthorized', 'The token has no `exp`.');
     }
+    // A restricted key verifies no token that names another project or `*`, even beside the key's own project.
+    if (project !== undefined && words((claims as Claims).project_id).some((named) => named !== project)) {
+      throw new ServiceError('unauthorized', 'The key of this token signs for another project.');
+    }
     return claims as Claims;
   }
 
@@ -105,6 +113,15 @@ export class Tokens {
     }
     this.#remembered.set(digest, remembered);
   }
+}
+
+/** Of claims of another type than RFC 7519 has, nothing. */
+function identityOf({ jti, sub, iat }: Claims): TokenIdentity {
+  return {
+    ...(typeof jti === 'string' && { jti }),
+    ...(typeof sub === 'string' && { sub }),
+    ...(typeof iat === 'number' && { issuedAt: iat }),
+  };
 }
 
 /** A claim that is one text or a list of them; anything else names nothing. */

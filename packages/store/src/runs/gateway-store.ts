@@ -10,6 +10,7 @@ import { runScript } from '../scripts.ts';
 import { storeTrouble } from '../store-trouble.ts';
 import { withinLimit } from '../time-limit.ts';
 import { defaultTimings, type StoreLogger, type StoreTimings } from '../timings.ts';
+import { Revocations } from '../tokens/revocations.ts';
 import { type Accepted, Acceptor, type NewRun } from './accept.ts';
 import { AppendOnlyFile } from './append-only-file.ts';
 import { readDepths, type StoreDepths } from './depths.ts';
@@ -51,6 +52,8 @@ export interface GatewayStoreOptions {
 export class GatewayStore {
   /** A project's deliveries and their redelivery (contract 5). */
   readonly deliveryLog: DeliveryLog;
+  /** Tokens that are refused before they expire (contract 6). */
+  readonly revocations: Revocations;
   private readonly timings: StoreTimings;
   private readonly feeds: Feeds;
   private readonly registry: Registry;
@@ -67,6 +70,7 @@ export class GatewayStore {
     this.feeds = new Feeds(shared);
     this.registry = new Registry(shared);
     this.deliveryLog = new DeliveryLog(commands, deliveries, this.timings);
+    this.revocations = new Revocations(commands, logger, this.timings);
     this.reaper = new Reaper(commands, deliveries, logger, this.timings);
     this.sweeper = new Sweeper(commands, logger, this.timings, options.storeMaxBytes);
     this.file = new AppendOnlyFile(commands, logger, this.timings);
@@ -83,6 +87,7 @@ export class GatewayStore {
   start(): void {
     this.feeds.start();
     this.registry.start();
+    this.revocations.start();
     this.reaper.start();
     this.sweeper.start();
     this.file.start();
@@ -91,6 +96,7 @@ export class GatewayStore {
   stop(): void {
     this.feeds.stop();
     this.registry.stop();
+    this.revocations.stop();
     this.reaper.stop();
     this.sweeper.stop();
     this.file.stop();

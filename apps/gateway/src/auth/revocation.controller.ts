@@ -1,0 +1,75 @@
+// Contract 6, "Tokens": `DELETE /tokens/{jti}` revokes a token, `DELETE /tokens?sub=` all tokens of a subject that were issued so far.
+import { isProjectName, ServiceError } from '@inference-proxy/contracts';
+import type { Logger } from '@inference-proxy/platform';
+import { GatewayStore, type Revoked } from '@inference-proxy/store';
+import { Controller, Delete, HttpCode, Inject, Req, UseGuards } from '@nestjs/common';
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { queryOf, readQuery } from '../http/query.ts';
+import { grantOf, WriteTokensGuard } from './guard.ts';
+
+/** RFC 7519 sets no bound; longer names are nobody's. */
+const LONGEST_NAME = 256;
+const name = z.string().min(1, 'is empty').max(LONGEST_NAME, `is longer than ${LONGEST_NAME} characters`);
+
+/** When the token expires, Unix seconds, as in its `exp`. */
+const exp = z
+  .string()
+  .regex(/^\d{1,11}$/, 'must be Unix seconds')
+  .transform(Number)
+  .optional();
+
+/** How long revocations are kept whose token's `exp` is not known, ms. */
+export const REVOCATION_RETENTION = Symbol('REVOCATION_RETENTION_S');
+export const REVOCATION_LOGGER = Symbol('logger of revocations');
+
+type ProjectRequest = FastifyRequest<{ Params: { project: string; jti?: string } }>;
+
+@Controller('v4/:project/tokens')
+@UseGuards(WriteTokensGuard)
+export class RevocationController {
+  readonly #store: GatewayStore;
+  readonly #retentionMs: number;
+  readonly #logger: Logger;
+
+  constructor(
+    store: GatewayStore,
+    @Inject(REVOCATION_RETENTION) retentionMs: number,
+    @Inject(REVOCATION_LOGGER) logger: Logger,
+  ) {
+    this.#store = store;
+    this.#retentionMs = retentionMs;
+    this.#logger = logger;
+  }
+
+  @Delete(':jti')
+  @HttpCode(204)
+  async one(@Req() request: ProjectRequest): Promise<void> {
+    const query = readQuery(z.object({ exp }), queryOf(request.url), 'refused');
+    const { success, data: jti, error } = name.safeParse(request.params.jti);
+    if (!success) throw new ServiceError('invalid_request', `The token's id ${error.issues[0]?.message}.`);
+    await this.#revoke(request, { jti }, query.exp);
+  }
+
+  @Delete()
+  @HttpCode(204)
+  async ofSubject(@Req() request: ProjectRequest): Promise<void> {
+    const { sub, exp: expires } = readQuery(z.object({ sub: name, exp }), queryOf(request.url), 'refused');
+    await this.#revoke(request, { sub, issuedUntil: Math.floor(Date.now() / 1000) }, expires);
+  }
+
+  /** A token for all projects revokes for all projects, any other for the path's project alone. */
+  async #revoke(request: ProjectRequest, revoked: Revoked, expires: number | undefined): Promise<void> {
+    const { project } = request.params;
+    if (!isProjectName(project)) throw new ServiceError('not_found', 'There is no such project.');
+    const { projects, identity } = grantOf(request);
+    const scope = projects.has('*') ? '*' : project;
+    const until = expires === undefined ? Date.now() + this.#retentionMs : expires * 1000;
+    // A token that has expired is refused anyway.
+    if (until > Date.now()) await this.#store.revocations.revoke(scope, revoked, until);
+    this.#logger.info(
+      { project: scope, revoked, until: new Date(until).toISOString(), by: identity.sub },
+      'token revoked',
+    );
+  }
+}
