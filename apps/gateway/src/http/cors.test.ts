@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { type Answer, textOf } from '@inference-proxy/test/client';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { GatewayUnderTest, PROJECT, token } from '../../test/gateway-under-test.ts';
+import { app } from '../../test/played-worker.ts';
 import { corsOrigins } from './cors.ts';
 
 const PAGE = 'https://app.example.com';
@@ -195,6 +196,16 @@ describe('for some origins', () => {
 
 describe('for none', () => {
   withOrigins({});
+
+  test('a custom runtime decides itself which pages may read its answers', async () => {
+    await gateway.worker.start(app(), app({ app: 'site', kind: 'server', functions: [] }));
+    while (!(await gateway.store.apps(PROJECT)).has('site')) await new Promise((resolve) => setImmediate(resolve));
+    const answering = gateway.get(`/v4/${PROJECT}/site/`, { origin: PAGE });
+    const run = await gateway.worker.next('site');
+    const open = [['Access-Control-Allow-Origin', '*']] as const;
+    await run.answers({ status: 200, form: 'json', headers: [['Content-Type', 'application/json'], ...open] }, '1');
+    expect((await answering).headers['access-control-allow-origin']).toBe('*');
+  });
 
   test('nor is it to what cannot be parsed', async () => {
     expect(await unparsed(PAGE)).not.toMatch(/access-control|vary/i);

@@ -13,6 +13,7 @@ import type { ItemsFrame, RunRequest } from '../runtime.ts';
 import type { ServerAddress } from './address.ts';
 import { hasNoBody, headOf } from './answer-head.ts';
 import { type BodyLimits, type BodyReader, itemReader, streams, WholeBody } from './body-reader.ts';
+import { inWords } from './error-words.ts';
 import { CONNECT_MS } from './patient-agent.ts';
 
 /** Over what a record may hold (`encodeHead`), so that what is too much there is said as that. */
@@ -225,13 +226,6 @@ export class Exchange {
     return true;
   }
 }
-
-const inWords = ({ code, message }: NodeJS.ErrnoException): string =>
-  code === 'ECONNREFUSED'
-    ? 'connection refused'
-    : code === 'ECONNRESET' || code === 'EPIPE'
-      ? 'the connection was closed'
-      : message;
 
 /** Names and values in turn, as Node sends them without a change. */
 function headersOf(
