@@ -6,7 +6,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import type { Runtime } from '../runtime.ts';
 import { reached } from '../testing/calls.ts';
+import { DescriptorLimit } from '../testing/descriptor-limit.ts';
 import { request, type ServerUnderTest, serverRuntime, serversOf, Told } from '../testing/servers.ts';
+import { ListenerGuard } from './listener-guard.ts';
 import { freePort } from './ports.ts';
 
 jest.setTimeout(120_000);
@@ -105,6 +107,19 @@ test('a server is not ready while another process listens on its port', async ()
   await reached(runtime, 'broken');
   expect(runtime.error?.message).toContain(`port ${port} of this machine belongs to another process`);
   expect(requests()).toBe(0);
+});
+
+test('a worker without free file descriptors does not take a foreign process for the app', async () => {
+  const port = await freePort();
+  await stranger(port, '127.0.0.1');
+  const guard = new ListenerGuard('127.0.0.1', port, process.ppid);
+  const limit = new DescriptorLimit();
+  try {
+    await limit.exhaust();
+    expect(() => guard.sockets()).toThrow('EMFILE');
+  } finally {
+    await limit.release();
+  }
 });
 
 test('a server on ::1 is found beside another process on 127.0.0.1', async () => {

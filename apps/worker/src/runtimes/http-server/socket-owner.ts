@@ -42,7 +42,9 @@ const GROUPS: Readonly<Record<Loopback, readonly (readonly string[])[]>> = {
 
 /**
  * Returns the inodes of the sockets that take connections to `host` and `port`, sorted. Several sockets share a port by SO_REUSEPORT.
- * Returns undefined if this system has no /proc/net/tcp.
+ * Returns undefined if this system has no /proc/net/tcp, or hides it from the worker.
+ *
+ * @throws Error if the table cannot be read now
  */
 export function listeningSockets(host: Loopback, port: number): readonly string[] | undefined {
   const v4 = listening('/proc/net/tcp');
@@ -81,10 +83,16 @@ export function heldBelow(keeper: number, inodes: readonly string[]): readonly H
   return undefined;
 }
 
-/** The listening sockets of a table, as address with port and inode. Undefined if the system has no such table. */
+/** The listening sockets of a table, as address with port and inode. Undefined if the system has no such table, or hides it. */
 function listening(table: string): { place: string; inode: string }[] | undefined {
-  const file = unless(() => openSync(table, 'r'));
-  if (file === undefined) return undefined;
+  let file: number;
+  try {
+    file = openSync(table, 'r');
+  } catch (error) {
+    // A worker without free file descriptors must not take every process for the app's own.
+    if (!['ENOENT', 'EACCES'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+    return undefined;
+  }
   const found: { place: string; inode: string }[] = [];
   for (const line of linesOf(file)) {
     const [slot = '', place = '', , state = '', , , , , , inode = ''] = line.trim().split(/\s+/);
