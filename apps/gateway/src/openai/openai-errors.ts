@@ -1,6 +1,6 @@
 // Contract 2, "Errors": an error as OpenAI's clients parse it.
 import type { OutgoingHttpHeaders } from 'node:http';
-import { type ErrorCode, type ErrorFields, errorKinds, errorObject } from '@inference-proxy/contracts';
+import { type ErrorCode, type ErrorFields, errorKinds, errorObject, isRetryable } from '@inference-proxy/contracts';
 import { isOpenAiPath } from './openai-path.ts';
 
 const TYPES: Partial<Record<ErrorCode, string>> = {
@@ -26,7 +26,7 @@ export function openAiError(fields: ErrorFields): Record<string, unknown> {
  * answer of 500 and more, so they run a failing function again.
  */
 export function shouldRetry(url: string | undefined, fields: ErrorFields): OutgoingHttpHeaders | undefined {
-  return isOpenAiPath(url) ? { 'x-should-retry': String(errorObject(fields).retryable) } : undefined;
+  return isOpenAiPath(url) ? { 'x-should-retry': String(isRetryable(fields)) } : undefined;
 }
 
 const typeOf = (code: ErrorCode): string =>

@@ -121,6 +121,17 @@ test.each([
   }
 });
 
+test.each([
+  [503, 'true'],
+  [429, 'true'],
+  [404, 'false'],
+])('an exception with the status %i is answered with x-should-retry: %s', async (status, retry) => {
+  const answering = at('chat/completions', { text: 'x' });
+  await (await gateway.worker.next()).fails({ code: 'function_error', message: 'no', status });
+  const answer = await answering;
+  expect([answer.status, answer.headers['x-should-retry']]).toEqual([status, retry]);
+});
+
 test('an answer that is not an error, or not of these paths, has no x-should-retry', async () => {
   const answering = at('chat/completions', { text: 'x' });
   await (await gateway.worker.next()).returns('{"id":"1"}');
