@@ -23,8 +23,12 @@ if now > tonumber(ARGV[1]) then return reply({now}) end
 local gateway, bounded, answers, followed, queued, listed = ARGV[2], ARGV[4] ~= '', {}, {}, {}, {}
 if ARGV[3] ~= '' then redis.call('ZADD', K.gateways, now + ARGV[3], gateway) end
 local tombstones = redis.call('EXISTS', K.tombstones) == 1
--- The gateway's figure counts here, not the share that writes have: it leaves room for the outcomes of the runs under way.
-if bounded then used, share = tonumber(redis.call('GET', K.bytes) or 0), tonumber(ARGV[4]) end
+-- The gateway's figure counts here, and beside it the exact reserve of the runs under way.
+local taken, room = 0, tonumber(ARGV[4])
+if bounded then
+  local under_way = redis.call('ZCARD', K.runs) - redis.call('ZCARD', K.kept) - redis.call('ZCARD', K.promises)
+  taken = tonumber(redis.call('GET', K.bytes) or 0) + RESERVED * math.max(0, under_way)
+end
 -- Room is made by hand only where the gateways' sweeping was too slow: a few runs for each that comes.
 local EVICTED_EACH = 64
 
@@ -71,8 +75,9 @@ local function accept(kind, key, id, params, more)
   if more.hook then size = size + HOOK + #more.hook + #(more.secret or '') end
   if claim then size = size + CLAIM end
   if bounded then
-    if make_room(FLAT + size + RESERVED, EVICTED_EACH) ~= 'ok' then return 'full' end
-    begun = begun + 1
+    local missing = taken + grown + FLAT + size + RESERVED - room
+    if missing > 0 and evict(missing, EVICTED_EACH) < missing then return 'full' end
+    taken = taken + RESERVED
   end
   grown = grown + FLAT + size
   fields[4], fields[6] = more.trace and kind.call .. ' ' .. more.trace or kind.call, params

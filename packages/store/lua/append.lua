@@ -12,9 +12,6 @@
 -- Not allowed when memory is short.
 --@include clock
 --@include bytes
---@include many
---@include claim
---@include forget
 --@include room
 --@include fence
 --@include outbox

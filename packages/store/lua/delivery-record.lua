@@ -11,8 +11,6 @@
 --@include clock
 --@include bytes
 --@include many
---@include claim
---@include forget
 --@include room
 --@include keep
 --@include hold

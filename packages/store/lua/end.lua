@@ -17,7 +17,6 @@
 --@include outbox
 --@include keep
 --@include claim
---@include forget
 --@include room
 --@include wake
 --@include finish

@@ -138,7 +138,7 @@ settle()
 redis.call('ZREMRANGEBYSCORE', K.reading, '-inf', now)
 local idle = queued == 0 and redis.call('EXISTS', K.leases, K.due, K.absent) == 0
 if idle and redis.call('EXISTS', K.runs, K.apps, K.queues, K.workers, K.gateways, K.tombstones) == 0 then
-  if ARGV[7] == '1' then redis.call('DEL', K.bytes, K.share, K.reaped, K.numbers) end
+  if ARGV[7] == '1' then redis.call('DEL', K.bytes, K.share, K.wanted, K.reaped, K.numbers) end
   return reply({2, due_runs, handed, ended + dropped})
 end
 return reply({idle and 1 or 0, due_runs, handed, ended + dropped})

@@ -6,11 +6,7 @@
 -- Returns per run ok (also when asked again) | full | again (room is being made: ask again) | lost (fence)
 -- The end of the run, whatever it is, gives back what was reserved (shared/finish).
 -- Not allowed when memory is short.
---@include clock
 --@include bytes
---@include many
---@include claim
---@include forget
 --@include room
 --@include fence
 local answers = {}

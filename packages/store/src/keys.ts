@@ -12,9 +12,6 @@ export const hostsPrefix = 'ip:{*}:';
 /** Projects that ever accepted a run or were announced, scored by the store's time of their last use (ms): what reap visits. */
 export const projectsKey = 'ip:projects';
 
-/** What the keys begin with that belong to no project. */
-export const servicePrefix = 'ip:';
-
 /** How long a project's place in that index is good for, ms. */
 export const INDEX_MS = 5_000;
 
@@ -79,8 +76,10 @@ export const names = {
   reading: 'reading',
   /** string: what the project's runs take in Redis, bytes */
   bytes: 'bytes',
-  /** string: what they may take (contract 9), as a gateway last worked it out, bytes */
+  /** string: `<bytes> <1|0>`, the share that writes are held to, and whether unpromised ended runs may make room (lua/shared/room) */
   share: 'share',
+  /** string: bytes for which a write needs room */
+  wanted: 'wanted',
   /** string: when reap last ran (ms) */
   reaped: 'reaped',
   /** channel by gateway: items and outcomes of the runs it follows */
@@ -89,10 +88,6 @@ export const names = {
   toWorker: 'to-worker:',
   /** channel: descriptions of apps as they change */
   announced: 'announced',
-
-  // Behind the service's prefix.
-  /** zset: `projectsKey` */
-  projects: 'projects',
 
   // Behind the receivers' prefix. A line is `<project> <host:port>`.
   /** zset by line: open attempts, scored by the end of their lease (ms) */

@@ -14,10 +14,9 @@ local function send_forgotten(index)
   forgotten = {}
 end
 
--- Makes room: the oldest ended runs that nobody was promised and nobody reads. Returns how many bytes were freed, and whether no run is left
--- that may go.
+-- Makes room: the oldest ended runs that nobody was promised and nobody reads. Returns how many bytes were freed.
 local function evict(wanted, most)
-  local before, seen, none_left = grown, 0, false
+  local before, seen = grown, 0
   while before - grown < wanted and seen < most do
     local ids = redis.call('ZRANGE', K.kept, seen, seen + 63)
     for _, id in ipairs(ids) do
@@ -25,8 +24,8 @@ local function evict(wanted, most)
       if tonumber(redis.call('ZSCORE', K.reading, id) or 0) < now then forget(id) end
     end
     seen = seen + #ids
-    if #ids < 64 then none_left = true; break end
+    if #ids < 64 then break end
   end
   if #forgotten > 0 then send_forgotten(K.kept) end
-  return before - grown, none_left
+  return before - grown
 end

@@ -167,10 +167,10 @@ export class SteppedStore {
     return (await this.run('end', HANDOVER, 1, ...kind, 1, id, token, ms, result)) as Reply[];
   }
 
-  /** What the project's runs may take, bytes; more than there are by `more`. */
-  async leaveRoom(more: number): Promise<void> {
+  /** What the project's runs may take, bytes; more than there are by `more`. @param evictable unpromised ended runs may make room */
+  async leaveRoom(more: number, evictable = false): Promise<void> {
     const bytes = Number((await this.client.get(`${this.prefix}bytes`)) ?? 0);
-    await this.client.set(`${this.prefix}share`, bytes + more);
+    await this.client.set(`${this.prefix}share`, `${bytes + more} ${evictable ? 1 : 0}`);
   }
 
   /** @returns ok, full, again or lost */

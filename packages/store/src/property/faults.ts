@@ -79,7 +79,7 @@ export class Faults {
   }
 
   private heldTo(name: string, [value, ...more]: [string, ...string[]]): [string] {
-    return [name.endsWith(':share') && this.share !== undefined ? String(this.share) : value, ...more] as [string];
+    return [name.endsWith(':share') && this.share !== undefined ? `${this.share} 0` : value, ...more] as [string];
   }
 
   /** A subscribing connection that loses messages. */

@@ -280,7 +280,7 @@ class Round {
     this.history.tightened = true;
     const share = Number(await this.admin.get(`ip:{${this.project}}:bytes`)) + TIGHT_BYTES;
     this.faults.share = share;
-    await this.admin.set(`ip:{${this.project}}:share`, share);
+    await this.admin.set(`ip:{${this.project}}:share`, `${share} 0`);
   }
 
   private async loosen(): Promise<void> {
@@ -290,7 +290,7 @@ class Round {
     if (bytes > share + TIGHT_BYTES)
       this.history.violated(`the project holds ${bytes} bytes, and its share was ${share}`);
     this.faults.share = undefined;
-    await this.admin.set(`ip:{${this.project}}:share`, PLENTY_BYTES);
+    await this.admin.set(`ip:{${this.project}}:share`, `${PLENTY_BYTES} 0`);
   }
 
   /** Every ended run is read once more from its start, on every gateway. */

@@ -23,7 +23,7 @@ import type { LiveMode, RunReader } from './reader.ts';
 import { Reaper } from './reaper.ts';
 import { type RunRecord, readRecord } from './record.ts';
 import { type RunLog, readLog } from './run-log.ts';
-import { Sweeper } from './sweeper.ts';
+import { Sweeper, shareText } from './sweeper.ts';
 
 /**
  * What a reader follows beside the outcome: items, the answer of an app's own web server (its head, then items), log lines, items, lines and
@@ -246,7 +246,8 @@ export class GatewayStore {
     await Promise.all([
       this.options.commands.zadd(projectsKey, Date.now(), project),
       // A new project is held to its share before the next sweep writes it.
-      share !== undefined && this.options.commands.set(projectPrefix(project) + names.share, share, 'NX'),
+      share !== undefined &&
+        this.options.commands.set(projectPrefix(project) + names.share, shareText(share, false), 'NX'),
     ]);
     this.indexed.set(project, now);
   }

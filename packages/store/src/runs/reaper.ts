@@ -1,7 +1,7 @@
 // Ends what nobody ends any more (a worker, a gateway or a job was lost). Runs in every gateway; doubles are harmless.
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
-import { INDEX_MS, projectsKey, servicePrefix } from '../keys.ts';
+import { INDEX_MS, projectsKey } from '../keys.ts';
 import { runScript, runScriptAt } from '../scripts.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
@@ -92,7 +92,7 @@ export class Reaper extends Rounds {
   /** A project without runs, apps, workers and gateways: it is visited again when somebody uses it. */
   private async forget(project: string, score: string): Promise<void> {
     try {
-      const forgotten = runScriptAt(this.redis, 'forget-project', servicePrefix, [project, score]);
+      const forgotten = runScriptAt(this.redis, 'forget-project', projectsKey, [project, score]);
       await withinLimit(forgotten, this.timings.commandMs);
     } catch (error) {
       this.logger.warn({ err: error, project }, 'an empty project was not forgotten; tried again in a moment');

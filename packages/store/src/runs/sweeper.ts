@@ -24,6 +24,9 @@ const PLENTY = 0.4;
 const SHARE = 0.5;
 /** Of that, what `accept` may fill: results are written later and may be larger than their parameters. */
 const ACCEPTED = 0.95;
+/** Of each run under way, for its outcome (lua/shared/room). Counted only where a project holds more than this part of its share. */
+const RESERVED = 640;
+const NEAR = 0.5;
 /** A share is written again when it has changed by more than this part. */
 const CHANGED = 0.01;
 /** Where Redis has no `maxmemory`, and its share where it has. */
@@ -38,8 +41,15 @@ type SweepReply = [more: number, bytes: number, oldestKept: Buffer, oldestPromis
 
 interface Kept {
   bytes: number;
-  /** The share that writes are held to, as the store has it. */
+  /** The share that writes are held to, as the store has it (lua/shared/room). */
   share: number | undefined;
+  /** Whether unpromised ended runs may make room for writes, and what the store has of that. */
+  evictable: boolean;
+  evictableWritten: boolean;
+  /** For which a write needs room. */
+  wanted: number;
+  /** Runs that have not ended, or whose delivery is open. */
+  underWay: number;
   /** What they were after the last sweep: where they are others now, runs have come whose time is not known. */
   swept: number;
   /** When the oldest run that may go for room is forgotten anyway, Unix ms; infinite where there is none. */
@@ -47,6 +57,9 @@ interface Kept {
   /** When the next run is past its retention. */
   next: number;
 }
+
+/** As lua/shared/room reads it. */
+export const shareText = (share: number, evictable: boolean): string => `${share} ${evictable ? 1 : 0}`;
 
 const timeOf = (text: Buffer): number => (text.length > 0 ? Number(text) : Number.POSITIVE_INFINITY);
 
@@ -79,11 +92,14 @@ export class Sweeper extends Rounds {
   }
 
   /**
-   * Returns a project's share of the bound (contract 9), in bytes; undefined while the bound is unknown. The share is at most half of the bound,
+   * Returns a project's share of the bound (contract 9) without the reserve of its runs under way, in bytes; undefined while the bound is
+   * unknown. The share is at most half of the bound,
    * and at most what other projects leave. Half of the bound, divided by the number of projects, belongs to each project.
    */
   shareOf(project: string): number | undefined {
-    return Number.isFinite(this.limit) ? this.shareAt(project, 1, SHARE) : undefined;
+    if (!Number.isFinite(this.limit)) return undefined;
+    const reserved = RESERVED * (this.projects.get(project)?.underWay ?? 0);
+    return Math.max(0, this.shareAt(project, 1, SHARE) - reserved);
   }
 
   /** Returns the bytes up to which a project's runs are accepted; undefined if there is so much room that `accept` need not count. */
@@ -119,7 +135,9 @@ export class Sweeper extends Rounds {
         const due = kept.next <= Date.now() || kept.bytes !== kept.swept || this.round % SLOW_ROUNDS === 1;
         if (kept.bytes > 0 && due) await this.safely(project);
       }
+      await this.countUnderWay();
       await this.makeRoom();
+      await this.serveWrites();
       await this.writeShares();
     } catch (error) {
       this.logger.warn({ err: error }, 'sweeping failed; tried again in a moment');
@@ -142,7 +160,10 @@ export class Sweeper extends Rounds {
     const known = await withinLimit(redis.zrange(projectsKey, '0', '-1'), timings.commandMs);
     const figures = await withinLimit(
       Promise.all(
-        known.map((project) => redis.mget(projectPrefix(project) + names.bytes, projectPrefix(project) + names.share)),
+        known.map((project) => {
+          const prefix = projectPrefix(project);
+          return redis.mget(prefix + names.bytes, prefix + names.share, prefix + names.wanted);
+        }),
       ),
       timings.commandMs,
     );
@@ -150,13 +171,17 @@ export class Sweeper extends Rounds {
     for (const [at, project] of known.entries()) {
       gone.delete(project);
       const kept = projects.get(project);
-      const [bytes, written] = figures[at] as (string | null)[];
+      const [bytes, written, wanted] = figures[at] as (string | null)[];
       const now = Math.max(0, Number(bytes ?? 0));
-      const share = written == null ? undefined : Number(written);
-      if (kept) {
-        kept.bytes = now;
-        kept.share = share;
-      } else projects.set(project, { bytes: now, share, swept: 0, oldest: 0, next: 0 });
+      const [share, flag] = written?.split(' ') ?? [];
+      const read = {
+        bytes: now,
+        share: share === undefined ? undefined : Number(share),
+        evictableWritten: flag === '1',
+        wanted: Number(wanted ?? 0),
+      };
+      if (kept) Object.assign(kept, read);
+      else projects.set(project, { ...read, evictable: false, underWay: 0, swept: 0, oldest: 0, next: 0 });
     }
     for (const project of gone) projects.delete(project);
     this.count();
@@ -173,11 +198,46 @@ export class Sweeper extends Rounds {
     const writes: Promise<unknown>[] = [];
     for (const [project, kept] of this.projects) {
       const share = this.shareOf(project);
-      if (share === undefined || Math.abs(share - (kept.share ?? Number.POSITIVE_INFINITY)) <= share * CHANGED)
-        continue;
-      writes.push(redis.set(projectPrefix(project) + names.share, share));
+      if (share === undefined) continue;
+      const evictable = kept.evictable && kept.bytes > 0;
+      const same = Math.abs(share - (kept.share ?? Number.POSITIVE_INFINITY)) <= share * CHANGED;
+      if (same && evictable === kept.evictableWritten) continue;
+      writes.push(redis.set(projectPrefix(project) + names.share, shareText(share, evictable)));
     }
     if (writes.length > 0) await withinLimit(Promise.all(writes), timings.commandMs);
+  }
+
+  /** The reserve of the runs under way matters near the share alone. */
+  private async countUnderWay(): Promise<void> {
+    const { redis, timings } = this;
+    const counts = [...this.projects].map(async ([project, kept]) => {
+      kept.underWay = 0;
+      if (kept.bytes < (this.shareOf(project) ?? Number.POSITIVE_INFINITY) * NEAR) return;
+      const prefix = projectPrefix(project);
+      const indexes = [names.runs, names.kept, names.promises];
+      const [all, ...ended] = await Promise.all(indexes.map((index) => redis.zcard(prefix + index)));
+      kept.underWay = Math.max(
+        0,
+        ended.reduce((left, count) => left - count, all as number),
+      );
+    });
+    await withinLimit(Promise.all(counts), timings.commandMs);
+  }
+
+  /** Makes room for the writes that wait for it. */
+  private async serveWrites(): Promise<void> {
+    for (const [project, kept] of this.projects) {
+      const share = this.shareOf(project);
+      if (kept.wanted === 0 || share === undefined) {
+        kept.evictable = Number.isFinite(kept.oldest) && kept.oldest > 0;
+        continue;
+      }
+      await withinLimit(this.redis.del(projectPrefix(project) + names.wanted), this.timings.commandMs);
+      const before = kept.bytes;
+      await this.safely(project, Math.max(0, share - kept.wanted));
+      // What remains is promised or read: a write that does not fit now is refused.
+      kept.evictable = kept.bytes < before;
+    }
   }
 
   private async makeRoom(): Promise<void> {

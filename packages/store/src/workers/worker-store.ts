@@ -365,10 +365,11 @@ export class WorkerStore {
 
   /** Whether there is room for the outcome. Where it is not this worker's to end, the end itself finds that out. */
   private async reserved(project: string, end: End): Promise<boolean> {
-    let room: Room;
-    do room = await this.reservations.add(project, end);
-    while (room === 'again');
-    return room !== 'full';
+    for (;;) {
+      const room = await this.reservations.add(project, end);
+      if (room !== 'again') return room !== 'full';
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    }
   }
 
   private async sendReservations(project: string, items: End[]): Promise<Room[]> {
