@@ -143,7 +143,7 @@ test('a plain run goes at the pace of its fastest reader; one that falls behind 
   const full = await gateway.get(`/v4/${PROJECT}/runs/${runId}/stream?events=full`);
   expect([full.status, errorOf(full).code]).toEqual([410, 'items_gone']);
   const kept = await gateway.get(`/v4/${PROJECT}/runs/${runId}/stream`, { 'last-event-id': String(ITEMS - 1) });
-  expect([kept.status, kept.text.startsWith(`id: ${ITEMS}\n`)]).toEqual([200, true]);
+  expect([kept.status, kept.text.startsWith(`retry: 1000\nid: ${ITEMS - 1}\n\nid: ${ITEMS}\n`)]).toEqual([200, true]);
 });
 
 test('a slow reader of a promised run falls behind nothing: all is kept for it', async () => {
