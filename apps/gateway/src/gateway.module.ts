@@ -18,6 +18,7 @@ import { OpenCalls } from './calls/departure.ts';
 import { DeliveriesController } from './deliveries/deliveries.controller.ts';
 import { Deliveries } from './deliveries/deliveries.ts';
 import { RedeliveryController } from './deliveries/redelivery.controller.ts';
+import { AnswersInFlight } from './http/answers-in-flight.ts';
 import type { ErrorFilter } from './http/error.filter.ts';
 import { HealthController } from './http/health.controller.ts';
 import { Models } from './openai/models.ts';
@@ -63,6 +64,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
     inFlightBytes: settings.BODIES_IN_FLIGHT_BYTES,
     timeoutMs: settings.REQUEST_TIMEOUT_S * 1000,
   });
+  const answers = new AnswersInFlight(settings.ANSWERS_IN_FLIGHT_BYTES);
   gaugeOpenThings(operations.registry, { streams: () => keepAlives.size, bodyBytes: () => bodies.heldBytes });
   const acceptance = new Acceptance(store, box, retention);
   return {
@@ -97,6 +99,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
       WriteTokensGuard,
       { provide: REVOCATION_RETENTION, useValue: settings.REVOCATION_RETENTION_S * 1000 },
       { provide: REVOCATION_LOGGER, useValue: logger },
+      { provide: AnswersInFlight, useValue: answers },
       // calls
       { provide: OpenCalls, useValue: openCalls },
       {
@@ -106,6 +109,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
             store,
             acceptance,
             bodies,
+            answers,
             openCalls,
             keepAlives,
             webhooks,
@@ -123,7 +127,8 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
       // runs, registry
       {
         provide: Resume,
-        useFactory: () => new Resume({ store, openCalls, keepAlives, logger, commitMs: settings.STREAM_COMMIT_MS }),
+        useFactory: () =>
+          new Resume({ store, openCalls, keepAlives, answers, logger, commitMs: settings.STREAM_COMMIT_MS }),
       },
       { provide: LookUp, useFactory: () => new LookUp(store) },
       { provide: RunList, useFactory: () => new RunList(store) },

@@ -33,6 +33,7 @@ export async function listen(
       newRequestId: newRunId,
       origins: settings.CORS_ORIGINS,
       requestMs: settings.REQUEST_TIMEOUT_S * 1000,
+      stallMs: settings.ANSWER_STALL_S * 1000,
     }),
     { logger: new NestLogger(logger), bodyParser: false, abortOnError: false },
   );

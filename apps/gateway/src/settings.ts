@@ -90,6 +90,10 @@ export class GatewaySettings extends settingsOf(
       BODIES_IN_FLIGHT_BYTES: bytes()
         .prefault('256MiB')
         .describe('all bodies together that have come and are not yet in the store; over it, calls get 429'),
+      ANSWERS_IN_FLIGHT_BYTES: bytes()
+        .prefault('256MiB')
+        .describe('large answers that wait for slow readers; over it, further ones stay in the store'),
+      ANSWER_STALL_S: seconds().prefault('60').describe('time until a reader that takes no bytes is disconnected'),
       REQUEST_TIMEOUT_S: seconds()
         .refine((value) => value >= 0.1 && value <= DAY_S, `expected a time from 0.1 to ${DAY_S} seconds`)
         .prefault('120')

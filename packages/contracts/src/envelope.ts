@@ -23,9 +23,16 @@ export function envelope(
   batches: readonly ItemBatch[] = [],
   error: (fields: ErrorFields) => object = errorObject,
 ): Buffer {
-  const answer = outcome.head ? `${JSON.stringify(answerFields(outcome)).slice(1, -1)},` : '';
-  const head = `{"run_id":"${runId}","status":"${outcome.state}",${answer}`;
-  const tail = `,"run_time_ms":${outcome.runTimeMs},"timestamp":"${new Date(outcome.endedAt).toISOString()}"}`;
+  const { head, tail } = envelopeFrame(runId, outcome);
   if (outcome.error) return Buffer.from(`${head}"error":${JSON.stringify(error(outcome.error))}${tail}`);
   return Buffer.concat([Buffer.from(`${head}"result":`), resultAsJson(outcome, batches), Buffer.from(tail)]);
+}
+
+/** The text of an envelope before and after its `result` or `error`. */
+export function envelopeFrame(runId: RunId, outcome: Outcome): { readonly head: string; readonly tail: string } {
+  const answer = outcome.head ? `${JSON.stringify(answerFields(outcome)).slice(1, -1)},` : '';
+  return {
+    head: `{"run_id":"${runId}","status":"${outcome.state}",${answer}`,
+    tail: `,"run_time_ms":${outcome.runTimeMs},"timestamp":"${new Date(outcome.endedAt).toISOString()}"}`,
+  };
 }

@@ -8,7 +8,7 @@ const COMMA = 0x2c;
 const NULL = Buffer.from('null');
 
 /** Returns one batch as the inside of a JSON array: JSON texts unchanged, strings quoted. */
-function arrayBody(batch: ItemBatch): Buffer {
+export function arrayBody(batch: ItemBatch): Buffer {
   if (batch.kind === 'm') return Buffer.from(JSON.stringify(batch.blob.toString()));
   if (batch.kind === 's') {
     const quoted = batch.blob

@@ -39,6 +39,8 @@ export interface Outcome {
   readonly streamed: boolean;
   /** Set for a run that succeeded and was not streamed: the return value as compact JSON text (UTF-8), or the body's bytes if there is a head. */
   readonly result?: Buffer;
+  /** Length of a result that stays in the store until its answer is written. Set in place of a large `result`. */
+  readonly resultBytes?: number;
   /** Set unless `state` is `succeeded`. */
   readonly error?: ErrorFields;
   /** The HTTP status from an integer `status_code` in the function's result (contract 2). */

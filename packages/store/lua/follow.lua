@@ -9,7 +9,7 @@
 -- Returns {stale (1/0), per run: {} when gone, or {state, token, last number, complete (1/0: what comes after this page comes live), entries as
 --       {id, kind, blob}, outcome, started (ms, or empty), number of the last log line, parts of the log as in lua/log,
 --       head of the answer for who has no item yet, or empty}};
---       outcome is {streamed, ms, ended, status, result, error, head} of an ended run whose entries are all in this answer, if it has room for
+--       outcome is {streamed, ms, ended, status, result, error, head, bytes of a result that is not in this answer or 0} of an ended run whose entries are all in this answer, if it has room for
 --       the result, too; else {}
 --@include clock
 --@include record
@@ -24,6 +24,9 @@ redis.call('ZADD', K.gateways, now + ARGV[3], gateway)
 
 -- What one reader takes at once (its socket, see the gateway's stream-response): the rest would be read in vain, and again.
 local READER_BYTES = 131072
+
+-- A larger result is read in pieces (lua/result).
+local RESULT_BYTES = 65536
 
 local untouched = true
 local function entries_after(id, cursor)
@@ -74,11 +77,14 @@ for i = 5, #ARGV, 4 do
       redis.call('ZADD', K.reading, now + ARGV[3], id)
     end
     local size = ENDED[run.state] and complete and redis.call('HSTRLEN', K.run .. id, 'body') or 0
+    local large = size > RESULT_BYTES and size or 0
+    if large > 0 then size = 0 end
     if size > 0 and size > room and not untouched then complete = false end
     if ENDED[run.state] and complete then
       room, untouched = room - size, untouched and size == 0
-      local f = redis.call('HMGET', K.run .. id, 'streamed', 'ms', 'ended', 'status', 'body', 'error', 'head')
-      outcome = {f[1] or '0', f[2], f[3], f[4] or '', f[5] or '', f[6] or '', f[7] or ''}
+      local f = redis.call('HMGET', K.run .. id, 'streamed', 'ms', 'ended', 'status', 'error', 'head')
+      local result = size > 0 and redis.call('HGET', K.run .. id, 'body') or ''
+      outcome = {f[1] or '0', f[2], f[3], f[4] or '', result, f[5] or '', f[6] or '', large}
     end
     answer = {run.state, run.token or '', run.items, complete and not ENDED[run.state] and 1 or 0, entries, outcome, started, lines, parts, head}
   end

@@ -40,6 +40,7 @@ export type { RunPage, RunQuery } from './runs/list.ts';
 export { overShare } from './runs/over-share.ts';
 export type { RunEvent, RunReader } from './runs/reader.ts';
 export type { RunRecord } from './runs/record.ts';
+export { pieceBytes } from './runs/results.ts';
 export type { LogLine, NewLogLine, RunLog } from './runs/run-log.ts';
 export { storeTrouble } from './store-trouble.ts';
 export { defaultTimings, type StoreLogger, type StoreTimings } from './timings.ts';

@@ -12,17 +12,21 @@ const PATIENT_BYTES = 4 * 1024 * 1024;
 
 /** One connection's lane for calls that carry much. */
 export class Lane {
-  private free = LANE_BYTES;
+  private free: number;
   private readonly waiting: { readonly room: number; readonly enter: () => void }[] = [];
 
   /**
    * @param limitMs for a small call: {@link withinLimit}
    * @param waitMs for room; absent: as long as it takes
+   * @param laneBytes what may be under way at a time
    */
   constructor(
     private readonly limitMs: number,
     private readonly waitMs?: number,
-  ) {}
+    private readonly laneBytes = LANE_BYTES,
+  ) {
+    this.free = laneBytes;
+  }
 
   /**
    * Sends when there is room. Its time counts from then on, and its room is given back when Redis has answered, however late.
@@ -32,7 +36,7 @@ export class Lane {
    */
   async call<T>(bytes: number, send: () => Promise<T>): Promise<T> {
     if (bytes < LARGE_BYTES) return withinLimit(send(), this.limitMs);
-    const room = Math.min(bytes, LANE_BYTES);
+    const room = Math.min(bytes, this.laneBytes);
     await this.enter(room);
     const sent = send();
     const leave = (): void => {

@@ -18,6 +18,7 @@ export type ScriptName =
   | 'go-on'
   | 'renew'
   | 'follow'
+  | 'result'
   | 'unfollow'
   | 'attend'
   | 'reap'

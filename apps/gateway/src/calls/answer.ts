@@ -5,6 +5,8 @@ import type { WebhookUrls } from '@inference-proxy/egress';
 import type { GatewayStore, RunReader } from '@inference-proxy/store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { asServiceError, send, sendNothing } from '../http/answer.ts';
+import type { AnswersInFlight } from '../http/answers-in-flight.ts';
+import { sendBody } from '../http/stored-answer.ts';
 import { shouldRetry } from '../openai/openai-errors.ts';
 import { type AccountParts, type Answered, CallAccount } from '../operations/call-account.ts';
 import type { CallForm } from '../operations/call-metrics.ts';
@@ -21,6 +23,7 @@ export interface CallsParts {
   readonly store: GatewayStore;
   readonly acceptance: Acceptance;
   readonly bodies: Bodies;
+  readonly answers: AnswersInFlight;
   readonly openCalls: OpenCalls;
   readonly keepAlives: KeepAlive;
   readonly webhooks: WebhookUrls;
@@ -113,9 +116,9 @@ export class Calls {
     after: number | undefined,
   ): LiveAnswer | undefined {
     if (!stream && !forwarded) return undefined;
-    const { keepAlives, commitMs } = this.parts;
+    const { keepAlives, commitMs, store, answers } = this.parts;
     const { startedAt, firstItem: onItems } = account;
-    const options = { onItems, ...(waitMs !== undefined && { waitMs }) };
+    const options = { onItems, store, answers, ...(waitMs !== undefined && { waitMs }) };
     return forwarded
       ? surface.forwarded?.(raw, reader, keepAlives, { ...options, onStream: () => account.begun('stream') })
       : new EventStream(raw, reader, keepAlives, {
@@ -239,7 +242,8 @@ export class Calls {
     const { runId } = run;
     const { status, body, headers } = await surface.answer(this.parts.store, project, runId, outcome);
     const { error, items, streamed } = outcome;
-    send(raw, runId, status, body, { ...headers, ...(error && shouldRetry(raw.req.url, error)) });
+    const more = { ...headers, ...(error && shouldRetry(raw.req.url, error)) };
+    await sendBody(this.parts.answers, raw, runId, status, body, more);
     return { status, ...replayedOf(run), ...(error && { code: error.code }), ...(streamed && { items }) };
   }
 }

@@ -1,12 +1,21 @@
 // Contract 2: how an outcome is answered as one envelope, whoever asked for it.
 import type { OutgoingHttpHeaders } from 'node:http';
-import { envelope, errorStatus, type Outcome, type RunId } from '@inference-proxy/contracts';
+import {
+  envelope,
+  envelopeFrame,
+  errorStatus,
+  type Outcome,
+  type RunId,
+  ServiceError,
+} from '@inference-proxy/contracts';
 import type { GatewayStore } from '@inference-proxy/store';
 import { retryAfter } from '../http/answer.ts';
+import type { AnswerBody } from '../http/stored-answer.ts';
+import { resultBody } from '../runs/stored-result.ts';
 
 export interface EnvelopeAnswer {
   readonly status: number;
-  readonly body: Buffer;
+  readonly body: AnswerBody;
   readonly headers: OutgoingHttpHeaders | undefined;
 }
 
@@ -21,6 +30,8 @@ export async function envelopeAnswer(
   if (error) {
     return { status: errorStatus(error), body: envelope(runId, outcome), headers: retryAfter(error) };
   }
-  const batches = outcome.streamed && outcome.items > 0 ? await store.items(project, runId) : [];
-  return { status: outcome.statusCode ?? 200, body: envelope(runId, outcome, batches), headers: undefined };
+  const { head, tail } = envelopeFrame(runId, outcome);
+  const body = await resultBody(store, project, runId, outcome, [`${head}"result":`, tail]);
+  if (body === undefined) throw new ServiceError('not_found', 'The run’s result is kept no longer.', { runId });
+  return { status: outcome.statusCode ?? 200, body, headers: undefined };
 }

@@ -31,7 +31,7 @@ export interface LiveAnswer {
   run(call: OpenCall): Promise<StreamEnd>;
 }
 
-export interface ForwardedOptions extends Pick<StreamOptions, 'onItems' | 'waitMs'> {
+export interface ForwardedOptions extends Pick<StreamOptions, 'onItems' | 'waitMs' | 'store' | 'answers'> {
   /** Told when the answer turns out to be a stream. */
   readonly onStream: () => void;
 }

@@ -32,10 +32,12 @@ export interface ServerParts {
   readonly origins: Origins;
   /** For a whole request to arrive, ms; a quarter of it for its head. An answer may take as long as it likes. */
   readonly requestMs: number;
+  /** How long a reader may take no bytes of its answer, ms. */
+  readonly stallMs: number;
 }
 
 /** Nest's adapter; `X-Request-Id` of every request is an id that a run may have. */
-export function httpServer({ filter, newRequestId, origins, requestMs }: ServerParts): FastifyAdapter {
+export function httpServer({ filter, newRequestId, origins, requestMs, stallMs }: ServerParts): FastifyAdapter {
   /** By connection: when the answer to its newest request is out, so are all others. */
   const newest = new WeakMap<Duplex, ServerResponse>();
   const unfinished = (socket: Duplex): ServerResponse | undefined => {
@@ -52,6 +54,13 @@ export function httpServer({ filter, newRequestId, origins, requestMs }: ServerP
     });
     // Node drops headers beyond a number silently; their size is limited anyway.
     server.maxHeadersCount = 0;
+    // Node calls this when nothing has moved on a connection for that long. Bytes that a write under way has passed on count as movement.
+    server.setTimeout(Math.ceil(stallMs), (socket) => {
+      const response = newest.get(socket);
+      const isWaitingForUs = response?.writableFinished === false && socket.writableLength === 0;
+      // A request that does not arrive has limits of its own.
+      if (response !== undefined && !isWaitingForUs) socket.destroy();
+    });
     // `Expect: 100-continue` is answered when the body is wanted (calls/bodies.ts), not before the guard.
     const pass: RequestListener = (request, response) => server.emit('request', request, response);
     server.on('checkContinue', pass).on('checkExpectation', pass);

@@ -1,11 +1,12 @@
 // Contract 1, "OpenAI clients": how its clients ask, and what they parse.
-import { envelope, errorStatus, itemsAsJson, type Outcome, type RunId } from '@inference-proxy/contracts';
+import { envelope, errorStatus, type Outcome, type RunId } from '@inference-proxy/contracts';
 import type { GatewayStore } from '@inference-proxy/store';
 import { type CallRequest, callRequest } from '../calls/call-request.ts';
 import type { EnvelopeAnswer } from '../calls/outcome.ts';
 import { parametersOf } from '../calls/parameters.ts';
 import type { ReadApp, ReadCall, Surface } from '../calls/surface.ts';
 import { retryAfter } from '../http/answer.ts';
+import { resultBody } from '../runs/stored-result.ts';
 import { keepMembers } from './members.ts';
 import { type CompletionKind, mergedCompletion } from './merged-completion.ts';
 import { openAiError } from './openai-errors.ts';
@@ -54,15 +55,14 @@ async function answer(
   runId: RunId,
   outcome: Outcome,
 ): Promise<EnvelopeAnswer> {
-  const { error, streamed, items, result, statusCode = 200 } = outcome;
+  const { error, streamed, items, statusCode = 200 } = outcome;
   if (error) {
     const body = envelope(runId, outcome, [], openAiError);
     return { status: errorStatus(error), body, headers: retryAfter(error) };
   }
-  if (!streamed) return { status: statusCode, body: result ?? NULL, headers: undefined };
-  const batches = items > 0 ? await store.items(project, runId) : [];
-  const merged = merges && (await mergedCompletion(batches, merges));
-  return { status: statusCode, body: merged ?? itemsAsJson(batches), headers: undefined };
+  const merged = merges && streamed && items > 0 && (await mergedCompletion(await store.items(project, runId), merges));
+  const body = merged || (await resultBody(store, project, runId, outcome)) || NULL;
+  return { status: statusCode, body, headers: undefined };
 }
 
 const closing = (lastEvent: Buffer): Buffer | undefined =>

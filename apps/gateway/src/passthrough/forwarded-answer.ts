@@ -7,10 +7,11 @@ import {
   type Outcome,
   type ServiceError,
 } from '@inference-proxy/contracts';
-import type { RunReader } from '@inference-proxy/store';
+import { pieceBytes, type RunReader } from '@inference-proxy/store';
 import type { Interruption, OpenCall } from '../calls/departure.ts';
 import type { ForwardedOptions, LiveAnswer } from '../calls/surface.ts';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
+import { writePieces } from '../http/stored-answer.ts';
 import { EntryPull, type EntryTaker, isFull, type RunEntry } from '../streaming/entry-pull.ts';
 import type { StreamEnd } from '../streaming/event-stream.ts';
 import type { KeepAlive, Quiet } from '../streaming/keep-alive.ts';
@@ -64,6 +65,8 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
     const { error, head } = outcome;
     if (error) this.#fail(error, { outcome });
     else if (this.#streaming) this.#close();
+    else if (head && outcome.resultBytes !== undefined && !this.#isBodiless(head))
+      void this.#large(head, outcome.resultBytes);
     else if (head) this.#whole(head, outcome.result ?? NOTHING);
     else this.#settle({ how: 'early', outcome });
   }
@@ -91,11 +94,34 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
   }
 
   #whole(head: AnswerHead, body: Buffer): void {
-    const bodiless = this.raw.req.method === 'HEAD' || head.status === 204 || head.status === 304;
+    const bodiless = this.#isBodiless(head);
     putHead(this.raw, this.reader.runId, head, { ...this.options, bodiless });
     if (!bodiless) this.raw.setHeader('content-length', body.length);
     this.raw.end(bodiless ? undefined : body);
     this.#settle({ how: 'complete' });
+  }
+
+  /** RFC 9110 §6.4.1. */
+  #isBodiless({ status }: AnswerHead): boolean {
+    return this.raw.req.method === 'HEAD' || status === 204 || status === 304;
+  }
+
+  /** A large body, at the pace of the socket. */
+  async #large(head: AnswerHead, bytes: number): Promise<void> {
+    const { store, answers } = this.options;
+    const { project, runId } = this.reader;
+    const body = { bytes, heldBytes: pieceBytes(bytes), pieces: () => store.result(project, runId, bytes) };
+    const begin = (): void => {
+      putHead(this.raw, runId, head, { ...this.options, bodiless: false });
+      this.raw.setHeader('content-length', bytes);
+    };
+    try {
+      await answers.hold(this.raw, body.heldBytes, () => writePieces(this.raw, body, begin));
+      this.#settle({ how: this.raw.writableFinished ? 'complete' : 'gone' });
+    } catch (thrown) {
+      const error = asServiceError(thrown);
+      this.#settle(this.raw.headersSent ? { how: 'failed', error } : { how: 'early', error });
+    }
   }
 
   #close(): void {

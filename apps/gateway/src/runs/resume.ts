@@ -7,6 +7,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { OpenCall, OpenCalls } from '../calls/departure.ts';
 import { managed } from '../calls/surface.ts';
 import { asServiceError, sendNothing } from '../http/answer.ts';
+import type { AnswersInFlight } from '../http/answers-in-flight.ts';
 import { EventStream, type StreamEnd } from '../streaming/event-stream.ts';
 import type { KeepAlive } from '../streaming/keep-alive.ts';
 import { nothingFollows } from '../streaming/last-event.ts';
@@ -22,6 +23,7 @@ export interface ResumeParts {
   readonly store: GatewayStore;
   readonly openCalls: OpenCalls;
   readonly keepAlives: KeepAlive;
+  readonly answers: AnswersInFlight;
   readonly logger: Logger;
   /** `STREAM_COMMIT_MS`. */
   readonly commitMs: number;
@@ -66,7 +68,7 @@ export class Resume {
     open: OpenCall,
     startedAt: number,
   ): Promise<Answered> {
-    const { store, keepAlives, commitMs } = this.parts;
+    const { store, keepAlives, commitMs, answers } = this.parts;
     const asked = resumeRequest(raw.req);
     const extent = isProjectName(project) && isRunId(runId) ? await store.extent(project, runId) : undefined;
     if (extent === undefined) throw unknown();
@@ -89,6 +91,8 @@ export class Resume {
         preformatted,
         surface: managed,
         commitMs,
+        store,
+        answers,
         resumed: { requestId, from: asked.after ? 'event' : 'start' },
       });
       const end = await stream.run(open);

@@ -3,7 +3,9 @@ import { Controller, Get, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ReadRunsGuard } from '../auth/guard.ts';
 import { send } from '../http/answer.ts';
+import { AnswersInFlight } from '../http/answers-in-flight.ts';
 import { queryOf } from '../http/query.ts';
+import { sendBody } from '../http/stored-answer.ts';
 import { RunList } from './list.ts';
 import { RunLogs } from './logs.ts';
 import { LookUp } from './look-up.ts';
@@ -16,6 +18,7 @@ export class RunsController {
     private readonly runList: RunList,
     private readonly lookUp: LookUp,
     private readonly runLogs: RunLogs,
+    private readonly answers: AnswersInFlight,
   ) {}
 
   @Get()
@@ -30,7 +33,7 @@ export class RunsController {
   @Get(':run')
   async run(@Req() request: FastifyRequest<{ Params: RunPath }>, @Res() reply: FastifyReply): Promise<void> {
     const body = await this.lookUp.run(request.params.project, request.params.run);
-    send(reply.hijack().raw, request.id, 200, body, { 'cache-control': 'no-store' });
+    await sendBody(this.answers, reply.hijack().raw, request.id, 200, body, { 'cache-control': 'no-store' });
   }
 
   /** Takes the raw pair: followed logs are written as they come. */

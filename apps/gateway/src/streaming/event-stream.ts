@@ -7,10 +7,13 @@ import {
   resultAsJson,
   type ServiceError,
 } from '@inference-proxy/contracts';
-import type { RunReader } from '@inference-proxy/store';
+import type { GatewayStore, RunReader } from '@inference-proxy/store';
 import type { Interruption, OpenCall } from '../calls/departure.ts';
 import type { Surface } from '../calls/surface.ts';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
+import type { AnswersInFlight } from '../http/answers-in-flight.ts';
+import { taken } from '../http/stored-answer.ts';
+import { wholeOutcome } from '../runs/stored-result.ts';
 import { encodedItems } from './encoded-items.ts';
 import { EntryPull, type EntryTaker, type RunEntry } from './entry-pull.ts';
 import { doneData, logData, startedData } from './full-events.ts';
@@ -33,6 +36,9 @@ export interface StreamOptions {
   readonly surface: Pick<Surface, 'error' | 'closing'>;
   /** How long the status line is held back, ms. */
   readonly commitMs: number;
+  /** Where a large plain value is read from, when there is room for it. */
+  readonly store: GatewayStore;
+  readonly answers: AnswersInFlight;
   /** Where nothing has come by then and the status line is still held back, the caller is answered without a stream, ms. */
   readonly waitMs?: number;
   /** The request resumes a run that exists, from its start or after an item. `requestId` is for the `X-Request-Id`. Absent: this answers the run's call. */
@@ -63,6 +69,7 @@ export class EventStream implements EntryTaker {
   /** Number of the event that the stream begins after. */
   readonly #from: number;
   #commitTimer: NodeJS.Timeout | undefined;
+  #settled = false;
   readonly #response: StreamResponse;
   readonly #end = Promise.withResolvers<StreamEnd>();
 
@@ -110,6 +117,24 @@ export class EventStream implements EntryTaker {
   }
 
   finish(outcome: Outcome): void {
+    const { resultBytes } = outcome;
+    const isRead = this.reader.cursor >= lastEventOf(outcome, this.options.form);
+    if (resultBytes === undefined || isRead) this.#finish(outcome);
+    else this.#finishLarge(outcome, resultBytes).catch((thrown: unknown) => this.fail(thrown));
+  }
+
+  /** A large plain value is held as it is stored, as an event, and compressed. */
+  #finishLarge(outcome: Outcome, bytes: number): Promise<void> {
+    const { raw } = this.#response;
+    return this.options.answers.hold(raw, 3 * bytes, async () => {
+      const whole = await wholeOutcome(this.options.store, this.reader.project, this.reader.runId, outcome);
+      if (this.#settled) return;
+      this.#finish(whole);
+      await taken(raw);
+    });
+  }
+
+  #finish(outcome: Outcome): void {
     const { form, resumed } = this.options;
     const last = lastEventOf(outcome, form);
     const isLeft = this.reader.cursor < last;
@@ -163,6 +188,7 @@ export class EventStream implements EntryTaker {
   }
 
   #settle(end: StreamEnd): void {
+    this.#settled = true;
     clearTimeout(this.#commitTimer);
     this.#response.leave();
     this.#end.resolve(end);

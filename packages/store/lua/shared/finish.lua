@@ -1,6 +1,6 @@
 -- Ends a run: outcome to the record, out of queue and leases, followers told, webhook due, retention begun. `settle` sends what was gathered.
 -- outcome = {state, items, streamed ('1' or '0'), ms, status, result, error, head}; empty strings for what there is not.
-local LIVE_BYTES = 262144
+local LIVE_BYTES = 65536
 -- How long readers of an ended run are believed to go on without word; attend renews it.
 local READING_MS = 20000
 local due_runs, due, delivered, released, left, reading = {}, {}, {}, {}, {}, {}

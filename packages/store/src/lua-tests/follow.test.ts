@@ -74,7 +74,7 @@ test('the results of one call are bounded together, and one always comes', async
     return (reply as [number, unknown[][]])[1].map((answer) => [(answer[5] as unknown[]).length, answer[3]]);
   };
   expect(await follow(1, 'a', 'b')).toEqual([
-    [7, 0],
+    [8, 0],
     [0, 0],
   ]);
   expect(await follow(2, 'b')).toEqual([[7, 0]]);
@@ -87,7 +87,7 @@ test('an ended run gives its outcome with its last page, and nobody is registere
   const [state, , last, registered, entries, outcome] = await store.follow('a', 0);
   expect([state, last, registered]).toEqual(['succeeded', 1, 0]);
   expect(entries).toHaveLength(1);
-  expect(outcome).toHaveLength(7);
+  expect(outcome).toHaveLength(8);
   expect(await store.follow('x', 0)).toEqual([]);
 });
 

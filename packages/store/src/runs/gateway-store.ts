@@ -5,6 +5,7 @@ import type { Redis } from 'ioredis';
 import { DeliveryLog } from '../deliveries/delivery-log.ts';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { INDEX_MS, names, projectPrefix, projectsKey } from '../keys.ts';
+import { Lane } from '../lane.ts';
 import { Registry } from '../registry/registry.ts';
 import { runScript } from '../scripts.ts';
 import { storeTrouble } from '../store-trouble.ts';
@@ -17,11 +18,12 @@ import { readDepths, type StoreDepths } from './depths.ts';
 import { type RunExtent, readExtent } from './extent.ts';
 import { Feeds } from './feeds.ts';
 import { type KeyHolder, readHolder } from './holder.ts';
-import { readItems } from './items.ts';
+import { itemBatches, readItems } from './items.ts';
 import { listRuns, type RunPage, type RunQuery } from './list.ts';
 import type { LiveMode, RunReader } from './reader.ts';
 import { Reaper } from './reaper.ts';
 import { type RunRecord, readRecord } from './record.ts';
+import { readResult } from './results.ts';
 import { type RunLog, readLog } from './run-log.ts';
 import { Sweeper, shareText } from './sweeper.ts';
 
@@ -33,6 +35,9 @@ export type Following = 'outcome' | 'items' | 'answer' | 'logs' | 'full';
 
 /** What a caller of `accept` follows; `none`: not even the outcome. */
 export type Live = Following | 'none';
+
+/** Large results under way at a time, bytes: calls that are accepted meanwhile wait behind no more than this. */
+const RESULT_LANE_BYTES = 1024 * 1024;
 
 const MODES: Readonly<Record<Following, LiveMode>> = { outcome: 'o', items: 'i', answer: 'i', logs: 'l', full: 'f' };
 
@@ -61,11 +66,13 @@ export class GatewayStore {
   private readonly sweeper: Sweeper;
   private readonly file: AppendOnlyFile;
   private readonly acceptor: Acceptor;
+  private readonly resultLane: Lane;
   private readonly indexed = new Map<string, number>();
 
   constructor(private readonly options: GatewayStoreOptions) {
     const { commands, gatewayId, deliveries, logger } = options;
     this.timings = { ...defaultTimings, ...options.timings };
+    this.resultLane = new Lane(this.timings.commandMs, undefined, RESULT_LANE_BYTES);
     const shared = { ...options, timings: this.timings };
     this.feeds = new Feeds(shared);
     this.registry = new Registry(shared);
@@ -165,6 +172,22 @@ export class GatewayStore {
   /** All items of a run. @throws ServiceError `unavailable` */
   items(project: string, runId: RunId): Promise<ItemBatch[]> {
     return readItems(this.options.commands, project, runId, this.timings.commandMs);
+  }
+
+  /** All items of a run, read a few entries at a time, as they are taken. @throws ServiceError `unavailable` */
+  itemPages(project: string, runId: RunId): AsyncGenerator<ItemBatch> {
+    return itemBatches(this.options.commands, project, runId, this.timings.commandMs);
+  }
+
+  /** About how many bytes a run's items have. @throws ServiceError `unavailable` */
+  async itemBytes(project: string, runId: RunId): Promise<number> {
+    const key = projectPrefix(project) + names.run + runId;
+    return Number((await withinLimit(this.options.commands.hget(key, 'size'), this.timings.commandMs)) ?? 0);
+  }
+
+  /** A result that is not in its outcome, in pieces, as they are taken. @throws ServiceError `unavailable`, `not_found` */
+  result(project: string, runId: RunId, bytes: number): AsyncGenerator<Buffer> {
+    return readResult(this.options.commands, this.resultLane, project, runId, bytes);
   }
 
   /** Runs, the newest first. @throws ServiceError `invalid_request` for a cursor that is none, `unavailable` */

@@ -6,19 +6,42 @@ import { withinLimit } from '../time-limit.ts';
 import { batchOfEntry, lastOf } from './batches.ts';
 
 const PAGE = 64;
+/** A page for a slow reader. */
+const PAGE_BYTES = 256 * 1024;
 
-/** @param limitMs how long each page may take */
+/** All items of a run. @param limitMs how long each page may take */
 export async function readItems(redis: Redis, project: string, runId: RunId, limitMs: number): Promise<ItemBatch[]> {
-  const key = projectPrefix(project) + names.items + runId;
   const batches: ItemBatch[] = [];
+  for await (const batch of itemBatches(redis, project, runId, limitMs, PAGE)) batches.push(batch);
+  return batches;
+}
+
+/**
+ * Yields all items of a run. A page is read when the batches of the one before have been taken.
+ *
+ * @param limitMs how long each page may take
+ * @param first how many entries the first page has; a further page has as many as fit into `PAGE_BYTES` by the size of the last one
+ */
+export async function* itemBatches(
+  redis: Redis,
+  project: string,
+  runId: RunId,
+  limitMs: number,
+  first = 1,
+): AsyncGenerator<ItemBatch, void, undefined> {
+  const key = projectPrefix(project) + names.items + runId;
   let from = 1;
+  let count = first;
   while (true) {
-    const page = await withinLimit(redis.xrangeBuffer(key, from, '+', 'COUNT', PAGE), limitMs);
+    const page = await withinLimit(redis.xrangeBuffer(key, from, '+', 'COUNT', count), limitMs);
+    let size = 1;
     for (const [id, fields] of page) {
       const batch = batchOfEntry(id.toString(), (fields[0] as Buffer).toString(), fields[1] as Buffer);
-      batches.push(batch);
+      size = batch.blob.length;
       from = lastOf(batch) + 1;
+      yield batch;
     }
-    if (page.length < PAGE) return batches;
+    if (page.length < count) return;
+    if (first !== PAGE) count = Math.max(1, Math.min(PAGE, Math.floor(PAGE_BYTES / size)));
   }
 }

@@ -32,6 +32,7 @@ type OutcomeReply = [
   result: Buffer,
   error: Buffer,
   head: Buffer,
+  resultBytes: number,
 ];
 /** The script's answer for one run; empty when the run is gone. */
 export type PageReply =
@@ -54,8 +55,8 @@ export function pageOf(reply: PageReply): LogPage | undefined {
   if (reply.length === 0) return undefined;
   const [state, token, last, registered, entries, ended, started, lastLine, log, head] = reply;
   let outcome: Outcome | undefined;
-  if (ended.length === 7) {
-    const [streamed, ms, at, status, result, error, head] = ended;
+  if (ended.length === 8) {
+    const [streamed, ms, at, status, result, error, head, resultBytes] = ended;
     outcome = outcomeOf({
       state: state.toString(),
       items: last,
@@ -64,6 +65,7 @@ export function pageOf(reply: PageReply): LogPage | undefined {
       endedAt: Number(at),
       statusCode: Number(status.toString() || 0),
       result,
+      resultBytes,
       error,
       head,
     });

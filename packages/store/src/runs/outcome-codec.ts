@@ -22,6 +22,7 @@ export function outcomeOf(parts: {
   endedAt: number;
   statusCode: number;
   result: Buffer;
+  resultBytes?: number;
   error: Buffer;
   head: Buffer;
 }): Outcome {
@@ -32,6 +33,7 @@ export function outcomeOf(parts: {
     runTimeMs: parts.runTimeMs,
     endedAt: parts.endedAt,
     ...(parts.result.length > 0 && { result: parts.result }),
+    ...(parts.resultBytes && { resultBytes: parts.resultBytes }),
     ...(parts.error.length > 0 && { error: JSON.parse(parts.error.toString()) as ErrorFields }),
     ...(parts.statusCode > 0 && { statusCode: parts.statusCode }),
     // Of a stream that broke off the record has the head; the store itself may have ended it, and says nothing of heads.

@@ -4,6 +4,7 @@ import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
 import { readCall } from './call.ts';
 import { outcomeOf } from './outcome-codec.ts';
+import { RESULT_BYTES } from './results.ts';
 
 /** Times are Unix milliseconds of the store's clock. */
 export interface RunRecord {
@@ -53,17 +54,23 @@ export const LISTED = [
   'next',
 ] as const;
 
-/** `body` holds the parameters until the run has ended, then its result. */
-const FIELDS = [...LISTED, 'body', 'head'] as const;
+const FIELDS = [...LISTED, 'head'] as const;
 
 const NOTHING = Buffer.alloc(0);
 
 /** The record, or `undefined` where the run is unknown or past its retention. */
 export async function readRecord(redis: Redis, project: string, runId: RunId): Promise<RunRecord | undefined> {
-  return recordOf(runId, await redis.hmgetBuffer(projectPrefix(project) + names.run + runId, ...FIELDS));
+  const key = projectPrefix(project) + names.run + runId;
+  // `body` holds the parameters until the run has ended, then its result. So its length is asked for after the state.
+  const [values, bytes] = await Promise.all([redis.hmgetBuffer(key, ...FIELDS), redis.hstrlen(key, 'body')]);
+  const record = recordOf(runId, values);
+  if (!record?.outcome || record.outcome.error || bytes === 0) return record;
+  if (bytes > RESULT_BYTES) return { ...record, outcome: { ...record.outcome, resultBytes: bytes } };
+  const result = await redis.hgetBuffer(key, 'body');
+  return result === null ? undefined : { ...record, outcome: { ...record.outcome, result } };
 }
 
-/** @param values of `LISTED`, and maybe the result and the head after them */
+/** @param values of `LISTED`, and maybe the head after them */
 export function recordOf(runId: RunId, values: readonly (Buffer | null)[]): RunRecord | undefined {
   const text = (field: (typeof FIELDS)[number]): string | undefined => values[FIELDS.indexOf(field)]?.toString();
   const time = (field: (typeof FIELDS)[number]): number | undefined => {
@@ -105,7 +112,7 @@ export function recordOf(runId: RunId, values: readonly (Buffer | null)[]): RunR
         runTimeMs: text('ms') ?? '0',
         endedAt,
         statusCode: time('status') ?? 0,
-        result: values[FIELDS.indexOf('body')] ?? NOTHING,
+        result: NOTHING,
         error: values[FIELDS.indexOf('error')] ?? NOTHING,
         head,
       }),

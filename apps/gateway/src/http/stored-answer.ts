@@ -1,0 +1,98 @@
+// Contract 5, "Answers that wait for slow readers": an answer that is read from the store while its socket takes it.
+import { once } from 'node:events';
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { breakOff } from '../passthrough/break-off.ts';
+import { JSON_TYPE, SERVER, send } from './answer.ts';
+import type { AnswersInFlight } from './answers-in-flight.ts';
+
+/** A body that is still in the store. */
+export interface StoredBody {
+  /** Its length; absent where it is not known before it is read. */
+  readonly bytes?: number;
+  /** How much of it this process holds at a time. */
+  readonly heldBytes: number;
+  /** It is held as a whole: its length is known then. */
+  readonly whole?: boolean;
+  pieces(): AsyncGenerator<Buffer>;
+}
+
+export type AnswerBody = Buffer | StoredBody;
+
+/** Answers with a body, of which a stored one waits until this process may hold it. @throws what the store throws before the first byte */
+export async function sendBody(
+  answers: AnswersInFlight,
+  raw: ServerResponse,
+  requestId: string,
+  status: number,
+  body: AnswerBody,
+  more?: OutgoingHttpHeaders,
+): Promise<void> {
+  if (Buffer.isBuffer(body)) {
+    send(raw, requestId, status, body, more);
+    return;
+  }
+  await answers.hold(raw, body.heldBytes, async () => {
+    if (body.whole) {
+      send(raw, requestId, status, Buffer.concat(await all(body.pieces())), more);
+      await taken(raw);
+      return;
+    }
+    await writePieces(raw, body, () =>
+      raw.writeHead(status, {
+        'content-type': JSON_TYPE,
+        ...(body.bytes !== undefined && { 'content-length': body.bytes }),
+        'x-request-id': requestId,
+        server: SERVER,
+        ...more,
+      }),
+    );
+  });
+}
+
+/**
+ * Writes a body at the pace of its socket. Resolves when the reader has taken all of it, or has disconnected.
+ *
+ * @param begin puts the head on the response; called when the first piece is there
+ * @throws what the store throws; after the head, the connection is broken off
+ */
+export async function writePieces(raw: ServerResponse, body: StoredBody, begin: () => void): Promise<void> {
+  const pieces = body.pieces();
+  try {
+    let piece = await pieces.next();
+    if (raw.destroyed || raw.headersSent) return;
+    begin();
+    if (raw.req.method === 'HEAD') piece = { done: true, value: undefined };
+    for (; !piece.done; piece = await pieces.next()) {
+      if (!raw.write(piece.value)) await drained(raw);
+      if (raw.destroyed) return;
+    }
+    raw.end();
+    await taken(raw);
+  } catch (thrown) {
+    if (raw.headersSent) breakOff(raw);
+    throw thrown;
+  } finally {
+    await pieces.return(undefined);
+  }
+}
+
+/** Resolves when the socket takes more, or is closed. */
+async function drained(raw: ServerResponse): Promise<void> {
+  if (raw.destroyed) return;
+  const waiting = new AbortController();
+  const { signal } = waiting;
+  await Promise.race([once(raw, 'drain', { signal }), once(raw, 'close', { signal })]);
+  waiting.abort();
+}
+
+/** Resolves when the whole answer has left this process, or its connection is closed. */
+export async function taken(raw: ServerResponse): Promise<void> {
+  if (!raw.destroyed && !raw.closed) await once(raw, 'close');
+}
+
+/** All pieces together, in memory. */
+export async function all(pieces: AsyncIterable<Buffer>): Promise<Buffer[]> {
+  const list: Buffer[] = [];
+  for await (const piece of pieces) list.push(piece);
+  return list;
+}
