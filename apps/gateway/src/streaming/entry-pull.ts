@@ -43,7 +43,7 @@ export class EntryPull {
         tap(this.#take),
         takeWhile(() => !isFull(this.raw)),
       )
-      .subscribe({ complete: this.#paused, error: (thrown: unknown) => this.taker.fail(thrown) });
+      .subscribe({ complete: this.#paused, error: this.#failed });
   };
 
   /** Takes nothing more. */
@@ -59,7 +59,23 @@ export class EntryPull {
 
   /** The run's entries end, or the socket is full. */
   readonly #paused = (): void => {
-    if (this.#outcome === undefined) this.raw.once('drain', this.start);
-    else this.taker.finish(this.#outcome);
+    if (this.#outcome === undefined) {
+      this.raw.once('drain', this.start);
+      return;
+    }
+    // RxJS throws what a `complete` callback throws in a turn of its own, which would end this process.
+    try {
+      this.taker.finish(this.#outcome);
+    } catch (thrown) {
+      this.#failed(thrown);
+    }
+  };
+
+  readonly #failed = (thrown: unknown): void => {
+    try {
+      this.taker.fail(thrown);
+    } catch {
+      this.raw.destroy();
+    }
   };
 }

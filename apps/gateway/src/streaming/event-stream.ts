@@ -145,8 +145,10 @@ export class EventStream implements EntryTaker {
       if (resumed) this.#commit();
       this.#fail(outcome.error, last, { outcome });
     } else {
+      // Made before the head is written: where this fails, the answer has its real status.
+      const event = isLeft ? this.#encoded(batchOfResult(resultAsJson(outcome, []))) : undefined;
       this.#commit();
-      if (isLeft) this.#write(this.#encoded(batchOfResult(resultAsJson(outcome, []))));
+      if (event) this.#write(event);
       if (form === 'full' && !outcome.error)
         this.#write(encodeEvent('done', doneData(this.reader.runId, outcome), last));
       const closing = this.options.surface.closing?.(this.#last);

@@ -45,7 +45,7 @@ export class StreamResponse implements Quiet {
   write(events: Buffer): void {
     this.commit();
     this.quietTicks = 0;
-    if (this.raw.destroyed) return;
+    if (this.raw.destroyed || this.raw.writableEnded) return;
     this.raw.write(this.#gzip ? this.#gzip.block(events) : events);
   }
 

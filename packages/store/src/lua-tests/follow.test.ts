@@ -77,7 +77,7 @@ test('the results of one call are bounded together, and one always comes', async
     [8, 0],
     [0, 0],
   ]);
-  expect(await follow(2, 'b')).toEqual([[7, 0]]);
+  expect(await follow(2, 'b')).toEqual([[8, 0]]);
 });
 
 test('an ended run gives its outcome with its last page, and nobody is registered', async () => {

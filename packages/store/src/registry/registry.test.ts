@@ -1,5 +1,6 @@
 import type { AppDescription } from '@inference-proxy/contracts';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
 import type { GatewayStore, WorkerStore } from '../index.ts';
 import { APP, RealStore, until } from '../journeys/real-store.ts';
 
@@ -94,4 +95,32 @@ test.each(['broken elsewhere', 'not known'])('a worker whose app is %s hears it 
   else await store.admin.hset(`ip:{${project}}:apps`, APP, JSON.stringify(broken));
   await well.renew(project, [], [APP]);
   expect(forgotten).toEqual([project]);
+});
+
+test('a read that is older than an announcement does not overwrite it', async () => {
+  const [commands, subscriber] = [new Redis(store.redis.url), new Redis(store.redis.url)];
+  const answered = Promise.withResolvers<void>();
+  const handedOut = Promise.withResolvers<void>();
+  let reads = 0;
+  const hgetall = commands.hgetall.bind(commands);
+  commands.hgetall = (async (key: string) => {
+    const apps = await hgetall(key);
+    // The first two reads make the project known; the third is the first that reads it again.
+    if (++reads === 3) {
+      answered.resolve();
+      await handedOut.promise;
+    }
+    return apps;
+  }) as unknown as Redis['hgetall'];
+  const reading = store.gateway(`slow${count}`, { commands, subscriber });
+  await well.announce(project, ready);
+  expect((await reading.apps(project)).get(APP)?.state).toBe('ready');
+  subscriber.emit('ready');
+  await answered.promise;
+  await well.announce(project, broken);
+  await until(async () => (await reading.apps(project)).get(APP)?.state === 'broken');
+  handedOut.resolve();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect((await reading.apps(project)).get(APP)?.state).toBe('broken');
+  for (const client of [commands, subscriber]) client.disconnect();
 });

@@ -43,7 +43,9 @@ type Announcement = AppDescription | { readonly app: string; readonly gone: true
 
 /** A gateway's view of the apps. */
 export class Registry {
-  private readonly projects = new Map<string, Promise<Map<string, AppDescription>>>();
+  private readonly projects = new Map<string, Map<string, AppDescription>>();
+  /** By project, for each read under way: what was announced since it began. */
+  private readonly reads = new Map<string, Set<Announcement[]>>();
   private refreshing: NodeJS.Timeout | undefined;
 
   constructor(
@@ -65,30 +67,47 @@ export class Registry {
 
   /** The project's apps by name; empty for a project that nobody ever announced. */
   apps(project: string): Promise<ReadonlyMap<string, AppDescription>> {
-    return this.projects.get(project) ?? this.load(project);
+    const known = this.projects.get(project);
+    return known ? Promise.resolve(known) : this.load(project);
   }
 
   private async load(project: string): Promise<ReadonlyMap<string, AppDescription>> {
     const limit = this.options.timings.commandMs;
-    const first = await withinLimit(this.read(project), limit);
+    const first = await this.read(project);
     // A name that nobody announced costs a read per call, and no memory.
     if (first.size === 0) return first;
     await withinLimit(this.options.subscriber.ssubscribe(projectPrefix(project) + names.announced), limit);
-    const apps = await withinLimit(this.read(project), limit);
-    if (!this.projects.has(project)) this.projects.set(project, Promise.resolve(apps));
+    const apps = await this.read(project);
+    const known = this.projects.get(project);
+    if (known) return known;
+    this.projects.set(project, apps);
     return apps;
   }
 
+  /** The project's apps as they are stored. What was announced meanwhile counts: the store may have answered before it. */
   private async read(project: string): Promise<Map<string, AppDescription>> {
-    const texts = await this.options.commands.hgetall(projectPrefix(project) + names.apps);
-    return new Map(Object.entries(texts).map(([app, text]) => [app, JSON.parse(text) as AppDescription]));
+    const since: Announcement[] = [];
+    const reads = this.reads.get(project) ?? new Set();
+    this.reads.set(project, reads.add(since));
+    try {
+      const key = projectPrefix(project) + names.apps;
+      const texts = await withinLimit(this.options.commands.hgetall(key), this.options.timings.commandMs);
+      const apps = new Map(Object.entries(texts).map(([app, text]) => [app, JSON.parse(text) as AppDescription]));
+      for (const announcement of since) apply(apps, announcement);
+      return apps;
+    } finally {
+      reads.delete(since);
+      if (reads.size === 0) this.reads.delete(project);
+    }
   }
 
   /** Lost announcements are made good by reading again. */
   private readonly refreshAll = (): void => {
     for (const project of this.projects.keys()) {
-      withinLimit(this.read(project), this.options.timings.commandMs).then(
-        (apps) => this.projects.set(project, Promise.resolve(apps)),
+      // A read that overtakes another would be overwritten by it.
+      if (this.reads.has(project)) continue;
+      this.read(project).then(
+        (apps) => this.projects.set(project, apps),
         (error: unknown) => this.options.logger.warn({ err: error, project }, 'the apps could not be read again'),
       );
     }
@@ -98,10 +117,14 @@ export class Registry {
     const name = channel.toString();
     if (!name.endsWith(names.announced)) return;
     const project = name.slice(name.indexOf('{') + 1, name.indexOf('}'));
-    void this.projects.get(project)?.then((apps) => {
-      const announced = JSON.parse(message.toString()) as Announcement;
-      if ('gone' in announced) apps.delete(announced.app);
-      else apps.set(announced.app, announced);
-    });
+    const announcement = JSON.parse(message.toString()) as Announcement;
+    for (const since of this.reads.get(project) ?? []) since.push(announcement);
+    const apps = this.projects.get(project);
+    if (apps) apply(apps, announcement);
   };
+}
+
+function apply(apps: Map<string, AppDescription>, announcement: Announcement): void {
+  if ('gone' in announcement) apps.delete(announcement.app);
+  else apps.set(announcement.app, announcement);
 }

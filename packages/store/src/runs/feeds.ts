@@ -12,7 +12,7 @@ import { end, type Feed, furthest, isRead, modeOf } from './feed.ts';
 import { type LiveMessage, liveMessages } from './live.ts';
 import { type LogPage, type PageReply, pageOf } from './log-page.ts';
 import { LARGE_BYTES, Positions } from './positions.ts';
-import { type LiveMode, RunReader, wantsItems } from './reader.ts';
+import { type LiveMode, RunReader } from './reader.ts';
 
 /** The pages of one call hold at most this much together (or one entry). */
 const PAGE_BYTES = 1024 * 1024;
@@ -327,8 +327,8 @@ export class Feeds {
   }
 
   /** @param asked the run was known when the store was asked of it */
-  private attended(feed: Feed, [state, last]: AttendReply, asked: boolean): void {
-    if (state === undefined || last === undefined) {
+  private attended(feed: Feed, [state, lastItem = 0, lastLine = 0]: AttendReply, asked: boolean): void {
+    if (state === undefined) {
       if (!asked) return;
       feed.over = true;
       for (const reader of feed.readers) {
@@ -337,7 +337,7 @@ export class Feeds {
       return;
     }
     const open = state.equals(RUNNING) || state.equals(QUEUED);
-    for (const reader of feed.readers) if (!open || (wantsItems(reader.mode) && last > reader.cursor)) reader.check();
+    for (const reader of feed.readers) if (!open || reader.misses(lastItem, lastLine)) reader.check();
   }
 
   /** Runs at which this gateway stands as a follower though nobody here reads them: a departure was lost. */
@@ -356,7 +356,7 @@ interface Listening {
   usedAt: number;
 }
 
-type AttendReply = [] | [state: Buffer, last: number];
+type AttendReply = [] | [state: Buffer, lastItem: number, lastLine: number];
 
 const RUNNING = Buffer.from('running');
 const QUEUED = Buffer.from('queued');

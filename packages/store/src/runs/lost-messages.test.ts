@@ -83,3 +83,39 @@ test('a reader whose message of the head was lost gets the head from the log, an
   await over;
   expect(seen).toEqual(['head', 'items', 'outcome']);
 });
+
+test('log lines whose message was lost are read at the next attend, not at the next line', async () => {
+  const attending = new GatewayStore({
+    commands: connect(),
+    subscriber: faults.subscriber(connect()),
+    gatewayId: 'g2',
+    deliveries,
+    logger,
+    timings: { ...timings, attendMs: 20 },
+  });
+  const run = call();
+  await attending.accept(run, 'none').accepted;
+  const [taken] = (await worker.take('demo', [{ app: 'hello', slots: 1 }])).runs;
+  const { runId, token } = taken as { runId: string; token: string };
+  const texts: string[] = [];
+  const line = Promise.withResolvers<void>();
+  const lost = Promise.withResolvers<void>();
+  attending
+    .read('demo', runId, 'logs', 0)
+    .events()
+    .subscribe((event) => {
+      if (event.type !== 'log') return;
+      texts.push(event.line.text);
+      (texts.length === 1 ? line : lost).resolve();
+    });
+  const print = (text: string) =>
+    worker.log('demo', { runId, token, lines: [{ at: Date.now(), stream: 'stdout', text }] });
+  await print('told');
+  await line.promise;
+  faults.swallowMessages(1, 'all');
+  await print('lost');
+  attending.start();
+  await lost.promise;
+  expect(texts).toEqual(['told', 'lost']);
+  attending.stop();
+});

@@ -171,6 +171,12 @@ export class RunReader {
     }
   }
 
+  /** Whether the store has items or log lines that this reader wants and has not handed out. */
+  misses(lastItem: number, lastLine: number): boolean {
+    if (wantsItems(this.mode) && lastItem > this.cursor) return true;
+    return wantsLog(this.mode) && this.line !== undefined && lastLine > this.line;
+  }
+
   /** The log may hold more than this reader has seen. */
   check(): void {
     if (this.ended) return;
