@@ -5,7 +5,7 @@
 -- KEYS  1 the project's prefix
 -- ARGV  1 gateway  2 number of this call (rising per gateway; a lower one or a repeat does nothing: it does not know who left since)
 --       3 lease (ms)  then per run: id, number of the last item taken, what it follows (o, i, l, f: see outbox)
--- Returns {stale (1/0), {per run: {state, number of the last item, number of the last log line for a follower of lines or 0}, or {} when gone}, how many open runs the gateway stands at as a follower}
+-- Returns {stale (1/0), {per run: {state, number of the last item, for a follower of lines the number of the last one}, or {} when gone}, how many open runs the gateway stands at as a follower}
 --@include clock
 --@include record
 --@include outbox
@@ -19,8 +19,8 @@ for i = 4, #ARGV, 3 do
   local id, mode = ARGV[i], ARGV[i + 2]
   local run, answer = load_run(id), {}
   if run then
-    local wants_log = mode == 'l' or mode == 'f'
-    answer = {run.state, run.items, wants_log and tonumber(redis.call('HGET', K.run .. id, 'lines') or 0) or 0}
+    answer = {run.state, run.items}
+    if mode == 'l' or mode == 'f' then answer[3] = tonumber(redis.call('HGET', K.run .. id, 'lines') or 0) end
     add_follower(id, run, gateway, mode)
     if ENDED[run.state] then
       -- Somebody still reads what it left: it is not forgotten meanwhile.

@@ -356,7 +356,7 @@ interface Listening {
   usedAt: number;
 }
 
-type AttendReply = [] | [state: Buffer, lastItem: number, lastLine: number];
+type AttendReply = [] | [state: Buffer, lastItem: number, lastLine?: number];
 
 const RUNNING = Buffer.from('running');
 const QUEUED = Buffer.from('queued');
