@@ -89,7 +89,9 @@ export class DispatcherSettings extends settingsOf(
         .describe('shows the queues of deliveries under /queues of the operations port'),
       OPERATIONS_TOKEN: secret(`a token of at least ${SHORTEST_TOKEN} characters`, SHORTEST_TOKEN)
         .optional()
-        .describe('opens /queues, as bearer token or as the password of any user; needed for QUEUE_DASHBOARD'),
+        .describe(
+          'opens /queues, as bearer token or as the password of any user; at least 16 characters; needed for QUEUE_DASHBOARD',
+        ),
     })
     .refine(({ QUEUE_DASHBOARD, OPERATIONS_TOKEN }) => !QUEUE_DASHBOARD || OPERATIONS_TOKEN !== undefined, {
       path: ['OPERATIONS_TOKEN'],

@@ -65,6 +65,14 @@ test('wrong settings are listed together and end the start', async () => {
   expect(output).toContain('REDIS_URL is missing');
 });
 
+test('--check reports wrong settings, or that they are valid, and starts nothing', async () => {
+  const right = await service(good, ['--check']).ended;
+  expect([right.code, right.output]).toEqual([0, 'example: the settings are valid\n']);
+  const wrong = await service({ ...good, PORT: 'x' }, ['--check']).ended;
+  expect(wrong.code).toBe(1);
+  expect(wrong.output).toContain('PORT is wrong');
+});
+
 test('its parent is told when it is ready, and SIGTERM ends it after its phases', async () => {
   const { child, ended } = service(good);
   expect(await once(child, 'message')).toEqual([

@@ -36,7 +36,7 @@ export interface Service<Schema extends SettingsSchema> {
 }
 
 /**
- * Runs a service: the whole of its `main.ts`.
+ * Runs a service: the whole of its `main.ts`. With `--check` it only checks the settings: exit code 0, or 1 and the list of wrong settings.
  *
  * Started with an IPC channel (`npm start` does), it tells its parent `{ ready: true, … }` and stops when that parent goes, so that no
  * orphan is left by a `kill -9` of the supervisor.
@@ -54,6 +54,10 @@ export async function bootService<Schema extends SettingsSchema>(service: Servic
     process.stderr.write(`${service.name}: ${error.message}\n`);
     process.exitCode = 1;
     if (process.connected) process.disconnect();
+    return;
+  }
+  if (process.argv.includes('--check')) {
+    process.stdout.write(`${service.name}: the settings are valid\n`);
     return;
   }
   const common = settings as Common;

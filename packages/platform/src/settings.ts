@@ -107,5 +107,5 @@ export function helpText(name: string, about: string, schema: SettingsSchema): s
   });
   const width = Math.max(...rows.map((row) => row.setting.length));
   const lines = rows.map((row) => `  ${row.setting.padEnd(width)}  ${row.text}`);
-  return `${name}: ${about}\n\nSettings, from the environment:\n${lines.join('\n')}\n`;
+  return `${name}: ${about}\n\nWith --check the settings are checked and nothing is started.\n\nSettings, from the environment:\n${lines.join('\n')}\n`;
 }
