@@ -1,7 +1,9 @@
 # One image per service: docker build --target gateway|worker|dispatcher . (docker-compose.yml does). Works with and without BuildKit.
 ARG NODE_IMAGE=node:24-bookworm-slim
+# Pins the image above: NODE_DIGEST=@sha256:... See docs/operations.md, "Pinned images".
+ARG NODE_DIGEST=
 
-FROM ${NODE_IMAGE} AS base
+FROM ${NODE_IMAGE}${NODE_DIGEST} AS base
 # An init as pid 1: passes signals on, and takes in what the functions' processes leave behind.
 RUN apt-get update \
   && apt-get install --yes --no-install-recommends tini \

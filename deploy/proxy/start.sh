@@ -8,5 +8,11 @@ echo "resolver $(sed -n 's/^nameserver //p' /etc/resolv.conf | head -n 1) valid=
 files=$(ulimit -n)
 if [ "$files" = unlimited ] || [ "$files" -gt 65536 ]; then files=65536; fi
 echo "worker_connections $files;" >/tmp/connections.conf
+# Without the exporter every such line would end in an error of nginx's own log: nobody listens at that port.
+case ",${COMPOSE_PROFILES:-}," in
+*,monitoring,* | *,proxy-metrics,*) unserved='access_log syslog:server=127.0.0.1:9114,tag=proxy unserved if=$unserved;' ;;
+*) unserved= ;;
+esac
+echo "$unserved" >/tmp/unserved.conf
 echo "proxy: $servers, $files connections for each of its processes"
 exec nginx -c /etc/nginx/proxy/nginx.conf -g "daemon off; worker_shutdown_timeout ${SHUTDOWN_GRACE_S:-25}s;"

@@ -38,7 +38,7 @@ test.each(['gateway', 'worker', 'dispatcher'])(
   'every setting of the %s can be set in .env, and no other is passed on',
   (service) => {
     const wanted = [...settingsOf(/^Every service/), ...settingsOf(new RegExp(`^${service}`, 'i'))];
-    const passed = [...environmentOf(block('x-common')), ...environmentOf(block(service, '  '))];
+    const passed = [...environmentOf(block('x-common')), ...environmentOf(block(`x-${service}`))];
     expect(passed.sort()).toEqual(wanted.filter((name) => !IN_THE_IMAGE.includes(name)).sort());
     const stage = dockerfile.split(/^FROM /m).filter((text) => / AS (service|\w+)\n/.test(text));
     const said = stage.filter((text) => text.includes(` AS service\n`) || text.includes(` AS ${service}\n`)).join('\n');
@@ -47,8 +47,45 @@ test.each(['gateway', 'worker', 'dispatcher'])(
 );
 
 test('the worker is given neither key', () => {
-  expect(block('worker', '  ')).not.toMatch(/JWT_|SECRETS_KEY/);
+  expect(block('x-worker')).not.toMatch(/JWT_|SECRETS_KEY/);
   expect(block('x-common')).not.toMatch(/JWT_|SECRETS_KEY/);
+});
+
+const services = [
+  ...((compose.split(/^services:$/m)[1] ?? '').split(/^networks:$/m)[0]?.matchAll(/^ {2}([a-z-]+):$/gm) ?? []),
+].map(([, name = '']) => name);
+
+test('every container is bounded, cannot write its root and has no capability that it does not need', () => {
+  expect(services).toEqual(expect.arrayContaining(['proxy', 'gateway', 'worker', 'dispatcher', 'redis']));
+  const bounds = ['read_only: true', 'tmpfs:', 'cap_drop: [ALL]', 'no-new-privileges:true', 'pids_limit:', 'cpus:'];
+  for (const bound of bounds) expect(block('x-contained')).toContain(bound);
+  expect(block('x-service')).toContain('<<: *contained');
+  for (const service of services) {
+    const [, anchor = ''] = /^ {4}<<: \*([a-z]+)$/m.exec(block(service, '  ')) ?? [];
+    const all = block(service, '  ') + (anchor === 'contained' ? '' : block(`x-${anchor}`));
+    expect([service, anchor === 'contained' || all.includes('<<: *service')]).toEqual([service, true]);
+    expect([service, all.includes('mem_limit:')]).toEqual([service, true]);
+  }
+  // What a child overrides, it only makes stricter or says why.
+  expect(compose.match(/cap_add:/g)).toHaveLength(1);
+  expect(compose).not.toMatch(/privileged|read_only: false|seccomp|pid: host|network_mode: host/);
+});
+
+test('a digest can pin every image that is not built here', () => {
+  const named = [...compose.matchAll(/^ {4}image: (\S+)$/gm)].map(([, image = '']) => image);
+  const foreign = named.filter((image) => image.includes('_IMAGE'));
+  expect(foreign.length).toBeGreaterThan(1);
+  for (const image of foreign) expect(image).toMatch(/^\$\{([A-Z_]+)_IMAGE:-[^}]+\}\$\{\1_DIGEST:-\}$/);
+  expect(dockerfile.match(/^FROM \$/gm)).toEqual(['FROM $']);
+  expect(dockerfile).toMatch(/^FROM \$\{NODE_IMAGE\}\$\{NODE_DIGEST\} AS base$/m);
+  expect(block('x-build-args')).toMatch(/NODE_DIGEST/);
+});
+
+test('an image of one’s own has every setting, bound and network of the workers', () => {
+  const own = page('examples/image/docker-compose.yml');
+  expect(own).toContain('extends: { file: docker-compose.yml, service: worker-settings }');
+  expect(block('worker-settings', '  ')).toContain('<<: *worker');
+  expect(own).not.toMatch(/REDIS_URL|cap_drop|stop_grace_period/);
 });
 
 test('Redis is run as the embedded one is', () => {
@@ -68,10 +105,10 @@ test('Redis is run as the embedded one is', () => {
 
 test('each service is its own user of Redis, and Redis is given the passwords of all of them', () => {
   for (const service of ['gateway', 'worker', 'dispatcher']) {
-    const url = /REDIS_URL: (.*)/.exec(block(service, '  '))?.[1] ?? '';
+    const url = /REDIS_URL: (.*)/.exec(block(`x-${service}`))?.[1] ?? '';
     expect(url).toContain(`://${service}:\${REDIS_${service.toUpperCase()}_PASSWORD:?`);
     for (const user of REDIS_USERS.filter((name) => name !== service))
-      expect(block(service, '  ')).not.toContain(`REDIS_${user.toUpperCase()}_PASSWORD`);
+      expect(block(`x-${service}`)).not.toContain(`REDIS_${user.toUpperCase()}_PASSWORD`);
   }
   const passwords = environmentOf(block('redis', '  ')).filter((name) => name.endsWith('_PASSWORD'));
   expect(passwords.sort()).toEqual(REDIS_USERS.map((user) => `REDIS_${user.toUpperCase()}_PASSWORD`).sort());

@@ -15,7 +15,25 @@ const COMMAND_MS = 300_000;
 const BUILD_MS = 600_000;
 const OUTPUT_BYTES = 64 * 1024 * 1024;
 
-export type ServiceName = 'proxy' | 'gateway' | 'worker' | 'acme-worker' | 'dispatcher' | 'redis' | 'receiver';
+export type ServiceName =
+  | 'proxy'
+  | 'proxy-exporter'
+  | 'gateway'
+  | 'gateway-spare'
+  | 'worker'
+  | 'acme-worker'
+  | 'dispatcher'
+  | 'redis'
+  | 'receiver';
+
+/** A network of this process, so that two stacks can run at once. */
+const edgePrefix = (): string => `10.${200 + (process.pid % 50)}.${process.pid % 250}`;
+const FILES = ['docker-compose.yml', 'test/compose/receiver.yml', 'examples/image/docker-compose.yml'];
+
+const lines = (settings: Readonly<Record<string, string>>): string =>
+  Object.entries(settings)
+    .map(([name, value]) => `${name}=${value}\n`)
+    .join('');
 
 export class ComposeStack {
   /** All that the commands have printed. */
@@ -28,7 +46,9 @@ export class ComposeStack {
     readonly tlsPort: number,
     readonly caller: Caller,
     readonly acme: Caller,
-    private readonly folder: string,
+    /** The proxy's address on the edge network. */
+    readonly proxyAddress: string,
+    readonly folder: string,
   ) {}
 
   /** Writes the keys as an operator does, and the settings that a test needs. Nothing is started. */
@@ -37,15 +57,25 @@ export class ComposeStack {
     const file = join(folder, 'env');
     await run(process.execPath, [join(root, 'scripts', 'secrets.mjs'), '--file', file], { cwd: root });
     const [port, tlsPort] = [await freePort('0.0.0.0'), await freePort('0.0.0.0')];
-    const all = { HTTP_PORT: String(port), HTTPS_PORT: String(tlsPort), RECEIVER_SECRET, ...settings };
+    const prefix = edgePrefix();
     await appendFile(
       file,
-      Object.entries(all)
-        .map(([name, value]) => `${name}=${value}\n`)
-        .join(''),
+      lines({
+        HTTP_PORT: String(port),
+        HTTPS_PORT: String(tlsPort),
+        EDGE_PREFIX: prefix,
+        RECEIVER_SECRET,
+        ...settings,
+      }),
     );
     const secret = /^JWT_SECRET=(.+)$/m.exec(await readFile(file, 'utf8'))?.[1] ?? '';
-    return new ComposeStack(engine, port, tlsPort, new Caller(port, secret), new Caller(port, secret, 'acme'), folder);
+    const callers = [new Caller(port, secret), new Caller(port, secret, 'acme')] as const;
+    return new ComposeStack(engine, port, tlsPort, ...callers, `${prefix}.2`, folder);
+  }
+
+  /** Adds settings to `.env`: the last line of a name counts. They apply with the next `up` or upgrade. */
+  set(settings: Readonly<Record<string, string>>): Promise<void> {
+    return appendFile(join(this.folder, 'env'), lines(settings));
   }
 
   /** A compose command on this stack; its output. @throws Error with its output where it fails */
@@ -55,10 +85,23 @@ export class ComposeStack {
     env: Readonly<Record<string, string>> = {},
   ): Promise<string> {
     const [program, ...first] = this.engine.compose;
-    const files = ['docker-compose.yml', 'test/compose/receiver.yml', 'examples/image/docker-compose.yml'];
-    const stack = ['--env-file', join(this.folder, 'env'), '--project-name', this.#project];
-    const whole = [...first, ...stack, ...files.flatMap((file) => ['--file', file]), ...args];
-    return this.#said(program, whole, timeout, env);
+    return this.#said(program, [...first, ...this.#options, ...args], timeout, env);
+  }
+
+  /** One of the scripts of package.json, on this stack. */
+  script(name: string, args: readonly string[]): Promise<string> {
+    const file = join(root, 'scripts', `${name.replace(':', '-')}.mjs`);
+    return this.#said(process.execPath, [file, ...args, ...this.#options], BUILD_MS, {});
+  }
+
+  /** The name that compose gives to a volume. */
+  volume(name: string): string {
+    return `${this.#project}_${name}`;
+  }
+
+  get #options(): string[] {
+    const files = FILES.flatMap((file) => ['--file', file]);
+    return ['--env-file', join(this.folder, 'env'), '--project-name', this.#project, ...files];
   }
 
   /** A command of the engine's; its output. */
@@ -70,11 +113,9 @@ export class ComposeStack {
     return this.compose(['build', ...services], BUILD_MS);
   }
 
-  /** Brings up so many of each, and no others. */
-  up(scale: Partial<Record<ServiceName, number>>, env: Readonly<Record<string, string>> = {}): Promise<string> {
-    const services = Object.keys(scale);
-    const scales = Object.entries(scale).flatMap(([service, count]) => ['--scale', `${service}=${count}`]);
-    return this.compose(['up', '--detach', '--no-build', ...scales, ...services], COMMAND_MS, env);
+  /** Starts these services and their dependencies. The settings determine the number of containers. */
+  up(services: readonly ServiceName[], env: Readonly<Record<string, string>> = {}): Promise<string> {
+    return this.compose(['up', '--detach', '--no-build', ...services], COMMAND_MS, env);
   }
 
   /** The ids of a service's running containers. */

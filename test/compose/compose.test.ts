@@ -1,24 +1,27 @@
 // docker-compose.yml, for real: what an operator gets who types what docs/operations.md says. Runs where an engine answers, and says so where none does.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { chmod, cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { textOf } from '../client/http.ts';
+import { type Answer, textOf } from '../client/http.ts';
 import { until } from '../client/until.ts';
+import { root } from '../documents/markdown.ts';
 import { RECEIVER_SECRET } from '../stack/services.ts';
 import { ComposeStack } from './compose-stack.ts';
 import { type Engine, findEngine, NoEngine } from './engine.ts';
+import { addresses, contained, reached } from './inside.ts';
 import { type CallOutcome, Load } from './load.ts';
 
 jest.setTimeout(600_000);
 const BUILD_MS = 660_000;
 
-const SCALE = { proxy: 1, gateway: 3, worker: 4, dispatcher: 2, receiver: 1 } as const;
+const SCALE = { gateway: 3, worker: 4, dispatcher: 2 } as const;
+const ALL = ['proxy', 'gateway', 'worker', 'dispatcher', 'receiver'] as const;
 /** The networks that Docker gives to compose: the receiver is in one of them. */
 const PRIVATE_NETWORKS = '10.0.0.0/8,172.16.0.0/12,192.168.0.0/16';
 const HOOK = { url: 'http://receiver:8090/', secret: RECEIVER_SECRET };
@@ -46,11 +49,21 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
 
 (typeof engine === 'string' ? describe.skip : describe)('the compose stack', () => {
   let stack: ComposeStack;
+  let deployments: string;
   beforeAll(async () => {
     const began = performance.now();
+    // The apps of all tests, and the app `heads`, which returns the headers that it receives.
+    deployments = await mkdtemp(join(tmpdir(), 'deployments-'));
+    for (const apps of ['test/apps', 'test/compose/apps']) await cp(join(root, apps), deployments, { recursive: true });
+    await chmod(deployments, 0o755);
     stack = await ComposeStack.prepare(engine as Engine, {
-      DEPLOYMENTS: './test/apps',
+      DEPLOYMENTS: deployments,
+      RUN_LOG_MAX_BYTES: '100000',
+      GATEWAYS: String(SCALE.gateway),
+      WORKERS: String(SCALE.worker),
+      DISPATCHERS: String(SCALE.dispatcher),
       WEBHOOK_ALLOWED_NETWORKS: PRIVATE_NETWORKS,
+      COMPOSE_PROFILES: 'proxy-metrics',
       QUEUE_DASHBOARD: 'true',
       OPERATIONS_TOKEN: DASHBOARD_TOKEN,
     });
@@ -59,6 +72,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
   }, BUILD_MS);
   afterAll(async () => {
     await stack?.down();
+    await rm(deployments, { recursive: true, force: true });
   }, 120_000);
 
   /** A container that was just started is not yet a service. */
@@ -72,7 +86,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
 
   test('comes up, three gateways, four workers and two dispatchers, and answers', async () => {
     const began = performance.now();
-    await stack.up(SCALE);
+    await stack.up(ALL);
     await answers();
     say(`${((performance.now() - began) / 1000).toFixed(1)} s from built images to the first answer`);
     for (const service of ['gateway', 'worker', 'dispatcher'] as const)
@@ -104,6 +118,80 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
       );
       return health.every((one) => one.trim() === 'healthy');
     }, 1000);
+  });
+
+  test('every container is bounded, cannot write its root and has no privilege that it does not need', async () => {
+    for (const service of ['proxy', 'gateway', 'worker', 'dispatcher', 'redis'] as const) {
+      const [id = ''] = await stack.containers(service);
+      // The proxy's six: CHOWN, DAC_OVERRIDE, KILL, SETGID, SETUID, NET_BIND_SERVICE.
+      const capabilities = [service === 'proxy' ? '00000000000004e3' : '0000000000000000'];
+      const found = await contained(stack, id);
+      expect([service, found]).toEqual([
+        service,
+        {
+          capabilities,
+          noNewPrivileges: true,
+          rootCanBeWritten: false,
+          tmpCanBeWritten: true,
+          pids: expect.any(Number),
+          memoryBytes: expect.any(Number),
+          cpus: 2,
+        },
+      ]);
+    }
+  });
+
+  test('a function reaches Redis, and neither a peer of Redis nor an operations port of another service', async () => {
+    const [worker = ''] = await stack.containers('worker');
+    const targets: string[] = [];
+    for (const [service, ports] of [
+      ['gateway', [8080, 9464]],
+      ['dispatcher', [9466]],
+      ['proxy', [80, 443]],
+    ] as const) {
+      const [id = ''] = await stack.containers(service);
+      for (const host of [service, ...(await addresses(stack, id))])
+        targets.push(...ports.map((port) => `${host} ${port}`));
+    }
+    expect(await reached(stack, worker, ['redis 6379', ...targets])).toEqual(['redis 6379']);
+    // On the edge network gateways and dispatchers are reachable, and Redis is not.
+    const peers = ['dispatcher 9466', 'gateway 8080'];
+    const [gateway = ''] = await stack.containers('gateway');
+    expect(await reached(stack, gateway, peers)).toEqual(peers);
+    const [receiver = ''] = await stack.containers('receiver');
+    expect(await reached(stack, receiver, [...peers, 'redis 6379'])).toEqual(peers);
+  });
+
+  test('gateways believe the proxy and nobody else on where a call came from, and callers cannot speak for the proxy', async () => {
+    const [proxy = ''] = await stack.containers('proxy');
+    const [gateway = ''] = await stack.containers('gateway');
+    expect(await addresses(stack, proxy)).toEqual([stack.proxyAddress]);
+    expect(await stack.docker(['exec', gateway, 'printenv', 'TRUSTED_PROXIES'])).toBe(`${stack.proxyAddress}/32\n`);
+    const claimed = {
+      'x-forwarded-prefix': '/claimed',
+      'x-real-ip': '192.0.2.1',
+      'x-original-url': '/claimed',
+      'x-original-uri': '/claimed',
+      'x-rewrite-url': '/claimed',
+      'x-forwarded-port': '1',
+      'x-forwarded-server': 'claimed',
+      'x-forwarded-ssl': 'claimed',
+      forwarded: 'for=192.0.2.1',
+    };
+    await stack.caller.ready('heads');
+    const answer = await stack.caller.request('/v4/demo/heads/', { method: 'GET', headers: claimed });
+    const { 'x-forwarded-prefix': prefix, ...heads } = JSON.parse(answer.text) as Record<string, string>;
+    expect(prefix).toBe('/v4/demo/heads');
+    expect(Object.keys(heads).filter((name) => name in claimed)).toEqual([]);
+    expect(heads['x-forwarded-for']?.split(', ').at(-1)).toBe(stack.proxyAddress);
+    // A neighbour on the edge network is no proxy: the gateway passes none of its claims.
+    const [receiver = ''] = await stack.containers('receiver');
+    const token = (await stack.compose(['exec', '-T', 'gateway', 'token', '--project', 'demo'])).trim();
+    const asked = `fetch('http://gateway:8080/v4/demo/heads/', { headers: { authorization: 'Bearer ' + process.argv[1],
+      'x-forwarded-for': '192.0.2.1', 'x-forwarded-prefix': '/claimed' } }).then(async (one) => console.log(await one.text()))`;
+    const direct = JSON.parse(await stack.docker(['exec', receiver, 'node', '-e', asked, token])) as typeof heads;
+    expect((await addresses(stack, receiver)).join()).toBe(direct['x-forwarded-for']);
+    expect(direct['x-forwarded-prefix']).toBe('/v4/demo/heads');
   });
 
   test('gives a token, and a call with it is answered; without one it is 401', async () => {
@@ -215,7 +303,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
   });
 
   test('scaled up again, the proxy finds the new gateways by itself', async () => {
-    await stack.up(SCALE);
+    await stack.up(ALL);
     await patiently(async () => {
       await Promise.all(Array.from({ length: 12 }, () => stack.caller.call('streams/value', { value: 1 })));
       const gateways = await stack.containers('gateway');
@@ -237,12 +325,31 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     say(`stopped one of each under load: ${outcomes.length} calls, failed: ${saidOf(failures(outcomes))}`);
     expect(failures(outcomes)).toEqual([]);
     await delivered(runsOf(outcomes));
-    await stack.up(SCALE);
+    await stack.up(ALL);
+  });
+
+  test('a gateway that is restarted under load fails no call', async () => {
+    const load = new Load(stack.caller, HOOK);
+    await load.succeeds(10);
+    for (const gateway of await stack.containers('gateway')) {
+      await stack.docker(['restart', '--time', '60', gateway]);
+      // As `npm run compose:upgrade` does: the next one only when this one serves again.
+      await patiently(() =>
+        stack.docker(['exec', gateway, 'node', 'deploy/healthcheck.mjs', 'readyz']).then(
+          () => true,
+          () => false,
+        ),
+      );
+      await load.succeeds(20);
+    }
+    const outcomes = await load.stop();
+    say(`restarted each gateway under load: ${outcomes.length} calls, failed: ${saidOf(failures(outcomes))}`);
+    expect(failures(outcomes)).toEqual([]);
   });
 
   test('an image of one’s own brings an app with its dependencies', async () => {
     await stack.build('acme-worker');
-    await stack.up({ ...SCALE, 'acme-worker': 1 });
+    await stack.up([...ALL, 'acme-worker']);
     await answers();
     await stack.acme.ready('report');
     const table = await stack.acme.call('report/table', { rows: [['Ada', 36]], headers: ['name', 'age'] });
@@ -251,9 +358,101 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     });
     const { events } = await stack.acme.stream('report/banner', { text: 'hi' });
     expect((await events.rest()).join('\n')).toContain('|_| |_|_|');
+    // Settings and bounds are those of the service's own workers.
+    const [own = ''] = await stack.containers('acme-worker');
+    const [worker = ''] = await stack.containers('worker');
+    expect(await contained(stack, own)).toEqual(await contained(stack, worker));
+    expect(await stack.docker(['exec', own, 'printenv', 'RUN_LOG_MAX_BYTES'])).toBe('100000\n');
+    const [gateway = ''] = await stack.containers('gateway');
+    const operations = (await addresses(stack, gateway)).map((address) => `${address} 9464`);
+    expect(await reached(stack, own, ['redis 6379', ...operations])).toEqual(['redis 6379']);
   });
 
-  test('with no gateway the proxy answers in the contract’s shape', async () => {
+  test('wrong settings end `up` and the upgrade with an error, and what runs goes on', async () => {
+    const before = await stack.containers('dispatcher');
+    await stack.set({ OPERATIONS_TOKEN: 'too-short' });
+    await expect(stack.up(ALL)).rejects.toThrow();
+    await expect(stack.script('compose:upgrade', ['--no-build'])).rejects.toThrow();
+    const log = await stack.compose(['logs', '--no-color', 'dispatcher-settings']);
+    expect(log).toMatch(/OPERATIONS_TOKEN is wrong: .*at least 16 characters/);
+    expect(await stack.containers('dispatcher')).toEqual(before);
+    await stack.set({ OPERATIONS_TOKEN: DASHBOARD_TOKEN });
+  });
+
+  test('`npm run compose:upgrade` applies other settings under load and fails no call, and `exec gateway token` works after it', async () => {
+    await stack.set({ LOG_LEVEL: 'debug', DISPATCHERS: '1' });
+    const load = new Load(stack.caller, HOOK);
+    await load.succeeds(10);
+    await stack.script('compose:upgrade', ['--no-build']);
+    await load.succeeds(20);
+    const outcomes = await load.stop();
+    say(`upgraded under load: ${outcomes.length} calls, failed: ${saidOf(failures(outcomes))}`);
+    expect(failures(outcomes).filter((one) => !stoodStill(one))).toEqual([]);
+    await delivered(runsOf(outcomes));
+    for (const [service, count] of Object.entries({ ...SCALE, dispatcher: 1, 'acme-worker': 1, 'gateway-spare': 0 })) {
+      const ids = await stack.containers(service as keyof typeof SCALE);
+      expect([service, ids.length]).toEqual([service, count]);
+      for (const id of ids) expect(await stack.docker(['exec', id, 'printenv', 'LOG_LEVEL'])).toBe('debug\n');
+    }
+    const token = (await stack.compose(['exec', '-T', 'gateway', 'token', '--project', 'demo'])).trim();
+    const headers = { authorization: `Bearer ${token}` };
+    expect((await stack.caller.call('streams/value', { value: 1 }, { headers })).status).toBe(200);
+  });
+
+  test('a backup that was made under load brings runs and deliveries back after the loss of the volume', async () => {
+    const file = join(stack.folder, 'backup.rdb');
+    const load = new Load(stack.caller, HOOK);
+    await load.succeeds(30);
+    const before = runsOf(load.outcomes);
+    await delivered(before);
+    await stack.script('compose:backup', [file]);
+    await load.succeeds(5);
+    expect(failures(await load.stop())).toEqual([]);
+
+    await stack.compose(['stop', '--timeout', '60']);
+    await stack.compose(['rm', '--force', 'redis']);
+    await stack.docker(['volume', 'rm', stack.volume('redis-data')]);
+    await stack.script('compose:restore', [file]);
+    await answers();
+    expect(before.length).toBeGreaterThan(3);
+    for (const id of before)
+      expect(await stack.caller.lookUp(id)).toMatchObject({ status: 'succeeded', result: 'promised' });
+    const [run = ''] = before;
+    const attempts = async (): Promise<number> => {
+      const { webhook } = await stack.caller.lookUp(run);
+      return webhook?.state === 'delivered' ? webhook.attempts : 0;
+    };
+    const once = await attempts();
+    const delivery = `msg_${run.replaceAll('-', '')}`;
+    const again = await stack.caller.request(`/v4/demo/runs/${run}/deliveries/${delivery}/redeliver`);
+    expect(again.status).toBe(202);
+    await patiently(async () => (await attempts()) > once);
+    // Data that is there is not overwritten unasked.
+    await expect(stack.script('compose:restore', [file])).rejects.toThrow();
+    await stack.compose(['up', '--detach', '--no-build']);
+    await answers();
+  });
+
+  const proxyMetrics = async (): Promise<Record<string, number>> => {
+    const [exporter = ''] = await stack.containers('proxy-exporter');
+    const asked = "fetch('http://127.0.0.1:9113/metrics').then(async (one) => console.log(await one.text()))";
+    const text = await stack.docker(['exec', exporter, 'node', '-e', asked]);
+    return Object.fromEntries(
+      [...text.matchAll(/^([^#\s]+) (\S+)$/gm)].map(([, name, count]) => [name, Number(count)]),
+    );
+  };
+
+  test('with no gateway the proxy answers in the contract’s shape, logs it and counts it', async () => {
+    await stack.up(['proxy-exporter']);
+    await patiently(() =>
+      proxyMetrics().then(
+        (found) => found.inference_proxy_proxy_up === 1,
+        () => false,
+      ),
+    );
+    const unserved = 'inference_proxy_proxy_unserved_total{status="503"}';
+    const { [unserved]: before = Number.NaN } = await proxyMetrics();
+    const served = await stack.caller.call('streams/value', { value: 1 }, { query: '?pretend=secret' });
     await stack.compose(['stop', '--timeout', '60', 'gateway']);
     const answer = await stack.caller.call('streams/value');
     expect(answer.status).toBe(503);
@@ -261,6 +460,21 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     expect(answer.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
     expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
     expect(JSON.parse(answer.text)).toMatchObject({ error: { code: 'unavailable', retryable: true } });
+    expect((await proxyMetrics())[unserved]).toBe(before + 1);
+
+    const [proxy = ''] = await stack.containers('proxy');
+    const logged = (await stack.docker(['logs', '--tail', '200', proxy])).split('\n');
+    const lineOf = ({ headers }: Answer) =>
+      JSON.parse(logged.find((line) => line.includes(String(headers['x-request-id']))) ?? '{}') as object;
+    const common = { msg: 'request', method: 'POST', path: '/v4/demo/streams/value', seconds: expect.any(Number) };
+    expect(lineOf(answer)).toMatchObject({ ...common, status: 503, answeredBy: 'proxy' });
+    expect(lineOf(served)).toMatchObject({
+      ...common,
+      status: served.status,
+      answeredBy: 'gateway',
+      gatewaySeconds: expect.stringMatching(/^\d+\.\d+$/),
+    });
+    expect(logged.join('\n')).not.toContain('pretend');
   });
 
   test('TLS_CERTIFICATES is TLS: the same service under https, and http leads there', async () => {
@@ -270,7 +484,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
     const made = ['req', '-x509', ...curve, ...subject, '-days', '2', '-keyout', key, '-out', certificate];
     await promisify(execFile)('openssl', made);
-    await stack.up(SCALE, { TLS_CERTIFICATES: folder });
+    await stack.up(ALL, { TLS_CERTIFICATES: folder });
     const token = (await stack.compose(['exec', '-T', 'gateway', 'token', '--project', 'demo'])).trim();
     const options = {
       ca: await readFile(certificate),

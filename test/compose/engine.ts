@@ -25,11 +25,11 @@ const succeeds = (program: string, args: readonly string[], timeout = ANSWER_MS)
     () => false,
   );
 
-/** The images that are not built here, as the Dockerfile and docker-compose.yml name them. */
+/** The images that are not built here, as the Dockerfile and docker-compose.yml name them. Those of the profile `monitoring` are not started by tests. */
 export function baseImages(): string[] {
   const named = [
     ...page('Dockerfile').matchAll(/^ARG NODE_IMAGE=(\S+)$/gm),
-    ...page('docker-compose.yml').matchAll(/_IMAGE:-([^}]+)\}/g),
+    ...page('docker-compose.yml').matchAll(/(?:PROXY|REDIS)_IMAGE:-([^}]+)\}/g),
   ];
   return named.map(([, name = '']) => name);
 }

@@ -64,7 +64,8 @@ if ! there "$node_image"; then
     "ENV npm_config_registry=$(npm config get registry)" 'ENV PIP_NO_INDEX=1' 'ENV PIP_FIND_LINKS=/wheels' 'CMD ["node"]'
 fi
 if ! there "$redis_image"; then
-  begin 'mkdir /data && chown redis:redis /data'
+  # The public image gives its user this number, and docker-compose.yml names the number.
+  begin 'usermod --uid 999 redis && mkdir /data && chown redis:redis /data'
   keep "$redis_image" 'VOLUME /data' 'WORKDIR /data' 'USER redis' 'CMD ["redis-server"]'
 fi
 if ! there "$proxy_image"; then

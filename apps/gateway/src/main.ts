@@ -1,7 +1,14 @@
 // The gateway: HTTP in front of the run store.
 import 'reflect-metadata';
 import { randomUUID } from 'node:crypto';
-import { bootService, closeRedis, connectRedis, redisReady, repeatedLines } from '@inference-proxy/platform';
+import {
+  bootService,
+  closeRedis,
+  connectRedis,
+  gaugeBacklog,
+  redisReady,
+  repeatedLines,
+} from '@inference-proxy/platform';
 import { DeliveryQueue, GatewayStore } from '@inference-proxy/store';
 import { listen } from './gateway.ts';
 import { GatewaySettings } from './settings.ts';
@@ -11,7 +18,7 @@ await bootService({
   about: 'takes calls over HTTP, streams their items and answers their outcome',
   settings: GatewaySettings,
   async start(boot) {
-    const { settings, logger, shutdown } = boot;
+    const { settings, logger, operations, shutdown } = boot;
     const connections = ['commands', 'subscriber', 'deliveries'] as const;
     const redis = Object.fromEntries(
       connections.map((name) => [name, connectRedis(settings.REDIS_URL, `gateway.${name}`, logger)]),
@@ -21,6 +28,7 @@ await bootService({
 
     const repeated = repeatedLines(logger);
     const deliveries = new DeliveryQueue(redis.deliveries, repeated);
+    gaugeBacklog(operations.registry, deliveries);
     const gatewayId = randomUUID().replaceAll('-', '');
     const timings = {
       leaseMs: settings.LEASE_MS,

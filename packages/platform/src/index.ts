@@ -1,4 +1,5 @@
 export * from './account-log.ts';
+export * from './backlog-gauges.ts';
 export * from './boot.ts';
 export * from './logging.ts';
 export * from './metrics.ts';

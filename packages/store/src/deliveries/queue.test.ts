@@ -42,6 +42,28 @@ test.each([-HOUR_MS, HOUR_MS])(
   },
 );
 
+test('a delayed job that is due counts as waiting though no dispatcher runs', async () => {
+  await clients[0]?.flushall();
+  const queue = queueAt();
+  await queue.add({ project: 'demo', runId: newRunId(), attempt: 2 }, HOUR_MS);
+  const now = await queue.now();
+  jest.spyOn(queue, 'now').mockResolvedValue(now + 3 * HOUR_MS);
+  const age = await queue.backlogMs();
+  expect([age >= 2 * HOUR_MS, age < 3 * HOUR_MS]).toEqual([true, true]);
+});
+
+test('while Redis does not answer, the figures of the queue are refused in time', async () => {
+  const queue = queueAt();
+  await queue.now();
+  redis.pause();
+  try {
+    await expect(queue.backlogMs()).rejects.toThrow();
+    await expect(queue.counts()).rejects.toThrow();
+  } finally {
+    redis.resume();
+  }
+});
+
 test('a Redis that is away is not told with every attempt to reach it', async () => {
   const client = new Redis(1, '127.0.0.1', { maxRetriesPerRequest: null, retryStrategy: () => 1, lazyConnect: true });
   const refusals: Error[] = [];

@@ -5,7 +5,8 @@ import type { DeliveryJob, DueDelivery, RunId } from '@inference-proxy/contracts
 import { isNotConnectionError, Queue, type QueueOptions } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { StoreClock } from '../runs/store-clock.ts';
-import type { StoreLogger } from '../timings.ts';
+import { withinLimit } from '../time-limit.ts';
+import { defaultTimings, type StoreLogger } from '../timings.ts';
 
 export const deliveryQueueName = 'deliveries';
 
@@ -94,24 +95,37 @@ export class DeliveryQueue {
     await this.backlog.add('deliver', job, { jobId: jobId(job), timestamp: since });
   }
 
-  /** How long the oldest job has waited for a dispatcher, milliseconds; 0 when none waits. */
-  async backlogMs(): Promise<number> {
-    const oldest = await Promise.all([this.queue, this.backlog].map((queue) => queue.getJobs(['waiting'], 0, 0, true)));
-    const now = await this.now();
-    return Math.max(0, ...oldest.flat().map(({ timestamp }) => now - timestamp));
+  /** How long the oldest job has waited for a dispatcher, milliseconds; 0 when none waits. Rejects within the time limit of a command. */
+  backlogMs(): Promise<number> {
+    return withinLimit(this.readBacklogMs(), defaultTimings.commandMs);
   }
 
-  /** For metrics: how many jobs there are by state, in both queues together. */
-  async counts(): Promise<Readonly<Record<string, number>>> {
+  /** For metrics: how many jobs there are by state, in both queues together. Rejects within the time limit of a command. */
+  counts(): Promise<Readonly<Record<string, number>>> {
+    return withinLimit(this.readCounts(), defaultTimings.commandMs);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.queue.close(), this.backlog.close()]);
+  }
+
+  private async readBacklogMs(): Promise<number> {
+    // Only a running dispatcher moves due jobs from `delayed` to `waiting`. BullMQ sets `delay` to 0 then and keeps `opts.delay`.
+    const oldest = await Promise.all(
+      [this.queue, this.backlog].flatMap((queue) =>
+        (['waiting', 'delayed'] as const).map((state) => queue.getJobs([state], 0, 0, true)),
+      ),
+    );
+    const now = await this.now();
+    return Math.max(0, ...oldest.flat().map(({ timestamp, opts }) => now - timestamp - (opts.delay ?? 0)));
+  }
+
+  private async readCounts(): Promise<Readonly<Record<string, number>>> {
     const states = ['waiting', 'active', 'delayed', 'failed'] as const;
     const [fresh, backlog] = await Promise.all(
       [this.queue, this.backlog].map((queue) => queue.getJobCounts(...states)),
     );
     return Object.fromEntries(states.map((state) => [state, (fresh?.[state] ?? 0) + (backlog?.[state] ?? 0)]));
-  }
-
-  async close(): Promise<void> {
-    await Promise.all([this.queue.close(), this.backlog.close()]);
   }
 
   private async flush(): Promise<void> {
