@@ -1,0 +1,54 @@
+// Contract 9: a project's share of the run store. Its runs end as output_too_large, and other projects are served.
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Caller } from '../client/caller.ts';
+import { errorOf } from '../client/http.ts';
+import { until } from '../client/until.ts';
+import { receiver } from '../receiver/receivers.ts';
+import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+
+/** Half of it for each of two projects. */
+const RUN_STORE_MAX_BYTES = 400_000;
+
+let stack: TestStack;
+let greedy: Caller;
+let modest: Caller;
+let sink: Awaited<ReturnType<typeof receiver>>;
+beforeAll(async () => {
+  sink = await receiver(() => ({ status: 204 }));
+  stack = await startTestStack({
+    env: {
+      WORKER_APPS: 'demo/streams,other/hello',
+      RUN_STORE_MAX_BYTES: `${RUN_STORE_MAX_BYTES}`,
+      REAP_MS: '100',
+    },
+  });
+  greedy = new Caller(stack.port, stack.jwtSecret);
+  modest = new Caller(stack.port, stack.jwtSecret, 'other');
+  await greedy.ready('streams');
+  await modest.ready('hello');
+});
+afterAll(async () => {
+  await stack.stop();
+  await sink.close();
+});
+
+test('items beyond the share are output_too_large, to the caller and to the webhook, and the other project is served', async () => {
+  const query = `?webhookEndpoint=${encodeURIComponent(sink.url)}`;
+  const answer = await greedy.call('streams/resumable', { n: 60, size: 5_000, seconds: 0 }, { query });
+  expect(answer.status).toBe(500);
+  expect(errorOf(answer)).toMatchObject({
+    code: 'output_too_large',
+    retryable: false,
+    message: expect.stringContaining('share'),
+  });
+  const runId = String(answer.headers['x-request-id']);
+  const delivered = await until(() => sink.requests.find(({ headers }) => headers['x-request-id'] === runId));
+  expect(delivered.body.toString()).toBe(answer.text);
+  const record = await greedy.lookUp(runId);
+  expect(record).toMatchObject({ status: 'failed', error: { code: 'output_too_large' } });
+  const { text } = await greedy.request(`/v4/demo/runs/${runId}/stream`, { method: 'GET' });
+  // The failure is an event, too.
+  expect(text.match(/^id: [1-9]/gm)).toHaveLength(record.items + 1);
+  for (const method of ['', '?async=true'])
+    expect((await modest.call('hello/greet', { name: 'Ada' }, { query: method })).status).toBe(method ? 202 : 200);
+});
