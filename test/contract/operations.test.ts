@@ -90,6 +90,8 @@ test('the dispatcher as it is built shows the queues, and finds the files of the
   const files = [...text.matchAll(/"(?:\/queues\/)?(static\/[^"]+)"/g)].map(([, file]) => file);
   expect(files.length).toBeGreaterThan(3);
   for (const file of files) expect((await get('dispatcher', `/queues/${file}`, headers)).status).toBe(200);
+  const asked = await get('dispatcher', '/queues/api/queues?activeQueue=deliveries&status=latest&page=1', headers);
+  expect([asked.status, JSON.parse(asked.text).queues.length]).toEqual([200, 2]);
 });
 
 test.each(SERVICES)(

@@ -41,7 +41,7 @@ const DANGEROUS = [
   ['CONFIG', 'SET', 'maxmemory', '1'],
   ['ACL', 'LIST'],
   ['ACL', 'SETUSER', 'worker', '+@all'],
-  ['CLIENT', 'LIST'],
+  ['CLIENT', 'NO-EVICT', 'on'],
   ['CLIENT', 'KILL', 'TYPE', 'normal'],
   ['CLIENT', 'PAUSE', '1'],
   ['MONITOR'],
@@ -75,6 +75,12 @@ describe.each([...SERVICES, 'monitor', 'backup'])('the user %s', (user) => {
       await expect(as(user).call(command, ...args.split(' ').filter(Boolean))).rejects.toThrow(DENIED);
     },
   );
+});
+
+test('only the dispatcher, for its page of the queues, lists connections', async () => {
+  for (const user of ['gateway', 'worker', 'monitor', 'backup'])
+    await expect(as(user).client('LIST')).rejects.toThrow(DENIED);
+  expect(await as('dispatcher').client('LIST')).toContain('name=dispatcher');
 });
 
 test.each(['KEYS', 'FLUSHALL'])('a script may %s no more than its caller', async (command) => {
