@@ -1,4 +1,4 @@
-// Contract 1, "Custom runtimes": a call of an app's own web server through the service against the same call of the server itself, its events a second, and how long it takes to be there.
+// Contract 1, custom runtimes: a call of an app's own web server through the service against the same call of the server itself, its events a second, and how long it takes to be there.
 import { once } from 'node:events';
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import http from 'node:http';

@@ -10,24 +10,24 @@ const agent = new http.Agent({ keepAlive: true, maxSockets: 512 });
 const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };
 
 /** One request; resolves with the whole answer. */
-export async function request(path, { method = 'GET', body, more = {} } = {}) {
-  const answer = await open(path, { method, body, more });
+export async function request(path, { method = 'GET', body, more = {}, project = PROJECT } = {}) {
+  const answer = await open(path, { method, body, more, project });
   const chunks = [];
   for await (const chunk of answer) chunks.push(chunk);
   return { status: answer.statusCode, headers: answer.headers, text: Buffer.concat(chunks).toString() };
 }
 
 /** One request; resolves with the answer's head, its body unread. */
-export async function open(path, { method = 'GET', body, more = {}, own = false } = {}) {
+export async function open(path, { method = 'GET', body, more = {}, own = false, project = PROJECT } = {}) {
   const options = { method, agent: own ? false : agent, headers: { ...headers, ...more } };
-  const sent = http.request(`${BASE_URL}/v4/${PROJECT}${path}`, options);
+  const sent = http.request(`${BASE_URL}/v4/${project}${path}`, options);
   sent.end(body);
   const [answer] = await once(sent, 'response');
   return answer;
 }
 
-export const call = (fn, params = {}, query = '', more = {}) =>
-  request(`/${APP}/${fn}${query}`, { method: 'POST', body: JSON.stringify(params), more });
+export const call = (fn, params = {}, query = '', more = {}, project = PROJECT) =>
+  request(`/${APP}/${fn}${query}`, { method: 'POST', body: JSON.stringify(params), more, project });
 
 export const stream = (fn, params = {}, query = '', more = {}) =>
   open(`/${APP}/${fn}${query}`, {

@@ -25,6 +25,9 @@ const HOST_STILL_MS = 500;
 /** An answer within this time is quick: its receiver may have more attempts open. */
 const QUICK_MS = 1000;
 
+/** The part of the places that one project may take (docs/decisions/0028-a-project-has-a-share-of-the-attempts.md). */
+const PROJECT_PART = 3 / 4;
+
 const { version } = z
   .object({ version: z.string() })
   .parse(JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')));
@@ -37,6 +40,7 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
   const repeated = repeatedLines(logger);
   const limits = { ...defaultLimits, headMs: settings.WEBHOOK_TIMEOUT_S * 1000 };
   const recordMs = settings.WEBHOOK_RECORD_S * 1000;
+  const perProject = settings.WEBHOOK_PROJECT_CONCURRENCY ?? Math.ceil(settings.WEBHOOK_CONCURRENCY * PROJECT_PART);
   const hostWaitMs = Math.min(HOST_WAIT_MS, limits.headMs);
   const leaseMs = hostWaitMs + limits.headMs + limits.answerMs + recordMs;
   const connect = (name: string, options: Parameters<typeof connectRedis>[3]): Redis => {
@@ -95,6 +99,7 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
             leaseMs,
             perProject: settings.WEBHOOK_HOST_CONCURRENCY,
             perHost: settings.WEBHOOK_HOST_CONCURRENCY_ALL,
+            project: perProject,
             probeMs: settings.WEBHOOK_PROBE_S * 1000,
             commandMs: defaultTimings.commandMs,
           }),
@@ -134,7 +139,7 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
         inject: [Deliver, DeliveryQueue, HostStore, HostLimits],
         useFactory: (deliver: Deliver, queue: DeliveryQueue, slots: HostStore, hosts: HostLimits) => {
           const places = new Places(settings.WEBHOOK_CONCURRENCY);
-          const intake = new Intake({ deliver, places, hosts, queue, log: repeated });
+          const intake = new Intake({ deliver, places, hosts, queue, slots, log: repeated });
           slots.onWoken(intake.woken);
           return intake;
         },

@@ -47,7 +47,14 @@ test('receivers that hang do not delay others', async () => {
   const ended: boolean[] = [];
   const asked = Promise.withResolvers<void>();
   let open = 0;
+  // A receiver has its whole share only after a first success.
+  let succeeded = false;
   const hanging = await rawReceiver((socket) => {
+    if (!succeeded) {
+      succeeded = true;
+      socket.once('data', () => socket.end('HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n'));
+      return;
+    }
     open += 1;
     if (open === 16) asked.resolve();
     socket.resume().on('close', (failed) => ended.push(failed));
@@ -56,6 +63,7 @@ test('receivers that hang do not delay others', async () => {
   cleanups.push(() => sink.close());
   await store.dispatcher({ WEBHOOK_TIMEOUT_S: '600', WEBHOOK_CONCURRENCY: '40', WEBHOOK_HOST_CONCURRENCY: '16' });
   try {
+    expect(await store.settled(await store.runTo(hanging.url))).toBe('delivered');
     for (let i = 0; i < 39; i += 1) await store.runTo(hanging.url);
     await asked.promise;
     for (let i = 0; i < 20; i += 1) await store.runTo(sink.url);

@@ -63,6 +63,10 @@ async function taking(ms = 0, answer: (request: IncomingMessage) => number = () 
 
 const hanging = () => hosts(createTcpServer(() => {}));
 const times = (n: number, url: (at: number) => string): string[] => Array.from({ length: n }, (_, at) => url(at));
+const parkedOf = async (project: string): Promise<number> => {
+  const keys = await store.client.keys(`ip:?\\*?:parked:${project} *`);
+  return (await Promise.all(keys.map((key) => store.client.zcard(key)))).reduce((sum, count) => sum + count, 0);
+};
 const parkedCount = async () => Number((await store.client.get('ip:{*}:parked-count')) ?? 0);
 
 test('700 deliveries to 200 hosts, ten of them dead: the good ones are delivered as if the dead were not there', async () => {
@@ -178,4 +182,55 @@ test("an hour's backlog does not starve fresh deliveries, and is drained itself"
   expect(drained).toBeLessThan(250);
   await until(() => taken.length === 340);
   expect(new Set(taken.map(({ id }) => id))).toEqual(new Set([...old, ...fresh]));
+});
+
+test("240 deliveries of one project to sixty receivers that hang keep no place from another project's", async () => {
+  const silent = await hanging();
+  const good = await taking();
+  await store.dispatcher({ WEBHOOK_CONCURRENCY: '16', WEBHOOK_TIMEOUT_S: '600', WEBHOOK_SCHEDULE: '0,600' });
+  await store.runsTo(
+    times(240, (at) => silent(1100 + (at % 60))),
+    undefined,
+    'hung',
+  );
+  await until(async () => (await parkedOf('hung')) >= 228);
+  await store.runsTo(
+    times(60, (at) => good.url(1100 + (at % 10))),
+    undefined,
+    'other',
+  );
+  await until(() => good.taken.length === 60);
+});
+
+test('nor do those of sixty receivers that begin to hang after a first success', async () => {
+  let hang = false;
+  const never = new Promise<void>(() => {});
+  const turning = await hosts(
+    createServer(async (request, response) => {
+      request.resume();
+      if (hang) await never;
+      response.writeHead(204).end();
+    }),
+  );
+  const good = await taking();
+  await store.dispatcher({ WEBHOOK_CONCURRENCY: '16', WEBHOOK_TIMEOUT_S: '600', WEBHOOK_SCHEDULE: '0,600' });
+  const succeeded = await store.runsTo(
+    times(60, (at) => turning(2100 + at)),
+    undefined,
+    'turned',
+  );
+  for (const runId of succeeded) expect(await store.settled(runId, 'turned')).toBe('delivered');
+  hang = true;
+  await store.runsTo(
+    times(240, (at) => turning(2100 + (at % 60))),
+    undefined,
+    'turned',
+  );
+  await until(async () => (await parkedOf('turned')) >= 228);
+  await store.runsTo(
+    times(60, (at) => good.url(2100 + (at % 10))),
+    undefined,
+    'other',
+  );
+  await until(() => good.taken.length === 60);
 });

@@ -70,6 +70,11 @@ export class DispatcherSettings extends settingsOf(
         .prefault('10')
         .describe('how long a made attempt waits for Redis before it counts as not made'),
       WEBHOOK_CONCURRENCY: wholeNumber(1, 10_000).prefault('256').describe('attempts under way at once'),
+      WEBHOOK_PROJECT_CONCURRENCY: wholeNumber(1, 100_000)
+        .optional()
+        .describe(
+          'of all dispatchers, attempts of one project open to all receivers; not set: three quarters of WEBHOOK_CONCURRENCY',
+        ),
       WEBHOOK_HOST_CONCURRENCY: wholeNumber(1, 10_000)
         .prefault('16')
         .describe('of all dispatchers, attempts open to one host and port for one project'),

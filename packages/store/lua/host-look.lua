@@ -2,18 +2,17 @@
 -- webhooks.md "Isolation": what no attempt's end tells. Probes of open circuits that are due, and slots whose dispatcher died.
 --
 -- KEYS  1 the prefix of the receivers' keys
--- ARGV  1-4 see shared/host-slots  5 lines looked at, at most
+-- ARGV  1-5 see shared/host-slots  6 lines looked at, at most
 -- Returns {woken deliveries as {project, run, attempt, host:port, slot, watched (1/0)}, deliveries of lapsed slots as {project, run, attempt}}
 -- Any dispatcher may ask at any time.
 --@include clock
 --@include host-slots
 local lapsed = {}
-for _, line in ipairs(redis.call('ZRANGEBYSCORE', K.watch, '-inf', now, 'LIMIT', 0, ARGV[5])) do
+for _, line in ipairs(redis.call('ZRANGEBYSCORE', K.watch, '-inf', now, 'LIMIT', 0, ARGV[6])) do
   local project, host = string.match(line, '^(%S+) (%S+)$')
   local c = circuit_of(line)
   for _, slot in ipairs(redis.call('ZRANGEBYSCORE', K.open .. line, '-inf', '(' .. now, 'LIMIT', 0, 100)) do
-    redis.call('ZREM', K.open .. line, slot)
-    redis.call('ZREM', K.openAll .. host, slot)
+    take_back(project, line, host, slot)
     if c.probing == slot then
       redis.call('HDEL', K.circuit .. line, 'probing')
       c.probing = nil
@@ -34,6 +33,7 @@ for _, line in ipairs(redis.call('ZRANGEBYSCORE', K.watch, '-inf', now, 'LIMIT',
     redis.call('ZADD', K.turns .. host, 'NX', now_us, project)
     wake(host, line, 0)
   end
+  wake_project(project)
   -- Next: when the first slot lapses, or the next probe is due and there is something to probe with.
   local first = redis.call('ZRANGE', K.open .. line, 0, 0, 'WITHSCORES')[2]
   local next_at = first and tonumber(first) + 1

@@ -94,6 +94,12 @@ export const names = {
   open: 'open:',
   /** zset by host:port: the same over all projects */
   openAll: 'open-all:',
+  /** zset by project: open attempts to all receivers, scored by the end of their lease (ms) */
+  openProject: 'open-project:',
+  /** zset by project: receivers with deliveries parked because the project's share is open, scored by their last turn (µs) */
+  waitingHosts: 'waiting-hosts:',
+  /** string by line: the receiver has succeeded within the last 30 days */
+  succeeded: 'succeeded:',
   /** zset by line: parked deliveries as `<run> <attempt>`, scored by when they were parked (µs) */
   parked: 'parked:',
   /** string: how many are parked, for metrics */

@@ -1,6 +1,6 @@
 // docs/architecture.md, "A webhook": what is due comes in here, from the queues or woken by a freed slot, and each gets a place for its attempt.
 import type { DueDelivery } from '@inference-proxy/contracts';
-import type { Slot } from '@inference-proxy/store';
+import type { HostStore, Slot } from '@inference-proxy/store';
 import type { HostLimits } from '../fairness/host-limits.ts';
 import type { Deliver, DeliveryLog, Woken } from './deliver.ts';
 import type { Places, Share } from './places.ts';
@@ -12,6 +12,8 @@ export interface IntakeOptions {
   readonly hosts: Pick<HostLimits, 'join'>;
   /** Where a delivery goes that is not begun here any more. */
   readonly queue: NextJobs;
+  /** Takes back slots that came to a process that stops. */
+  readonly slots: Pick<HostStore, 'drop'>;
   readonly log: DeliveryLog;
 }
 
@@ -20,7 +22,8 @@ export class Intake {
 
   /** Begins the attempts of a job as places become free; resolves when all have begun, or were put back because this process stops. */
   async take(deliveries: readonly DueDelivery[], share: Share): Promise<void> {
-    for (const due of deliveries) await this.#begin(due, share);
+    // All at once: a delivery of another project does not wait for the place of the one before it.
+    await Promise.all(deliveries.map((due) => this.#begin(due, share)));
   }
 
   /** Deliveries that were parked and have their slot now. */
@@ -43,12 +46,13 @@ export class Intake {
   }
 
   async #begin(due: DueDelivery, share: Share, woken?: Woken): Promise<void> {
-    const leave = await this.options.places.take(share);
+    const leave = await this.options.places.take(share, due.project);
     if (leave) {
       void this.#attempt(due, woken).finally(leave);
       return;
     }
     woken?.turn.end();
+    if (woken) await this.#drop(woken.slot);
     await this.#putBack(due);
   }
 
@@ -61,7 +65,15 @@ export class Intake {
     }
   }
 
-  /** Its slot, where it had one, lapses. */
+  /** A slot that nobody drops takes part of its project's share until its lease ends. */
+  async #drop(slot: Slot): Promise<void> {
+    try {
+      await this.options.slots.drop(slot);
+    } catch (err) {
+      this.options.log.debug({ runId: slot.runId, err }, 'a slot was not given back; its lease will end');
+    }
+  }
+
   async #putBack({ project, runId, attempt }: DueDelivery): Promise<void> {
     try {
       await this.options.queue.add({ project, runId, attempt }, 0);

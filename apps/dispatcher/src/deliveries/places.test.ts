@@ -7,7 +7,7 @@ test('a backlog gets half of the places, and fresh deliveries come first', async
   const order: string[] = [];
   const leaves: Leave[] = [];
   const take = (share: 'fresh' | 'backlog', name: string) =>
-    void places.take(share).then((leave) => {
+    void places.take(share, 'demo').then((leave) => {
       order.push(name);
       if (leave) leaves.push(leave);
     });
@@ -29,11 +29,11 @@ test('a backlog gets half of the places, and fresh deliveries come first', async
 
 test('closed, it turns away who waits and who comes, and tells when the last has left', async () => {
   const places = new Places(1);
-  const leave = await places.take('fresh');
-  const waiting = places.take('fresh');
+  const leave = await places.take('fresh', 'demo');
+  const waiting = places.take('fresh', 'demo');
   places.close();
   expect(await waiting).toBeUndefined();
-  expect(await places.take('backlog')).toBeUndefined();
+  expect(await places.take('backlog', 'demo')).toBeUndefined();
   let empty = false;
   const emptied = places.empty().then(() => {
     empty = true;
@@ -43,4 +43,18 @@ test('closed, it turns away who waits and who comes, and tells when the last has
   leave?.();
   await emptied;
   await places.empty();
+});
+
+test('projects take turns: the next place goes to another project, however many of the first wait', async () => {
+  const places = new Places(1);
+  const order: string[] = [];
+  const first = await places.take('fresh', 'busy');
+  const taken = ['busy', 'busy', 'busy', 'other', 'third', 'other'].map(async (project) => {
+    const leave = await places.take('fresh', project);
+    order.push(project);
+    leave?.();
+  });
+  first?.();
+  await Promise.all(taken);
+  expect(order).toEqual(['busy', 'other', 'third', 'busy', 'other', 'busy']);
 });

@@ -1,5 +1,5 @@
-// webhooks.md "Isolation": how many attempts this process has under way, and who is next. Fresh deliveries and woken ones before a backlog,
-// which gets half of the places and no more: an hour's backlog does not starve what is due now.
+// webhooks.md "Isolation": how many attempts this process has under way, and which delivery begins next. Fresh and woken deliveries come before
+// a backlog, which gets half of the places: an hour's backlog does not starve what is due now. Within each, projects take turns.
 
 /** `backlog`: has waited long in the queue already. */
 export type Share = 'fresh' | 'backlog';
@@ -7,13 +7,12 @@ export type Share = 'fresh' | 'backlog';
 /** Gives a place back; once is enough. */
 export type Leave = () => void;
 
-interface Waiter {
-  readonly grant: (leave: Leave | undefined) => void;
-}
+type Grant = (leave: Leave | undefined) => void;
 
 export class Places {
   readonly #most: number;
-  readonly #waiting: Record<Share, Set<Waiter>> = { fresh: new Set(), backlog: new Set() };
+  /** By project, each in the order of asking. Projects are in the order of their turns. */
+  readonly #waiting: Record<Share, Map<string, Grant[]>> = { fresh: new Map(), backlog: new Map() };
   #taken = 0;
   #backlog = 0;
   #closed = false;
@@ -23,11 +22,16 @@ export class Places {
     this.#most = most;
   }
 
-  /** A place, in the order of asking within a share; nothing once closed. */
-  take(share: Share): Promise<Leave | undefined> {
+  /** A place, in the order of asking within a share and a project; nothing once closed. */
+  take(share: Share, project: string): Promise<Leave | undefined> {
     if (this.#closed) return Promise.resolve(undefined);
-    if (this.#free(share) && this.#waiting[share].size === 0) return Promise.resolve(this.#grant(share));
-    return new Promise((grant) => this.#waiting[share].add({ grant }));
+    const waiting = this.#waiting[share];
+    if (this.#free(share) && waiting.size === 0) return Promise.resolve(this.#grant(share));
+    return new Promise((grant) => {
+      const own = waiting.get(project);
+      if (own) own.push(grant);
+      else waiting.set(project, [grant]);
+    });
   }
 
   /** How many are taken. */
@@ -35,11 +39,11 @@ export class Places {
     return this.#taken;
   }
 
-  /** Gives no more places; who waits is told so. */
+  /** Gives no more places; whoever waits gets nothing. */
   close(): void {
     this.#closed = true;
     for (const waiting of Object.values(this.#waiting)) {
-      for (const { grant } of waiting) grant(undefined);
+      for (const grants of waiting.values()) for (const grant of grants) grant(undefined);
       waiting.clear();
     }
   }
@@ -71,16 +75,24 @@ export class Places {
       this.#taken -= 1;
       if (share === 'backlog') this.#backlog -= 1;
       for (const next of ['fresh', 'backlog'] as const) {
-        for (const waiter of this.#waiting[next]) {
-          if (!this.#free(next)) break;
-          this.#waiting[next].delete(waiter);
-          waiter.grant(this.#grant(next));
-        }
+        while (this.#waiting[next].size > 0 && this.#free(next)) this.#next(next)?.(this.#grant(next));
       }
       if (this.#taken === 0) {
         this.#emptied?.();
         this.#emptied = undefined;
       }
     };
+  }
+
+  /** Returns the first waiter of the project at the head, and moves that project behind the others. */
+  #next(share: Share): Grant | undefined {
+    const waiting = this.#waiting[share];
+    for (const [project, grants] of waiting) {
+      waiting.delete(project);
+      const grant = grants.shift();
+      if (grants.length > 0) waiting.set(project, grants);
+      return grant;
+    }
+    return undefined;
   }
 }

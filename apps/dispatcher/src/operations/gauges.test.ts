@@ -18,7 +18,15 @@ beforeAll(async () => {
   client = new Redis(redis.socket ?? String(redis.port));
   client.on('error', () => {});
   queue = new DeliveryQueue(client, createLogger({ name: 'test', level: 'silent' }));
-  hosts = new HostStore(client, { leaseMs: 600_000, perProject: 1, perHost: 2, probeMs: 600_000, commandMs: 60_000 });
+  hosts = new HostStore(client, {
+    leaseMs: 600_000,
+    perProject: 1,
+    perHost: 2,
+    project: 9,
+
+    probeMs: 600_000,
+    commandMs: 60_000,
+  });
 });
 afterAll(async () => {
   await queue.close();

@@ -122,10 +122,11 @@ export class DeliveringStore {
   }
 
   /** Runs that succeed with `result` and whose envelopes go to these URLs. */
-  async runsTo(urls: readonly string[], result = '{"n":1.0}'): Promise<string[]> {
+  async runsTo(urls: readonly string[], result = '{"n":1.0}', project = PROJECT): Promise<string[]> {
     const ids: string[] = [];
+    if (project !== PROJECT) await this.worker.serve(project);
     for (let from = 0; from < urls.length; from += BULK) {
-      ids.push(...(await this.#bulk(urls.slice(from, from + BULK), result)));
+      ids.push(...(await this.#bulk(urls.slice(from, from + BULK), result, project)));
     }
     return ids;
   }
@@ -136,28 +137,28 @@ export class DeliveringStore {
   }
 
   /** `pending`, `delivered`, …, or nothing for a run that is not there. */
-  async state(runId: string): Promise<string | undefined> {
-    const [delivery] = (await this.log.ofRun(PROJECT, runId)) ?? [];
+  async state(runId: string, project = PROJECT): Promise<string | undefined> {
+    const [delivery] = (await this.log.ofRun(project, runId)) ?? [];
     return delivery?.state;
   }
 
   /** Resolves when the delivery has ended, with how. */
-  async settled(runId: string): Promise<string> {
+  async settled(runId: string, project = PROJECT): Promise<string> {
     for (;;) {
-      const state = await this.state(runId);
+      const state = await this.state(runId, project);
       if (state === 'delivered' || state === 'failed') return state;
       await sleep(5);
     }
   }
 
-  async #bulk(urls: readonly string[], result: string): Promise<string[]> {
+  async #bulk(urls: readonly string[], result: string, project: string): Promise<string[]> {
     const ids = urls.map(() => newRunId());
     const accepted = ids.map((runId, at) => {
       const url = urls[at] as string;
       const webhook = { url, secret: box.seal(Buffer.from(SECRET), { project: PROJECT, app: 'hello', runId, url }) };
       return this.gateway.accept(
         {
-          project: PROJECT,
+          project,
           runId,
           app: 'hello',
           fn: 'run',
@@ -181,9 +182,9 @@ export class DeliveringStore {
       runTimeMs: '1.5',
     } as const;
     for (let left = ids.length; left > 0; ) {
-      const { runs } = await this.worker.take(PROJECT, [{ app: 'hello', slots: left }]);
+      const { runs } = await this.worker.take(project, [{ app: 'hello', slots: left }]);
       left -= runs.length;
-      await Promise.all(runs.map(({ runId, token }) => this.worker.end(PROJECT, { runId, token, outcome })));
+      await Promise.all(runs.map(({ runId, token }) => this.worker.end(project, { runId, token, outcome })));
     }
     return ids;
   }

@@ -1,10 +1,14 @@
 -- webhooks.md "Isolation": a receiver's open attempts, its parked deliveries and its circuit. A line is one project's part of a receiver
 -- (`<project> <host:port>`); a slot is an open attempt (`<attempt> <project> <run> <unique>`), a lease.
 -- ARGV 1 lease of a slot (ms)  2 open attempts per line  3 open attempts per receiver  4 first time between two probes (ms)
+-- 5 open attempts per project to all receivers
+-- A line that never succeeded has one attempt open, so receivers that hang take few places (docs/decisions/0028).
 -- A line that has proved itself may have more than its share open (a dispatcher says how many), but never the receiver's last places: whatever
 -- one project has open there, another finds its share.
 local LEASE, PER_LINE, PER_HOST, PROBE = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local PER_PROJECT = tonumber(ARGV[5])
 local IN_A_ROW, WINDOW, OF_WINDOW, LONGEST_PROBE, FORGET = 20, 100, 50, 60, 7200000
+local SUCCEEDED_FOR = 30 * 24 * 3600 * 1000
 local woken = {}
 
 -- Slots of the dead do not count, though only `host-look` takes them off: it hands their deliveries out again.
@@ -19,18 +23,34 @@ end
 -- Whether every outcome counts, for there was a failure of late.
 local function watched(c) return c.open or c.ramp > 0 or c.window ~= '' end
 
+-- Whether a line never succeeded. `known`: '1' where a dispatcher knows that the line has succeeded.
+local function is_new(line, known) return known ~= '1' and redis.call('EXISTS', K.succeeded .. line) == 0 end
+
 -- Whether a line may have another attempt open. `grown` is how many it may have where there was no failure of late.
-local function has_room(line, host, c, grown)
+local function has_room(line, host, c, grown, new)
   local mine, share = open_in(K.open .. line), PER_LINE
-  if c.ramp > 0 then share = math.min(c.ramp, PER_LINE) elseif not watched(c) then share = math.max(grown, PER_LINE) end
+  if new then share = 1 elseif c.ramp > 0 then share = math.min(c.ramp, PER_LINE) elseif not watched(c) then share = math.max(grown, PER_LINE) end
   return mine < share and open_in(K.openAll .. host) < (mine < PER_LINE and PER_HOST or PER_HOST - PER_LINE)
 end
 
-local function grant(line, host, slot)
+-- Whether a project may have another attempt open, to any receiver.
+local function project_has_room(project) return open_in(K.openProject .. project) < PER_PROJECT end
+
+local function grant(project, line, host, slot)
   redis.call('ZADD', K.open .. line, now + LEASE, slot)
   redis.call('ZADD', K.openAll .. host, now + LEASE, slot)
+  redis.call('ZADD', K.openProject .. project, now + LEASE, slot)
   redis.call('ZADD', K.watch, 'NX', now + LEASE, line)
 end
+
+-- Returns whether the slot was there.
+local function take_back(project, line, host, slot)
+  redis.call('ZREM', K.openAll .. host, slot)
+  redis.call('ZREM', K.openProject .. project, slot)
+  return redis.call('ZREM', K.open .. line, slot) == 1
+end
+
+local function wait_in_project(project, host) redis.call('ZADD', K.waitingHosts .. project, 'NX', now_us, host) end
 
 local function watch_from(line, at) redis.call('ZADD', K.watch, 'LT', at, line) end
 
@@ -44,7 +64,7 @@ local function wake_one(line, project, host, watched)
   if redis.call('EXISTS', parked) == 0 then redis.call('HDEL', K.turn, line) end
   local run, attempt = string.match(member, '^(%S+) (%d+)$')
   local slot = string.format('%s %s %s w%d', attempt, project, run, redis.call('INCR', K.slotNumber))
-  grant(line, host, slot)
+  grant(project, line, host, slot)
   woken[#woken + 1] = {project, run, tonumber(attempt), host, slot, watched and 1 or 0}
   return slot
 end
@@ -58,12 +78,38 @@ local function wake(host, own, grown)
     local project = redis.call('ZRANGE', turns, 0, 0)[1]
     if not project then return end
     local line = project .. ' ' .. host
-    local c = circuit_of(line)
+    local c, new = circuit_of(line), is_new(line)
     -- A line whose share is taken comes back when a slot of its own is freed, one with an open circuit when that closes.
-    if c.open or not has_room(line, host, c, line == own and grown or 0) or not wake_one(line, project, host, watched(c)) then
+    if c.open or not has_room(line, host, c, line == own and grown or 0, new) then
+      redis.call('ZREM', turns, project)
+    elseif not project_has_room(project) then
+      redis.call('ZREM', turns, project)
+      if redis.call('EXISTS', K.parked .. line) == 1 then wait_in_project(project, host) end
+    elseif not wake_one(line, project, host, watched(c) or new) then
       redis.call('ZREM', turns, project)
     else
       redis.call('ZADD', turns, now_us, project)
+    end
+  end
+end
+
+-- Free places of a project go round its receivers that wait for one, the one served longest ago first.
+local function wake_project(project)
+  local waiting = K.waitingHosts .. project
+  for _ = 1, 64 do
+    local host = redis.call('ZRANGE', waiting, 0, 0)[1]
+    if not host or not project_has_room(project) then return end
+    local line = project .. ' ' .. host
+    local c, new = circuit_of(line), is_new(line)
+    redis.call('ZREM', waiting, host)
+    -- An open circuit's line is woken by its probe.
+    if not c.open and redis.call('EXISTS', K.parked .. line) == 1 then
+      if has_room(line, host, c, 0, new) then
+        wake_one(line, project, host, watched(c) or new)
+        if redis.call('EXISTS', K.parked .. line) == 1 then wait_in_project(project, host) end
+      else
+        redis.call('ZADD', K.turns .. host, 'NX', now_us, project)
+      end
     end
   end
 end

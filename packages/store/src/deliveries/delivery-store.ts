@@ -75,7 +75,7 @@ export type NextStep =
   | { readonly state: 'pending'; readonly delayMs: number; readonly refusals: number };
 
 /** Why a delivery is parked: its receiver fails, or has its share of attempts open. */
-export type ParkReason = 'circuit_open' | 'host_busy';
+export type ParkReason = 'circuit_open' | 'host_busy' | 'project_busy';
 
 export type Recorded = 'recorded' | 'superseded';
 

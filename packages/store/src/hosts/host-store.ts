@@ -34,6 +34,8 @@ export interface HostStoreOptions {
   readonly perProject: number;
   /** Open attempts to one host and port, over all projects. */
   readonly perHost: number;
+  /** Open attempts of one project over all hosts. */
+  readonly project: number;
   /** From the opening of a circuit to its first probe, ms; doubles up to 60 times that. */
   readonly probeMs: number;
   /** How long a call may go unanswered, ms. */
@@ -41,7 +43,7 @@ export interface HostStoreOptions {
 }
 
 interface Step {
-  readonly kind: 'enter' | 'leave';
+  readonly kind: 'enter' | 'leave' | 'drop';
   readonly slot: Slot;
   readonly share: number;
   readonly flag: string;
@@ -57,6 +59,9 @@ const FLAGS: Readonly<Record<Entry, string>> = { normal: 'n', parked: 'p', force
 const PASS_MS = 100;
 /** Lines looked at in one call: it stays short. */
 const LOOKED_AT = 50;
+/** For so long a receiver's success is not told to the store again. The store keeps a success for 30 days. */
+const SUCCEEDED_MS = 3_600_000;
+const SUCCEEDED_LINES = 10_000;
 
 export class HostStore {
   private readonly steps: TickBatch<Step, string>;
@@ -64,6 +69,8 @@ export class HostStore {
   /** Names of slots only have to differ: this process' part of them is random, the rest counts. */
   private readonly names = randomBytes(6).toString('hex');
   private entered = 0;
+  /** Lines whose success the store knows, and until when that is not told again (`performance.now()`). */
+  private readonly succeeded = new Map<string, number>();
 
   constructor(
     private readonly redis: Redis,
@@ -109,7 +116,21 @@ export class HostStore {
    * @returns whether a parked delivery was woken in its place
    */
   async leave(slot: Slot, outcome: HostOutcome, share: number): Promise<boolean> {
-    return (await this.steps.add('', { kind: 'leave', slot, share, flag: outcome })) === 'woke';
+    const answer = await this.steps.add('', { kind: 'leave', slot, share, flag: outcome });
+    if (outcome === 'good' && !this.hasSucceeded(slot)) {
+      if (this.succeeded.size >= SUCCEEDED_LINES) this.succeeded.clear();
+      this.succeeded.set(lineOf(slot), performance.now() + SUCCEEDED_MS);
+    }
+    return answer === 'woke';
+  }
+
+  /** Gives a slot back that was not used, because this process stops. Parked deliveries are left to other dispatchers. */
+  async drop(slot: Slot): Promise<void> {
+    await this.steps.add('', { kind: 'drop', slot, share: 0, flag: 'none' });
+  }
+
+  private hasSucceeded(slot: Slot): boolean {
+    return (this.succeeded.get(lineOf(slot)) ?? 0) > performance.now();
   }
 
   /** Due probes are woken. @returns deliveries whose slots have lapsed: their dispatcher died, or never heard of its slot */
@@ -139,7 +160,8 @@ export class HostStore {
     const order = [...steps].sort((a, b) => Number(a.kind === 'enter') - Number(b.kind === 'enter'));
     const args = this.head();
     for (const { kind, slot, share, flag } of order) {
-      args.push(kind, slot.project, slot.host, slot.runId, slot.attempt, slot.name, share, flag);
+      const known = this.hasSucceeded(slot) ? '1' : '';
+      args.push(kind, slot.project, slot.host, slot.runId, slot.attempt, slot.name, share, known, flag);
     }
     const [answers, woken] = (await this.call('hosts', args)) as [Buffer[], WokenReply];
     this.tell(woken);
@@ -148,8 +170,8 @@ export class HostStore {
   }
 
   private head(): ScriptArgument[] {
-    const { leaseMs, perProject, perHost, probeMs } = this.options;
-    return [leaseMs + PASS_MS, perProject, perHost, probeMs];
+    const { leaseMs, perProject, perHost, probeMs, project } = this.options;
+    return [leaseMs + PASS_MS, perProject, perHost, probeMs, project];
   }
 
   private tell(woken: WokenReply): void {
@@ -170,3 +192,6 @@ export class HostStore {
     return withinLimit(runScriptAt(this.redis, name, hostsPrefix, args), this.options.commandMs);
   }
 }
+
+/** A project's part of a receiver, as the store names it. */
+const lineOf = ({ project, host }: Slot): string => `${project} ${host}`;

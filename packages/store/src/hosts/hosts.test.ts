@@ -12,8 +12,9 @@ beforeAll(async () => {
   server = await SteppedStore.open();
 });
 afterAll(() => server.close());
-beforeEach(() => {
+beforeEach(async () => {
   receivers = new Receivers(server.fresh());
+  for (const project of 'abcd') await receivers.hasSucceeded(project, HOST);
 });
 
 interface Woken {
@@ -32,23 +33,31 @@ class Receivers {
 
   constructor(readonly store: SteppedStore) {}
 
-  private head = () => [LEASE, this.perProject, this.perHost, PROBE];
+  project = 100;
+
+  private head = () => [LEASE, this.perProject, this.perHost, PROBE, this.project];
 
   private async steps(...steps: (string | number)[][]): Promise<{ answers: string[]; woken: Woken[] }> {
     const [answers, woken] = (await this.store.run('hosts', ...this.head(), ...steps.flat())) as [string[], Reply[][]];
     return { answers, woken: woken.map(wokenOf) };
   }
 
+  /** A receiver that has not may have one attempt open. */
+  async hasSucceeded(project: string, host: string): Promise<void> {
+    await this.store.client.set(`${this.store.prefix}succeeded:${project} ${host}`, '1');
+  }
+
   /** @returns the slot, or why it was parked */
-  async enter(run: string, how = 'n', slot = `s${++this.number}`): Promise<string> {
+  async enter(run: string, how = 'n', slot = `s${++this.number}`, host = HOST): Promise<string> {
     const { answers } = await this.steps([
       'enter',
       run.charAt(0),
-      HOST,
+      host,
       run,
       1,
       `1 ${run.charAt(0)} ${run} ${slot}`,
       this.grown,
+      '',
       how,
     ]);
     return answers[0] === 'open' || answers[0] === 'watched'
@@ -56,9 +65,14 @@ class Receivers {
       : (answers[0] as string);
   }
 
-  async leave(slot: string, outcome: 'good' | 'bad' | 'none'): Promise<Woken[]> {
+  async leave(slot: string, outcome: 'good' | 'bad' | 'none', host = HOST): Promise<Woken[]> {
     const [, project = '', run = ''] = slot.split(' ');
-    return (await this.steps(['leave', project, HOST, run, 1, slot, this.grown, outcome])).woken;
+    return (await this.steps(['leave', project, host, run, 1, slot, this.grown, '', outcome])).woken;
+  }
+
+  async drop(slot: string, host = HOST): Promise<Woken[]> {
+    const [, project = '', run = ''] = slot.split(' ');
+    return (await this.steps(['drop', project, host, run, 1, slot, 0, '', 'none'])).woken;
   }
 
   async look(): Promise<{ woken: Woken[]; lapsed: string[] }> {
@@ -82,7 +96,7 @@ class Receivers {
   keys = async (): Promise<string[]> =>
     (await this.store.client.keys(`${this.store.prefix.replace(/[{}]/g, '?')}*`))
       .map((key) => key.slice(this.store.prefix.length))
-      .filter((key) => key !== 'offset')
+      .filter((key) => key !== 'offset' && !key.startsWith('succeeded:'))
       .sort();
 }
 
@@ -180,6 +194,56 @@ test('a project that has proved itself is woken beyond its share, and after its 
   expect(await receivers.leave(slots[1] as string, 'bad')).toEqual([]);
   expect(await receivers.leave(slots[2] as string, 'good')).toEqual([]);
   expect(await receivers.leave(slots[3] as string, 'good')).toMatchObject([{ run: expect.stringMatching(/a[78]/) }]);
+});
+
+/** Lets runs of a project enter, each to a host of its own (`h1` for `a1`). */
+async function enterEach(...runs: string[]): Promise<string[]> {
+  const answers: string[] = [];
+  for (const run of runs) answers.push(await receivers.enter(run, 'n', undefined, `h${run.slice(1)}`));
+  return answers;
+}
+
+test('a receiver that never succeeded has one attempt open, and its share after the first success', async () => {
+  const [slot = ''] = await enterEach('a1');
+  for (const run of ['a2', 'a3', 'a4'])
+    expect(await receivers.enter(run, 'n', undefined, 'h1')).toBe('parked host_busy');
+  expect(await receivers.leave(slot, 'bad', 'h1')).toMatchObject([{ run: 'a2' }]);
+  const [next] = await receivers.leave((await receivers.enter('a5', 'f', undefined, 'h1')) as string, 'none', 'h1');
+  expect(next).toBeUndefined();
+  const woken = await receivers.leave(`1 a a2 w1`, 'good', 'h1');
+  expect(woken.map(({ run }) => run).sort()).toEqual(['a3', 'a4']);
+});
+
+test('a project has its share of attempts open over all receivers, and what it frees goes round its receivers', async () => {
+  receivers.project = 3;
+  for (let host = 1; host <= 6; host += 1)
+    for (const project of 'ab') await receivers.hasSucceeded(project, `h${host}`);
+  const slots = await enterEach('a1', 'a2', 'a3');
+  expect(await enterEach('a4', 'a5', 'a6')).toEqual(Array.from({ length: 3 }, () => 'parked project_busy'));
+  // Another project is not kept from the same receivers.
+  expect(await enterEach('b1', 'b4')).toEqual([expect.stringMatching('b1'), expect.stringMatching('b4')]);
+  const woken: Woken[] = [];
+  for (const [at, slot] of slots.entries()) woken.push(...(await receivers.leave(slot, 'good', `h${at + 1}`)));
+  expect(woken.map(({ run }) => run).sort()).toEqual(['a4', 'a5', 'a6']);
+  expect(await receivers.parked()).toBe(0);
+});
+
+test('a slot that was not used wakes nobody when it is dropped, and the next look wakes what waited for it', async () => {
+  receivers.project = 1;
+  for (const host of ['h1', 'h2']) await receivers.hasSucceeded('a', host);
+  const [slot = ''] = await enterEach('a1', 'a2');
+  expect(await receivers.drop(slot, 'h1')).toEqual([]);
+  expect(await receivers.look()).toMatchObject({ woken: [{ run: 'a2' }], lapsed: [] });
+});
+
+test("a project's slots of a dispatcher that died lapse, and its other receivers are woken", async () => {
+  receivers.project = 1;
+  for (const host of ['h1', 'h2']) await receivers.hasSucceeded('a', host);
+  await enterEach('a1', 'a2');
+  await receivers.store.advance(LEASE + 5000);
+  const { woken, lapsed } = await receivers.look();
+  expect(lapsed).toEqual(['a1']);
+  expect(woken).toMatchObject([{ run: 'a2' }]);
 });
 
 type Outcome = 'good' | 'bad' | 'none';
