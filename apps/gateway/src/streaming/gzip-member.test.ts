@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { constants, gunzipSync } from 'node:zlib';
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -29,8 +30,35 @@ test('whatever is written is read again, all of it after every write', () => {
   );
 });
 
-test('a large piece is deflated, a small one stored', () => {
+test('a large piece is deflated, and bytes that cannot be compressed are stored', () => {
   const member = new GzipMember();
   expect(member.block(Buffer.alloc(100_000, 'data: x\n\n')).length).toBeLessThan(1000);
-  expect(member.block(Buffer.from('data: x\n\n')).length).toBe(9 + 5);
+  const random = randomBytes(1000);
+  expect(member.block(random).length).toBe(random.length + 5);
+});
+
+const WORDS =
+  'The gateway sends each event when the function yields the item, and the reader of the stream gets the event at once.'.split(
+    /(?= )/,
+  );
+const tokens = (n: number): string => WORDS[n % WORDS.length] as string;
+
+test.each<[string, (n: number) => string, number]>([
+  ['words', (n) => `data: ${tokens(n)}\n\n`, 0.95],
+  ['numbered words', (n) => `id: ${n}\ndata: ${tokens(n)}\n\n`, 0.8],
+  [
+    'chunks of a chat completion',
+    (n) =>
+      `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"${tokens(n)}"}}]}\n\n`,
+    0.2,
+  ],
+])('a stream of %s shrinks, though each event is written alone', (_, event, most) => {
+  const member = new GzipMember();
+  let [plain, written] = [0, member.head.length + member.trailer().length];
+  for (let n = 0; n < 1000; n++) {
+    const bytes = Buffer.from(event(n));
+    plain += bytes.length;
+    written += member.block(bytes).length;
+  }
+  expect(written / plain).toBeLessThan(most);
 });
