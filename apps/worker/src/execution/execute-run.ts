@@ -118,6 +118,11 @@ export class Execution implements HeldRun, WriterListener {
     this.started?.running.credit(upTo);
   }
 
+  stored(upTo: number): void {
+    // A paced run gets its credit from its readers.
+    if (!this.run.paced) this.started?.running.credit(upTo);
+  }
+
   cancelled(): void {
     this.started?.running.cancel('cancelled');
   }

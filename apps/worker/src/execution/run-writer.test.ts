@@ -46,21 +46,23 @@ class ScriptedStore {
 
 function listener() {
   const told: string[] = [];
+  const stored: number[] = [];
   const told2: WriterListener = {
     full: () => told.push('full'),
     drained: () => told.push('drained'),
+    stored: (upTo) => stored.push(upTo),
     taken: (upTo) => upTo > 0 && told.push(`taken ${upTo}`),
     cancelled: () => told.push('cancelled'),
     lost: () => told.push('lost'),
     refused: () => told.push('refused'),
     gap: (last) => told.push(`gap after ${last}`),
   };
-  return { told, listener: told2 };
+  return { told, stored, listener: told2 };
 }
 
 function writerOn(store: ScriptedStore) {
-  const { told, listener: heard } = listener();
-  return { told, writer: new RunWriter(store, attempt, heard) };
+  const { told, stored, listener: heard } = listener();
+  return { told, stored, writer: new RunWriter(store, attempt, heard) };
 }
 
 afterEach(() => {
@@ -81,6 +83,21 @@ test('items of one tick are one append, numbered from 1', async () => {
     [1, 3, 's', 'a\nb\nc'],
   ]);
   expect(writer.written).toBe(3);
+});
+
+test('what the store has is reported every 256 KiB or 1,024 items', async () => {
+  const store = new ScriptedStore();
+  const { stored, writer } = writerOn(store);
+  for (let n = 0; n < 6; n++) {
+    push(writer, 'x'.repeat(64 * 1024));
+    await writer.finish();
+  }
+  expect(stored).toEqual([4]);
+  for (let n = 0; n < 1_100; n++) {
+    push(writer, '');
+    await writer.finish();
+  }
+  expect(stored).toEqual([4, 1_028]);
 });
 
 test('kinds are never joined with each other, and a text with newlines with nothing', async () => {

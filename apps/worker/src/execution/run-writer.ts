@@ -9,6 +9,10 @@ const IN_FLIGHT = 2;
 /** What a run may hold here (a store that is away, a function that is faster than it) before its function has to wait. */
 const HOLD_BYTES = 1024 * 1024;
 const GO_ON_BYTES = 256 * 1024;
+/** A run's process gets credit in steps of this much. A quarter of its window, so that the process never waits for a step. */
+const CREDIT_BYTES = 256 * 1024;
+/** …or of so many items, because worker and process keep a note of every frame without credit. */
+const CREDIT_ITEMS = 1024;
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 2_000;
 
@@ -25,6 +29,8 @@ export interface WriterListener {
   full(): void;
   /** Again room for more. */
   drained(): void;
+  /** The store has the items up to this number; reported every 256 KiB or 1,024 items. */
+  stored(upTo: number): void;
   /** Readers have taken items up to this number. */
   taken(upTo: number): void;
   /** Somebody asked to cancel the run. */
@@ -81,6 +87,10 @@ export class RunWriter {
   private sent = 0;
   private inFlight = 0;
   private held = 0;
+  /** Bytes that the store has and that were not reported yet. */
+  private unreported = 0;
+  /** The number that was reported last. */
+  private reported = 0;
   private pushed = 0;
   private numbered = 0;
   private acknowledged = 0;
@@ -222,9 +232,15 @@ export class RunWriter {
     while (this.batches[0] && lastOf(this.batches[0]) <= last) {
       const batch = this.batches.shift() as ItemBatch;
       this.held -= batch.blob.length;
+      this.unreported += batch.blob.length;
       if (this.sent > 0) this.sent--;
     }
     this.acknowledged = Math.max(this.acknowledged, last);
+    if (this.unreported >= CREDIT_BYTES || this.acknowledged - this.reported >= CREDIT_ITEMS) {
+      this.unreported = 0;
+      this.reported = this.acknowledged;
+      this.listener.stored(this.acknowledged);
+    }
     if (this.isFull && this.held < GO_ON_BYTES) {
       this.isFull = false;
       this.listener.drained();

@@ -16,6 +16,12 @@ export interface BlobLimits {
   readonly maxOutputBytes: number;
 }
 
+/**
+ * What a run may have sent for which no credit has come. A harness stops at 1 MiB, after the frame that reaches it, so a process that sends
+ * more does not follow the protocol.
+ */
+export const largestBacklog = ({ maxItemBytes }: BlobLimits): number => 1024 * 1024 + COLLECTED_BYTES + maxItemBytes;
+
 function largestBlob(message: unknown, { maxItemBytes, maxOutputBytes }: BlobLimits): number {
   switch (message) {
     case undefined: // items: what was collected, and the item that filled the frame

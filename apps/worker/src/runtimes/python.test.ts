@@ -43,7 +43,12 @@ const NEVER_MS = 600_000;
 
 const make = (
   concurrency: number,
-  more: ShortLimits & { readonly folder?: string; readonly memoryBytes?: number; readonly teardownMs?: number } = {},
+  more: ShortLimits & {
+    readonly folder?: string;
+    readonly memoryBytes?: number;
+    readonly teardownMs?: number;
+    readonly maxOutputBytes?: number;
+  } = {},
 ): Runtime =>
   pythonRuntimes({ ...options, teardownMs: more.teardownMs ?? NEVER_MS })(
     { project: 'demo', app: 'test', folder: more.folder ?? join(import.meta.dirname, 'testing/python') },
@@ -57,7 +62,7 @@ const make = (
       timeoutMs: more.timeoutMs ?? NEVER_MS,
       cancelGraceMs: more.cancelGraceMs ?? NEVER_MS,
       memoryBytes: more.memoryBytes,
-      maxOutputBytes: 200_000,
+      maxOutputBytes: more.maxOutputBytes ?? 200_000,
       debug: false,
       env: { GREETING: 'hello' },
     },
@@ -430,6 +435,52 @@ test('a function that forges the header of a large frame ends its process, and t
   const run = new Call(own, 'forges_a_header', { bytes: 2 ** 31 - 1 });
   expect((await run.ended).error?.code).toBe('replica_crashed');
   expect(await new Call(own, 'add', { a: 1 }).result()).toBe('3');
+  await own.close();
+});
+
+test('a function that forges more items than its credit allows ends its process', async () => {
+  const own = make(100, { maxOutputBytes: 100_000_000 });
+  own.start();
+  await reached(own, 'ready');
+  expect((await new Call(own, 'forges_items').ended).error?.code).toBe('replica_crashed');
+  expect(await new Call(own, 'add', { a: 1 }).result()).toBe('3');
+  await own.close();
+});
+
+test('a flood whose store is behind holds up neither answers nor cancels of its neighbours, and loses nothing', async () => {
+  const MIB = 1024 * 1024;
+  const own = make(100, { maxOutputBytes: 100 * MIB });
+  own.start();
+  await reached(own, 'ready');
+  const pid = await new Call(own, 'pid').result();
+  const flood = new Call(own, 'flood_large', { n: 1_000 });
+  flood.running?.pause();
+  const sleeper = new Call(own, 'sleeper');
+  await sleeper.until(() => sleeper.count === 1);
+  await flood.until(() => flood.count * 65_536 >= MIB);
+  for (let times = 0; times < 20; times++) expect(await new Call(own, 'add', { a: 1 }).result()).toBe('3');
+  sleeper.running?.cancel('cancelled');
+  expect((await sleeper.ended).state).toBe('cancelled');
+  // The frame that reaches the window is the last one.
+  expect(flood.count * 65_536).toBe(MIB);
+  for (let stored = flood.count; flood.ends === 0; stored = flood.count) {
+    flood.running?.credit(stored);
+    await flood.until(() => flood.count > stored || flood.ends > 0);
+  }
+  expect(await flood.ended).toMatchObject({ state: 'succeeded', items: 1_000 });
+  expect(await new Call(own, 'pid').result()).toBe(pid);
+  await own.close();
+});
+
+test('a flood whose store is behind can be cancelled', async () => {
+  const own = make(1, { maxOutputBytes: 100_000_000 });
+  own.start();
+  await reached(own, 'ready');
+  const flood = new Call(own, 'flood_large', { n: 1_000 });
+  flood.running?.pause();
+  await flood.until(() => flood.count > 0);
+  flood.running?.cancel('cancelled');
+  expect((await flood.ended).state).toBe('cancelled');
   await own.close();
 });
 

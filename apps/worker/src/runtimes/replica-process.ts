@@ -58,14 +58,6 @@ export class ReplicaProcess {
     for (const part of parts) channel.write(part);
   }
 
-  pause(): void {
-    this.#process.channel?.pause();
-  }
-
-  resume(): void {
-    this.#process.channel?.resume();
-  }
-
   /** Ends the process and what it started, at once. */
   kill(): void {
     this.#process.kill();

@@ -2,6 +2,7 @@
 import type { ErrorFields, FunctionSpec, RunId } from '@inference-proxy/contracts';
 import type { ProcessEnd } from './app-process.ts';
 import { crashError } from './crash.ts';
+import { largestBacklog } from './frame-reader.ts';
 import type { Command } from './keeper.ts';
 import { PrintedLines } from './printed-lines.ts';
 import {
@@ -12,6 +13,7 @@ import {
   type Header,
   type InitMessage,
   initMessage,
+  ProtocolError,
   runHeader,
 } from './protocol.ts';
 import { ReplicaProcess } from './replica-process.ts';
@@ -93,8 +95,6 @@ export class Replica implements AnyReplica {
   readonly #listener: ReplicaListener;
   readonly #process: ReplicaProcess;
   readonly #runs = new Map<RunId, RunInFlight>();
-  /** Runs whose store is behind: while there are any, the process is not read from, which stops it when its pipe is full. */
-  readonly #pausing = new Set<RunInFlight>();
   readonly #stderr: string[] = [];
   /** Ends that wait for what the raw pipes may still hold of their runs. */
   readonly #settling = new Set<() => void>();
@@ -139,14 +139,13 @@ export class Replica implements AnyReplica {
     return {
       cancel: (reason) => this.#cancel(run, reason),
       credit: (upTo) => {
-        if (!run.ended) this.#process.send(creditMessage(runId, upTo));
+        if (run.ended) return;
+        run.credits.took(upTo);
+        this.#process.send(creditMessage(runId, upTo));
       },
-      pause: () => {
-        if (run.ended || run.reason !== undefined) return;
-        this.#pausing.add(run);
-        this.#process.pause();
-      },
-      resume: () => this.#resume(run),
+      // A run that gets no credit stops. The process itself is always read, because its other runs need their answers and cancels.
+      pause: () => {},
+      resume: () => {},
     };
   }
 
@@ -180,9 +179,15 @@ export class Replica implements AnyReplica {
   #receive(header: Header, blob: Buffer): void {
     const message = decode(header);
     switch (message.t) {
-      case 'items':
-        this.#runs.get(message.r)?.items({ kind: message.k, count: message.n, blob });
+      case 'items': {
+        const run = this.#runs.get(message.r);
+        if (!run) return;
+        run.credits.gave(message.n, blob.length);
+        if (run.credits.bytes > largestBacklog(this.#options.init))
+          throw new ProtocolError('a run has sent more items than its credit allows');
+        run.items({ kind: message.k, count: message.n, blob });
         return;
+      }
       case 'done':
       case 'error':
       case 'cancelled':
@@ -237,7 +242,6 @@ export class Replica implements AnyReplica {
         if (this.#stuck > 0) this.#stuck--; // given up meanwhile
         return;
       }
-      this.#resume(run);
       end(run);
       this.#afterRun();
     };
@@ -259,7 +263,6 @@ export class Replica implements AnyReplica {
   #cancel(run: RunInFlight, reason: CancelReason): void {
     if (run.ended || run.reason !== undefined) return;
     run.reason = reason;
-    this.#resume(run);
     this.#process.send(cancelMessage(run.runId));
     run.after(this.#options.cancelGraceMs, () => {
       if (this.#options.init.concurrency > 1) this.#giveUp(run, reason);
@@ -301,10 +304,6 @@ export class Replica implements AnyReplica {
     this.kill();
   }
 
-  #resume(run: RunInFlight): void {
-    if (this.#pausing.delete(run) && this.#pausing.size === 0) this.#process.resume();
-  }
-
   #startTimedOut(): void {
     this.#fail(notStartedBecause(`the app was not ready within ${this.#options.startupTimeoutMs / 1_000} s`));
   }
@@ -327,7 +326,6 @@ export class Replica implements AnyReplica {
     for (const settle of this.#settling) settle();
     for (const run of this.#runs.values()) run.crashed(crash);
     this.#runs.clear();
-    this.#pausing.clear();
     this.#listener.exited({ ...how, killed: how.killed ? 'channel' : undefined, stderr: this.#stderr });
   }
 

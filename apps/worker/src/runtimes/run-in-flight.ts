@@ -1,5 +1,6 @@
 // runtimes: one run in a replica. Whatever happens to the process, the listener hears one end and nothing after it.
 import type { AnswerHead, ErrorFields, RunId } from '@inference-proxy/contracts';
+import { Credits } from './credits.ts';
 import type { PrintedLines } from './printed-lines.ts';
 import type { ErrorMessage, TerminalMessage } from './protocol.ts';
 import type { CancelReason, ItemsFrame, RunEnd, RunListener } from './runtime.ts';
@@ -26,6 +27,8 @@ export const cancelledBeforeStart = (reason: CancelReason): RunEnd => notStarted
 
 export class RunInFlight {
   readonly runId: RunId;
+  /** Counts the items of the run for which its process has no credit. */
+  readonly credits = new Credits();
   /** Why the run is being cancelled; the first reason stays. */
   reason: CancelReason | undefined;
   readonly #listener: RunListener;

@@ -68,9 +68,9 @@ export type CancelReason = 'cancelled' | 'timed_out' | 'unavailable';
 export interface RunningRun {
   /** Interrupts the run; `ended` follows within the cancel grace. A run that succeeds first stays succeeded, unless its time was up. */
   cancel(reason: CancelReason): void;
-  /** A reader has taken the items up to this number (absolute, from 1). Only for a paced run. */
+  /** A reader of a paced run, or the store of any other run, has the items up to this number (absolute, from 1). */
   credit(upTo: number): void;
-  /** Stops and resumes reading from the run's process: the back-pressure of a store that is behind. Not kept up for a cancelled run. */
+  /** Stops and resumes a server's answer while the store is behind. A function's process stops by its credits. Not kept up for a cancelled run. */
   pause(): void;
   resume(): void;
 }

@@ -47,7 +47,7 @@ class Run:
     _window = FIRST_WINDOW
     _taken = 0
     _taken_bytes = 0
-    # Of a paced run: (number of a frame's last item, bytes up to its end), while outstanding.
+    # (number of a frame's last item, bytes up to its end), while no credit has come for the frame. Made with the first frame.
     _sent = None
     _wake = None
 
@@ -81,7 +81,6 @@ class Run:
         self.pending = []
         if self.paced:
             self.allowed = FIRST_WINDOW
-            self._sent = deque()
 
     # -- lines ------------------------------------------------------------------------------------------------------------------
 
@@ -142,8 +141,9 @@ class Run:
                 return
         self.items += count
         self.bytes += len(blob)
-        if self.paced:
-            self._sent.append((self.items, self.bytes))
+        if self._sent is None:
+            self._sent = deque()
+        self._sent.append((self.items, self.bytes))
         self.channel.put(items_frame(self.quoted, kind, count, blob))
 
     def change_kind(self, kind):
@@ -158,16 +158,17 @@ class Run:
     # -- pace -------------------------------------------------------------------------------------------------------------------
 
     def credit(self, number):
-        """A reader has taken the items up to `number`."""
+        """A reader of a paced run, or the store of any other run, has the items up to `number`."""
         with self.lock:
             if number <= self._taken:
                 return
             self._taken = number
-            self._window = min(self._window * 2, LARGEST_WINDOW)
             while self._sent and self._sent[0][0] <= number:
                 self._taken_bytes = self._sent.popleft()[1]
-            if self.allowed >= 0:
-                self.allowed = number + self._window
+            if self.paced:
+                self._window = min(self._window * 2, LARGEST_WINDOW)
+                if self.allowed >= 0:
+                    self.allowed = number + self._window
             if self._wake is not None and not self._must_wait():
                 self._wake()
                 self._wake = None
@@ -181,7 +182,7 @@ class Run:
             return True
 
     def _must_wait(self):
-        if not self.paced or self.allowed < 0:
+        if self.allowed < 0:
             return False
         return self.items >= self.allowed or self.bytes - self._taken_bytes >= WINDOW_BYTES
 

@@ -212,6 +212,19 @@ class Output(unittest.TestCase):
             with self.assertRaises(Unserializable):
                 encode(value)
 
+    def test_a_run_that_is_not_paced_waits_for_the_store_by_bytes_alone(self):
+        one, woken = run(output=10**9), []
+        for number in range(17):
+            self.assertEqual(one.wait_with(lambda: woken.append(number)), number == 16)
+            one.pending.append("x" * 65536)
+            one.seal()
+        self.assertEqual(woken, [])
+        one.credit(1)
+        self.assertEqual(woken, [])
+        one.credit(2)
+        self.assertEqual(woken, [16])
+        self.assertEqual(one.allowed, sys.maxsize)
+
     def test_credits_open_a_growing_window(self):
         one = run(paced=True)
         self.assertEqual(one.allowed, 256)

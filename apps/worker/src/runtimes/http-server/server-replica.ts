@@ -2,6 +2,7 @@
 import type { ErrorFields, RunId } from '@inference-proxy/contracts';
 import { AppProcess, type ProcessEnd } from '../app-process.ts';
 import { crashError } from '../crash.ts';
+import { Credits } from '../credits.ts';
 import type { Command } from '../keeper.ts';
 import { PrintedLines } from '../printed-lines.ts';
 import type { AnyReplica, KilledFor, ReplicaListener } from '../replica.ts';
@@ -10,7 +11,6 @@ import { RunInFlight } from '../run-in-flight.ts';
 import type { CancelReason, RunListener, RunningRun, RunRequest } from '../runtime.ts';
 import type { ServerAddress } from './address.ts';
 import type { BodyLimits } from './body-reader.ts';
-import { Credits } from './credits.ts';
 import { isDying } from './dying.ts';
 import { Exchange, type ExchangeEnd } from './exchange.ts';
 import { ServerWatch, type WatchTimes } from './server-watch.ts';

@@ -539,13 +539,24 @@ def pool_of_processes():
         return pool.map(abs, [-1])
 
 
-def forges_a_header(bytes):
-    """On every descriptor that may be the harness's channel; never ends by itself."""
-    for fd in range(100, 130):
+def _forge(data):
+    """Writes on every descriptor that may be the harness's channel. 100 is the lifeline, which would block."""
+    for fd in range(101, 130):
         try:
-            os.write(fd, b'{"r":"forged","k":"s","n":1,"b":%d}\n' % bytes)
+            os.write(fd, data)
         except OSError:
             pass
+
+
+def forges_a_header(bytes):
+    _forge(b'{"r":"forged","k":"s","n":1,"b":%d}\n' % bytes)
+    time.sleep(600)
+
+
+def forges_items(run_id):
+    """More than the credit of the run allows."""
+    for _ in range(100):
+        _forge(b'{"r":"%s","k":"s","n":1,"b":32768}\n' % run_id.encode() + b"x" * 32768)
     time.sleep(600)
 
 

@@ -28,6 +28,11 @@ export class Credits {
     this.#open.splice(0, done);
   }
 
+  /** Bytes for which no credit has come. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
   get spent(): boolean {
     return this.#items - this.#taken >= WINDOW_ITEMS || this.#bytes >= WINDOW_BYTES;
   }
