@@ -68,6 +68,7 @@ export class Sweeper extends Rounds {
   private readonly projects = new Map<string, Kept>();
   /** What all projects' runs take, and what they may. Infinite until it was asked for: nobody is refused on a guess. */
   private total = 0;
+  private held = { minimum: 0, total: 0, bytes: 0 };
   private limit = Number.POSITIVE_INFINITY;
 
   /** @param maxBytes the bound; absent: by what Redis may use */
@@ -119,9 +120,19 @@ export class Sweeper extends Rounds {
     const count = projects.size + (projects.has(project) ? 0 : 1);
     if (count === 1) return Math.floor(limit * full);
     const minimum = (limit * SHARE) / count;
-    let others = 0;
-    for (const [other, { bytes }] of projects) if (other !== project) others += Math.max(bytes, minimum);
+    const own = projects.get(project);
+    const others = this.heldWith(minimum) - (own ? Math.max(own.bytes, minimum) : 0);
     return Math.floor(Math.max(minimum, Math.min(limit * full - others, limit * most)));
+  }
+
+  /** Returns what all projects hold, each at least `minimum`. Calls ask for it, so it is added up once for each total. */
+  private heldWith(minimum: number): number {
+    const { held, total } = this;
+    if (held.minimum === minimum && held.total === total) return held.bytes;
+    let sum = 0;
+    for (const { bytes } of this.projects.values()) sum += Math.max(bytes, minimum);
+    this.held = { minimum, total, bytes: sum };
+    return sum;
   }
 
   /** Over all projects. */
