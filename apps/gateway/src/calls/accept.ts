@@ -1,4 +1,4 @@
-// Contract 1 and 5: a call becomes a run, or is refused with nothing left behind.
+// Contract 1 and 5: accepts a call as a run, or rejects the call and leaves nothing in the store.
 import {
   type AppDescription,
   isFunctionName,
@@ -11,7 +11,7 @@ import type { GatewayStore, Live, NewRun, RunReader } from '@inference-proxy/sto
 import type { CallRequest } from './call-request.ts';
 import { idempotencyOf } from './idempotency.ts';
 
-/** How long runs are kept after their end, ms. */
+/** Retention of ended runs, ms. */
 export interface Retention {
   readonly promisedMs: number;
   readonly otherMs: number;
@@ -22,7 +22,7 @@ const conflict = (): ServiceError =>
 
 const FULL = {
   queue: 'The queue of this app is full; call again.',
-  store: 'The run store is full of what must be kept; call again later.',
+  store: 'The run store is full; call again later.',
 } as const;
 
 export const noSuchApp = (app: string): ServiceError =>
@@ -31,9 +31,9 @@ export const noSuchApp = (app: string): ServiceError =>
 /** The run that answers a call. */
 export interface AnsweringRun {
   readonly runId: RunId;
-  /** It was there before: another call under the same `Idempotency-Key` made it. */
+  /** The run existed before this call. Another call with the same `Idempotency-Key` created the run. */
   readonly replayed: boolean;
-  /** Follows it from its first item; none where the caller does not wait. */
+  /** Follows the run from its first item. Absent if the caller does not wait. */
   readonly reader?: RunReader;
 }
 
@@ -41,11 +41,11 @@ export interface AnsweringRun {
 export interface AppCall {
   readonly call: CallRequest;
   readonly app: AppDescription;
-  /** What the function is called with. */
+  /** The run's input: the bytes of a JSON object for a function, a request for a custom runtime. */
   readonly params: Buffer;
-  /** As it came: what tells one request from another. */
+  /** The body's bytes as received. Requests with the same `Idempotency-Key` must have the same bytes. */
   readonly body: Buffer;
-  /** Goes with the run to its function and its webhook. */
+  /** The run passes it to the function and to the webhook. */
   readonly traceparent: string | undefined;
 }
 
@@ -56,16 +56,16 @@ export class Acceptance {
     private readonly retention: Retention,
   ) {}
 
-  /** What is known of an app. @throws ServiceError `unavailable` */
+  /** Returns the description of an app, or undefined if the app is unknown. @throws ServiceError `unavailable` */
   async find({ project, app }: Pick<CallRequest, 'project' | 'app'>): Promise<AppDescription | undefined> {
     const apps = isProjectName(project) ? await this.store.apps(project) : undefined;
     return apps?.get(app);
   }
 
   /**
-   * The app that a call is for, when it can be called so.
+   * Returns the app of a call if the call's function can be called.
    *
-   * @param description what `find` knows of it
+   * @param description the result of `find`
    * @throws ServiceError `not_found`, `app_failed_to_start`
    */
   callable({ app, fn }: Pick<CallRequest, 'app' | 'fn'>, description: AppDescription | undefined): AppDescription {
@@ -77,7 +77,7 @@ export class Acceptance {
       });
     }
     if (description.kind === 'server') return description;
-    // An app that is still starting has not told its functions yet: its calls queue.
+    // An app that is starting has not announced its functions yet. Its calls wait in the queue.
     const known = description.functions.some(({ name }) => name === fn);
     if (!isFunctionName(fn) || (!known && description.state === 'ready')) {
       throw new ServiceError('not_found', `There is no function \`${fn}\` in \`${app}\`.`);
@@ -86,9 +86,9 @@ export class Acceptance {
   }
 
   /**
-   * Accepts the run, or joins the one that is there under the call's key.
+   * Accepts the run, or joins the run that exists under the call's key.
    *
-   * @throws ServiceError `overloaded`, `cancelled`, `idempotency_conflict`, `unavailable` (with the run's id: it may exist)
+   * @throws ServiceError `overloaded`, `cancelled`, `idempotency_conflict`, `unavailable` (with the run's id, because the run may exist)
    */
   async run(asked: AppCall): Promise<AnsweringRun> {
     const { call } = asked;
@@ -113,9 +113,9 @@ export class Acceptance {
   }
 
   /**
-   * The run that is there under the key of a call whose app or function is not, or not any more: what it made is kept all the same.
+   * Finds the run under the key of a call whose app or function does not exist. The store keeps a run after its function is removed.
    *
-   * @param body as it came
+   * @param body the bytes as received
    * @throws ServiceError `idempotency_conflict`, `unavailable`
    */
   async kept(call: CallRequest, body: Buffer): Promise<AnsweringRun | undefined> {
@@ -162,11 +162,14 @@ export class Acceptance {
   }
 }
 
-/** The number of the event after which a call resumes the stream that it joins; `undefined` where it reads the whole answer. */
+/**
+ * Returns the number of the event after which a call resumes the joined stream.
+ * Returns undefined if the call reads the whole answer.
+ */
 export const resumedAfter = ({ stream, after }: Pick<CallRequest, 'stream' | 'after'>): number | undefined =>
   stream ? after : undefined;
 
-/** What a call follows of its run. */
+/** Returns the part of the run that the call follows. */
 function liveOf({ waitMs, stream, forwarded, form }: CallRequest): Live {
   if (waitMs === 0) return 'none';
   if (forwarded) return 'answer';

@@ -1,4 +1,4 @@
-// Contract 1 to 3: one call from its request to its answer.
+// Contract 1 to 3: answers one call, from its request to the end of its answer.
 import type { ServerResponse } from 'node:http';
 import { type AppDescription, type Outcome, ServiceError } from '@inference-proxy/contracts';
 import type { WebhookUrls } from '@inference-proxy/egress';
@@ -27,28 +27,28 @@ export interface CallsParts {
   readonly openCalls: OpenCalls;
   readonly keepAlives: KeepAlive;
   readonly webhooks: WebhookUrls;
-  /** In whose terms servers of apps' own are called. */
+  /** The surface of calls to custom runtimes. */
   readonly passthrough: Surface;
   readonly accounts: AccountParts;
   /** `STREAM_COMMIT_MS`. */
   readonly commitMs: number;
 }
 
-/** What is known of an app that is there no more. */
+/** Replaces the description of an app that does not exist. */
 const NO_APP = { functions: [] };
 
-/** The caller left; nobody is told. */
+/** The account of a call whose caller has disconnected. */
 const GONE: Answered = { status: 'gone' };
 
 export class Calls {
   constructor(private readonly parts: CallsParts) {}
 
-  /** What a call of this app is for, where somebody serves it. @throws ServiceError `unavailable` */
+  /** Returns the kind of an app, or undefined if the app is unknown. @throws ServiceError `unavailable` */
   async kindOf(path: Pick<CallPath, 'project' | 'app'>): Promise<AppDescription['kind'] | undefined> {
     return (await this.parts.acceptance.find(path))?.kind;
   }
 
-  /** @throws what the error filter answers: nothing has been written then */
+  /** Answers a call. @throws errors for the error filter, only before a byte of the answer is written */
   async answer(
     request: FastifyRequest<{ Params: CallPath }>,
     reply: FastifyReply,
@@ -86,7 +86,7 @@ export class Calls {
   ): Promise<Answered> {
     const { run, call, preformatted } = await this.#accepted(asked, found, surface, raw, account);
     if (run.replayed) {
-      // Whatever answers from here on, the error filter too, answers for that run.
+      // From here on, every answer carries the id of the joined run, also an answer of the error filter.
       request.id = run.runId;
       raw.setHeader('idempotency-replayed', 'true');
     }
@@ -100,12 +100,15 @@ export class Calls {
         ? await this.#answerLive(call, surface, raw, run, reader, await live.run(open))
         : await this.#answerOnce(call, surface, raw, run, reader, open);
     } finally {
-      // With the last reader goes the run, where it was not to go on without.
+      // If this reader was the run's last reader, the run's `onDisconnect` applies now.
       reader.close();
     }
   }
 
-  /** What writes the answer as it comes; nothing where it is given at once when the run has ended. */
+  /**
+   * Returns the writer of an answer that is written while entries arrive.
+   * Returns undefined if the answer is sent in one piece after the run's end.
+   */
   #liveAnswer(
     { stream, forwarded, gzip, form, waitMs }: CallRequest,
     surface: Surface,
@@ -135,7 +138,7 @@ export class Calls {
         });
   }
 
-  /** Whether the joined run has ended and no event follows the one that the caller has. */
+  /** Returns whether the joined run has ended and has no event after `after`. */
   async #isOver({ project, form }: CallRequest, runId: string, after: number): Promise<boolean> {
     const extent = await this.parts.store.extent(project, runId).catch((thrown: unknown) => {
       throw withRun(asServiceError(thrown), runId);
@@ -157,7 +160,7 @@ export class Calls {
       app = acceptance.callable(asked, found);
       account.known(asked.fn);
     } catch (thrown) {
-      // Nothing is read for it, unless a run may be there under its key.
+      // The body of a rejected call is read only if a run may exist under the call's key.
       if (asked.idempotencyKey === undefined) throw thrown;
       refused = thrown;
     }
@@ -174,11 +177,12 @@ export class Calls {
     });
   }
 
-  /** 202: the run goes on without this caller. */
+  /** Answers 202. The run continues without this caller. */
   async #answerLater(call: CallRequest, raw: ServerResponse, run: AnsweringRun): Promise<Answered> {
     const { project, preferenceApplied, absentMs } = call;
     const { runId, replayed } = run;
-    // It has waited as long as it meant to, which is not leaving: `cancel` is over. How the run that it joined was called is not known here.
+    // The `Prefer: wait` time is over. The caller did not disconnect, so `onDisconnect=cancel` no longer applies.
+    // A replayed run is included because its first call's `onDisconnect` is unknown here.
     if (replayed || (run.reader && absentMs === 0)) {
       await this.parts.store.goOn(project, runId).catch((thrown: unknown) => {
         throw withRun(asServiceError(thrown), runId);
@@ -258,7 +262,11 @@ function answeredNothing(raw: ServerResponse, run: AnsweringRun): Answered {
   return { status: 204, ...replayedOf(run) };
 }
 
-/** The outcome, or why there will be none for this caller. @throws ServiceError of the reader, or `unavailable` when this gateway stops */
+/**
+ * Waits for the outcome. Returns `gone` if the caller disconnects first, and `waited` if `waitMs` is over first.
+ *
+ * @throws ServiceError of the reader, or `unavailable` if this gateway stops
+ */
 function outcomeInTime(
   reader: RunReader,
   open: OpenCall,
@@ -272,6 +280,6 @@ function outcomeInTime(
   return end.promise.finally(() => clearTimeout(timer));
 }
 
-/** The same error with the run's id in its body: the run may go on, or have gone on. */
+/** Returns the same error with the run's id in its body, because the run may continue or may have ended. */
 const withRun = (error: ServiceError, runId: string): ServiceError =>
   error.runId !== undefined ? error : new ServiceError(error.code, error.message, { runId, cause: error });

@@ -1,4 +1,4 @@
-// Contract 1: a call's body, read after the guard and kept as the bytes that came.
+// Contract 1, "Body": reads a call's body after the guard and keeps the bytes as received.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceError } from '@inference-proxy/contracts';
 import { hasBody } from '../http/has-body.ts';
@@ -7,11 +7,11 @@ import { GrowingBytes } from './growing-bytes.ts';
 const NO_BODY = Buffer.alloc(0);
 
 export interface BodyLimits {
-  /** Of one body, `MAX_BODY_BYTES`. */
+  /** Limit of one body, `MAX_BODY_BYTES`. */
   readonly maxBytes: number;
-  /** Of all that are held at a time, `BODIES_IN_FLIGHT_BYTES`: what callers can make this gateway hold. */
+  /** Limit of all bodies held at one time, `BODIES_IN_FLIGHT_BYTES`. It bounds the memory that callers can occupy in this gateway. */
   readonly inFlightBytes: number;
-  /** For one to arrive, ms. */
+  /** Time in which one body must arrive, ms. */
   readonly timeoutMs: number;
 }
 
@@ -21,13 +21,13 @@ export class Bodies {
 
   constructor(private readonly limits: BodyLimits) {}
 
-  /** Of all bodies together. */
+  /** Bytes of all bodies that are held now. */
   get heldBytes(): number {
     return this.#held;
   }
 
   /**
-   * Reads the body and holds it while `use` runs: its bytes count until then.
+   * Reads the body and passes it to `use`. The bytes count as held until `use` has ended.
    *
    * @throws ServiceError `payload_too_large`, `overloaded`, `invalid_request`
    */
@@ -47,7 +47,7 @@ export class Bodies {
     }
   }
 
-  /** A body that came along with its head, as most do: waiting for it as for others takes a timer and four listeners. */
+  /** Returns a body that arrived together with its head, as most bodies do. This path avoids a timer and four listeners. */
   #arrived(req: IncomingMessage, body: GrowingBytes, count: () => void): Buffer | undefined {
     const { maxBytes, inFlightBytes } = this.limits;
     const { complete, destroyed, readableLength, headers } = req;
@@ -65,7 +65,7 @@ export class Bodies {
     const { maxBytes, inFlightBytes, timeoutMs } = this.limits;
     if (Number(req.headers['content-length'] ?? 0) > maxBytes) return Promise.reject(tooLarge(maxBytes));
     if (req.destroyed) return Promise.reject(endedEarly());
-    // Only now is the caller told to go on: what was refused before cost it nothing (RFC 9110 §10.1.1).
+    // The gateway sends `100 Continue` only now, so that the caller of a rejected request sends no body (RFC 9110 §10.1.1).
     if (req.headers.expect !== undefined) raw.writeContinue();
     return new Promise((resolve, reject) => {
       const settle = (): void => {
@@ -99,15 +99,16 @@ export class Bodies {
   }
 }
 
-/** Node calls before it has parsed what came with a head; in the loop's next phase it has. */
+/** Waits for the next phase of the event loop. Node calls the handler before it parses the bytes that came with the head. */
 const parsed = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 const tooLarge = (maxBytes: number): ServiceError =>
   new ServiceError('payload_too_large', `The body is over ${maxBytes} bytes.`);
 
-const tooMany = (): ServiceError => new ServiceError('overloaded', 'Too many large bodies at a time.');
+const tooMany = (): ServiceError =>
+  new ServiceError('overloaded', 'The gateway holds too many large bodies; call again.');
 
 const endedEarly = (): ServiceError => new ServiceError('invalid_request', 'The body ended early.');
 
-/** 'close' follows and tells it. */
+/** The 'close' event follows every error and reports it. */
 const ignore = (): void => {};

@@ -81,7 +81,7 @@ describe('a body must be JSON', () => {
     expect(refusal('', { ...body, 'content-type': type })).toBe(verdict);
   });
 
-  test('of an unknown length, without a type, or compressed, it is refused', () => {
+  test('a body without a type, also of unknown length, and a compressed body are rejected', () => {
     expect(refusal('', { 'transfer-encoding': 'chunked' })).toBe('unsupported_media_type');
     expect(refusal('', body)).toBe('unsupported_media_type');
     const json = { ...body, 'content-type': 'application/json' };
@@ -118,12 +118,12 @@ describe('how long a caller waits', () => {
     expect(call.promised).toBe(waitMs !== undefined);
   });
 
-  test.each(['?async', '?async=', '?async=1', '?async=True', '?async=true&async=true'])('%j means nothing', (query) => {
+  test.each(['?async', '?async=', '?async=1', '?async=True', '?async=true&async=true'])('%j is rejected', (query) => {
     expect(refusal(query)).toBe('invalid_request');
   });
 });
 
-describe('when the last reader has gone', () => {
+describe('when the last reader has disconnected', () => {
   const hook = `webhookEndpoint=${encodeURIComponent('https://example.com/')}`;
   const keyed = { 'idempotency-key': 'k' };
   test.each([
@@ -149,7 +149,7 @@ describe('when the last reader has gone', () => {
   });
 
   test.each(['', '=', '=Cancel', '=-1', '=1e3', '=9999999999', '=1.2345', '=5s', '=5&onDisconnect=5'])(
-    '?onDisconnect%s means nothing',
+    '?onDisconnect%s is rejected',
     (rest) => {
       expect(refusal(`?onDisconnect${rest}`)).toBe('invalid_request');
     },
@@ -157,15 +157,15 @@ describe('when the last reader has gone', () => {
 });
 
 describe('an idempotency key', () => {
-  test.each(['k', '"quoted, with a comma"', 'a key', 'é', 'x'.repeat(255)])('%j is taken as it is', (key) => {
+  test.each(['k', '"quoted, with a comma"', 'a key', 'é', 'x'.repeat(255)])('%j is accepted unchanged', (key) => {
     expect(read('', { 'idempotency-key': key }).idempotencyKey).toBe(key);
   });
 
-  test.each(['', '  ', '\t', 'x'.repeat(256)])('%j is refused', (key) => {
+  test.each(['', '  ', '\t', 'x'.repeat(256)])('%j is rejected', (key) => {
     expect(refusal('', { 'idempotency-key': key })).toBe('invalid_request');
   });
 
-  test('given twice is refused, though Node joins the two', () => {
+  test('a repeated key is rejected, although Node joins repeated headers', () => {
     const raw = ['Idempotency-Key', 'a', 'IDEMPOTENCY-KEY', 'a'];
     expect(refusal('', { 'idempotency-key': 'a, a' }, raw)).toBe('invalid_request');
   });
@@ -174,7 +174,7 @@ describe('an idempotency key', () => {
     idempotencyOf({ ...read(query, { 'idempotency-key': 'k' }), ...more }, 'k', Buffer.from(body));
   const hook = (url: string): string => `?webhookEndpoint=${encodeURIComponent(url)}`;
 
-  test('belongs to project, app and function', () => {
+  test('a key belongs to a project, an app and a function', () => {
     const { key } = hashes('', '{}');
     expect(hashes('?async=true', '{"a":1}').key).toBe(key);
     for (const other of [{ project: 'b' }, { app: 'b' }, { fn: 'b' }, { app: 'acme', project: 'chat' }])
@@ -182,7 +182,7 @@ describe('an idempotency key', () => {
     expect(key).not.toContain('k\0');
   });
 
-  test('stands for one method, path, body and webhook', () => {
+  test('the fingerprint covers method, path, body and webhook', () => {
     const { fingerprint } = hashes('', '{}');
     for (const query of ['?async=true', '?onDisconnect=5', '?ids=true'])
       expect(hashes(query, '{}').fingerprint).toBe(fingerprint);
@@ -201,15 +201,15 @@ describe('an idempotency key', () => {
 describe('a webhook', () => {
   const hook = `?webhookEndpoint=${encodeURIComponent('https://example.com/hook?a=b&c=d')}`;
 
-  test('by plain http is refused where WEBHOOK_REQUIRE_HTTPS is set', () => {
+  test('a plain http URL is rejected if WEBHOOK_REQUIRE_HTTPS is set', () => {
     const plain = `?webhookEndpoint=${encodeURIComponent('http://example.com/')}`;
     expect(refusal(plain)).toBe('accepted');
     expect(refusal(plain, {}, undefined, { requireHttps: true })).toBe('invalid_request');
     expect(refusal(hook, {}, undefined, { requireHttps: true })).toBe('accepted');
   });
 
-  test('keeps its query, and the secret’s bytes', () => {
-    // A header that holds the UTF-8 bytes of é, as Node hands them over.
+  test('the URL keeps its query, and the secret keeps its bytes', () => {
+    // The UTF-8 bytes of é in a header, as Node returns them.
     const secret = Buffer.from('sécret').toString('latin1');
     const { webhook } = read(hook, {}, ['X-Webhook-Secret', secret]);
     expect(webhook?.url).toBe('https://example.com/hook?a=b&c=d');
@@ -228,19 +228,19 @@ describe('a webhook', () => {
     '?webhookEndpoint=http://user:pass@example.com/',
     `${hook}&webhookEndpoint=https://example.com/`,
     '?webhookEndpoint=%ff',
-  ])('%j is refused', (query) => {
+  ])('%j is rejected', (query) => {
     expect(refusal(query)).toBe('invalid_request');
   });
 
-  test('has one secret that says something, or none', () => {
+  test('an empty, blank or repeated secret is rejected', () => {
     expect(refusal(hook, {}, ['x-webhook-secret', ''])).toBe('invalid_request');
     expect(refusal(hook, {}, ['X-WEBHOOK-SECRET', ' \t '])).toBe('invalid_request');
     expect(refusal(hook, {}, ['X-Webhook-Secret', 'a', 'x-webhook-secret', 'a'])).toBe('invalid_request');
-    // Whether a value is a name or a value is told by its place.
+    // The position decides whether a text is a header's name or its value.
     expect(read(hook, {}, ['x-other', 'x-webhook-secret', 'accept', 'b']).webhook?.secret).toBeUndefined();
   });
 
-  test('is what a secret is for: without one it is ignored', () => {
+  test('a secret without a webhook is ignored', () => {
     expect(refusal('', {}, ['x-webhook-secret', ''])).toBe('accepted');
   });
 });

@@ -1,4 +1,4 @@
-// Contract 1: headers and query into a CallRequest. Pure: what is wrong is known before a byte of the body is read.
+// Contract 1: reads a CallRequest from headers and query. Pure. Wrong values are rejected before the first byte of the body is read.
 import type { IncomingHttpHeaders } from 'node:http';
 import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { WebhookUrls } from '@inference-proxy/egress';
@@ -11,7 +11,7 @@ import { onDisconnectOf } from './on-disconnect.ts';
 import { preferences } from './preferences.ts';
 import { checkQueryNames } from './query-names.ts';
 
-/** What a timer can hold; over three weeks. */
+/** The longest time of a Node timer: over three weeks. */
 const LONGEST_WAIT_MS = 2 ** 31 - 1;
 
 export interface Webhook {
@@ -26,29 +26,29 @@ export interface CallRequest {
   readonly app: string;
   readonly fn: string;
   readonly method: string;
-  /** As it was asked for, without its query; of a server, with what the server gets of it. */
+  /** The requested path without its query. For a custom runtime: with the query that its server receives. */
   readonly path: string;
-  /** The caller wants a stream. */
+  /** The caller asks for a stream. */
   readonly stream: boolean;
-  /** To a server of the app's own: whether its answer is a stream is for the server to say. */
+  /** The call goes to a custom runtime. Its server decides whether the answer is a stream. */
   readonly forwarded: boolean;
   readonly gzip: boolean;
   readonly form: StreamForm;
-  /** Under an `Idempotency-Key`: number of the last event that the caller has of the stream that it joins. */
+  /** With an `Idempotency-Key`: number of the last event of the joined stream that the caller has. */
   readonly after?: number;
-  /** How long the caller waits, ms: then, or with 0 at once, it is answered 202 and the run goes on. Absent: to the end. */
+  /** How long the caller waits, ms. Then (0: at once) the answer is 202 and the run continues. Absent: until the run ends. */
   readonly waitMs?: number;
-  /** The preferences (RFC 7240 §3) that such an answer has followed. */
+  /** The preferences (RFC 7240 §3) that the 202 answer reports as applied. */
   readonly preferenceApplied?: string;
   readonly webhook?: Webhook;
   readonly idempotencyKey?: string;
-  /** Somebody may come back for the run (contract, "Words"). */
+  /** A client may fetch the result later (contract, "Words"). */
   readonly promised: boolean;
-  /** Cancelled when it had no reader for that long, ms; absent: it goes on. */
+  /** Time without a reader after which the run is cancelled, ms. Absent: the run continues. */
   readonly absentMs?: number;
 }
 
-/** What of an HTTP request a call is read from. */
+/** The parts of an HTTP request from which a call is read. */
 export interface RequestHead {
   readonly method?: string | undefined;
   readonly url?: string | undefined;
@@ -63,10 +63,10 @@ export interface CallPath {
   readonly function: string;
 }
 
-/** What is asked of the answer, which is not in the same words for functions and for servers of an app's own. */
+/** The options of the answer. Calls to functions and calls to custom runtimes express them differently. */
 export type AskedAnswer = Pick<CallRequest, 'path' | 'stream' | 'form' | 'after' | 'forwarded'>;
 
-/** A function's call. @throws ServiceError `invalid_request`, `unsupported_media_type` */
+/** Reads the call of a function. @throws ServiceError `invalid_request`, `unsupported_media_type` */
 export function callRequest(runId: RunId, path: CallPath, head: RequestHead, webhooks: WebhookUrls): CallRequest {
   const { headers, url = '' } = head;
   checkContentType(headers);
@@ -82,7 +82,7 @@ export function callRequest(runId: RunId, path: CallPath, head: RequestHead, web
   });
 }
 
-/** A call, given what it asks of its answer: what is read alike of every call. @throws ServiceError `invalid_request` */
+/** Reads the options that all calls share, and adds the options of the answer. @throws ServiceError `invalid_request` */
 export function callOnTerms(
   runId: RunId,
   path: CallPath,
@@ -112,7 +112,7 @@ export function callOnTerms(
     ...(answer.after !== undefined && { after: answer.after }),
     forwarded: answer.forwarded,
     promised,
-    // A caller that is answered at once has not left: there is nobody for `cancel` to wait for.
+    // A caller that is answered at once is no reader, so its disconnect cannot cancel the run.
     ...(absentMs !== 'continue' && !(absentMs === 0 && waiting?.waitMs === 0) && { absentMs }),
     ...waiting,
     ...(webhook && { webhook }),
@@ -129,12 +129,16 @@ function checkContentType(headers: IncomingHttpHeaders): void {
   }
   const encoding = headers['content-encoding'];
   if (encoding !== undefined && encoding.trim().toLowerCase() !== 'identity') {
-    throw new ServiceError('unsupported_media_type', 'A body with a `Content-Encoding` is not read.');
+    throw new ServiceError(
+      'unsupported_media_type',
+      'A body with a `Content-Encoding` is not supported; send it uncompressed.',
+    );
   }
 }
 
 /**
- * Whether a list with q-values (RFC 9110 §12.4.2) holds one of `wanted` with a q above zero. The first of `wanted` that is listed decides.
+ * Returns whether a list with q-values (RFC 9110 §12.4.2) contains a name of `wanted` with a q above zero.
+ * If several names of `wanted` are listed, the first of them in `wanted` decides.
  *
  * @param wanted in lower case, without parameters
  */
@@ -162,7 +166,10 @@ function asksAsync(query: string): boolean {
   return value === 'true';
 }
 
-/** `async=true` asks for an answer at once and leaves nothing to prefer; `respond-async` does, unless it comes with a `wait`. */
+/**
+ * Returns how long the caller waits. `async=true` answers at once, and a `wait` is then ignored.
+ * `respond-async` answers at once if the header has no `wait`.
+ */
 function waitingOf(
   query: string,
   prefer: string | string[] | undefined,

@@ -1,4 +1,4 @@
-// Contract 1.
+// Contract 1: the route of function calls.
 import { Controller, HttpCode, Post, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CallGuard } from '../auth/guard.ts';
@@ -10,7 +10,7 @@ import type { CallPath } from './call-request.ts';
 export class CallsController {
   constructor(private readonly calls: Calls) {}
 
-  /** Takes the raw pair: the body's bytes are forwarded, not parsed, and the answer is written as it comes. */
+  /** Takes the raw request and reply: the body's bytes are forwarded unparsed, and the answer is written while it arrives. */
   @Post(':function')
   @HttpCode(200)
   call(@Req() request: FastifyRequest<{ Params: CallPath }>, @Res() reply: FastifyReply): Promise<void> {

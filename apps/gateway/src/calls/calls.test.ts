@@ -10,14 +10,14 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** Calls, and lets the worker answer. */
+/** Lets the worker play the run of an open call, and returns the answer of the call. */
 async function answered(calling: Promise<Answer>, play: (run: PlayedRun) => Promise<unknown>): Promise<Answer> {
   const run = await gateway.worker.next();
   await play(run);
   return calling;
 }
 
-test('a call is answered with the envelope, and its request id is the run’s', async () => {
+test('a call is answered with the envelope, and its request id equals the run’s id', async () => {
   const answer = await answered(gateway.call(), (run) => run.returns('{"said":"hello"}'));
   expect(answer.status).toBe(200);
   expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
@@ -31,7 +31,7 @@ test('a call is answered with the envelope, and its request id is the run’s', 
   });
 });
 
-test('the caller’s bytes reach the function, and its result the caller, unchanged', async () => {
+test('the caller’s bytes reach the function unchanged, and the result’s bytes reach the caller unchanged', async () => {
   const body = '{ "n": 12345678901234567890, "f": 1.0, "__proto__": {"x": 1}, "constructor": 2, "é": "\u2028" }';
   let seen = '';
   const answer = await answered(gateway.call({ body }), (run) => {
@@ -42,7 +42,7 @@ test('the caller’s bytes reach the function, and its result the caller, unchan
   expect(answer.text).toContain('"result":[12345678901234567890,1.0],');
 });
 
-test('no body is no parameters', async () => {
+test('a call without a body has no parameters', async () => {
   let seen = '';
   const path = `/v4/${PROJECT}/chat/run`;
   const answer = await answered(gateway.request(path), (run) => {
@@ -63,7 +63,7 @@ test('a generator called without a stream is answered with the list of its items
   expect(answer.text).toContain('"result":["a","b\\"",1.0,{"x":2},"two\\nlines"]');
 });
 
-test('a result that names its status sets it', async () => {
+test('a result with a `status_code` sets the HTTP status', async () => {
   const answer = await answered(gateway.call(), (run) => run.returns('{"status_code":418}', { statusCode: 418 }));
   expect(answer.status).toBe(418);
   expect(JSON.parse(answer.text)).toMatchObject({ status: 'succeeded', result: { status_code: 418 } });
@@ -102,7 +102,7 @@ test.each(['?async=true', ''])('an asynchronous call (%p) is answered at once, a
   expect(JSON.parse(ended.text)).toMatchObject({ status: 'succeeded', run_time_ms: 1.5, ended_at: expect.any(String) });
 });
 
-test('a misspelt query parameter is 400 that names the right one, and nothing runs', async () => {
+test('a misspelt query parameter returns 400 with the right name, and the call does not run', async () => {
   for (const [query, meant] of [
     ['?asinc=true', 'async'],
     ['?webhookendpoint=https://a.example/', 'webhookEndpoint'],
@@ -122,7 +122,7 @@ test('a misspelt query parameter is 400 that names the right one, and nothing ru
   expect((await calling).status).toBe(200);
 });
 
-test('a caller that leaves cancels its run', async () => {
+test('a run is cancelled when its caller disconnects', async () => {
   const controller = new AbortController();
   const call = gateway.open(`/v4/${PROJECT}/chat/run`, { body: '{}', signal: controller.signal });
   const left = call.catch((error: Error) => error.name);
@@ -134,7 +134,7 @@ test('a caller that leaves cancels its run', async () => {
   await run.fails({ code: 'cancelled', message: 'cancelled' }, 'cancelled');
 });
 
-test('a promised call goes on without its caller', async () => {
+test('a promised run continues after its caller disconnects', async () => {
   const controller = new AbortController();
   const webhook = encodeURIComponent('https://example.com/hook');
   const path = `/v4/${PROJECT}/chat/run?webhookEndpoint=${webhook}`;
@@ -176,7 +176,7 @@ test.each([
   }
 });
 
-test('an app that could not start says why, and when to call again', async () => {
+test('a call to an app that could not start returns the reason and Retry-After', async () => {
   const error = { code: 'app_failed_to_start', message: 'no module named torch', type: 'ImportError' } as const;
   await gateway.worker.store.announce(PROJECT, app({ app: 'broken', state: 'broken', functions: [], error }));
   const answer = await eventually(
@@ -187,7 +187,7 @@ test('an app that could not start says why, and when to call again', async () =>
   expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
 });
 
-/** Announcements arrive by a channel; what asks again sees them sooner or later. */
+/** Repeats a request until its answer is right. Announcements arrive by a channel, with a delay. */
 async function eventually<T>(ask: () => Promise<T>, right: (answer: T) => boolean): Promise<T> {
   while (true) {
     const answer = await ask();
@@ -195,7 +195,7 @@ async function eventually<T>(ask: () => Promise<T>, right: (answer: T) => boolea
   }
 }
 
-test('a full queue is 429 with Retry-After, and nothing was accepted', async () => {
+test('a call to a full queue returns 429 with Retry-After', async () => {
   await gateway.worker.store.announce(PROJECT, app({ app: 'full', queueLimit: 1 }));
   const call = () => gateway.request(`/v4/${PROJECT}/full/run?async=true`, { body: '{}' });
   const answer = await eventually(call, ({ status }) => status === 429);
@@ -203,13 +203,13 @@ test('a full queue is 429 with Retry-After, and nothing was accepted', async () 
   expect(answer.headers['retry-after']).toBe('1');
 });
 
-test('every call leaves one line', async () => {
+test('every call logs one line', async () => {
   const answer = await answered(gateway.call(), (run) => run.returns('1'));
   const own = gateway.lines.filter(({ runId }) => runId === answer.headers['x-request-id']);
   expect(own).toMatchObject([{ msg: 'call', project: PROJECT, app: 'chat', function: 'run', status: 200 }]);
 });
 
-test('a run is answered again under its key when its function is there no more, and nothing new is accepted', async () => {
+test('a key returns its run’s answer after the function is removed, and no new run is accepted', async () => {
   const headers = { 'idempotency-key': 'outlives its app' };
   const first = await answered(gateway.call({ headers }), (run) => run.returns('"kept"'));
   const { functions } = app();

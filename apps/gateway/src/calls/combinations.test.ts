@@ -1,4 +1,4 @@
-// docs/runs.md, "How a call is answered": every combination that a caller can ask for is in exactly one row, and does what its row says.
+// docs/runs.md, "How a call is answered": each combination of options is in exactly one row, and the gateway behaves as the row says.
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
@@ -57,7 +57,7 @@ const rows: Row[] = section
     return { asked, accept, promise, onDisconnect, answer, leaving, kept };
   });
 
-/** Whether a cell names the value: commas part values, but not inside backticks. */
+/** Returns whether a cell names the value. Commas separate values, except inside backticks. */
 const names = (cell: string, value: string): boolean =>
   cell === 'any' || (cell.match(/(?:`[^`]*`|[^,`])+/g) ?? []).some((one) => one.trim() === value);
 
@@ -86,7 +86,7 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-/** Hands each run to whom it belongs by its parameter, until the test ends. */
+/** Hands each run to the test that expects its parameter, until the tests end. */
 async function handOutRuns(): Promise<void> {
   for (;;) {
     const run = await gateway.worker.next();
@@ -97,7 +97,7 @@ async function handOutRuns(): Promise<void> {
 
 let calls = 0;
 
-/** The request of a combination, and its run when a worker has taken it. */
+/** Returns the request of a combination, and a promise of its run. */
 function requestOf({ asked, accept, promise, onDisconnect }: Combination, waitS: number) {
   const text = `call ${++calls}`;
   const query = new URLSearchParams();
@@ -124,7 +124,7 @@ async function end(run: PlayedRun, accept: string): Promise<void> {
   return run.stops();
 }
 
-/** What the store has noted of a run that nobody reads any more. */
+/** Waits until a run has no reader, and returns the fate that the store has recorded. */
 async function withoutReader(runId: string): Promise<string> {
   for (;;) {
     const [state, followers, cancelled] = await redis.hmget(RUNS + runId, 'state', 'followers', 'cancel');
@@ -137,7 +137,7 @@ async function withoutReader(runId: string): Promise<string> {
   }
 }
 
-test('every combination is in exactly one row, and every row has one', () => {
+test('every combination is in exactly one row, and every row has at least one combination', () => {
   for (const combination of combinations) expect([combination, rowsOf(combination).length]).toEqual([combination, 1]);
   expect(rows.filter((row) => !combinations.some((one) => rowsOf(one).includes(row)))).toEqual([]);
 });
@@ -146,7 +146,7 @@ const eachTwoDozen = Array.from({ length: Math.ceil(combinations.length / 24) },
   combinations.slice(part * 24, part * 24 + 24),
 );
 
-test.each(DIMENSIONS.asked)('asked for %s, the run ends in time: the answer is the row’s', async (asked) => {
+test.each(DIMENSIONS.asked)('with %s, a run that ends in time has the answer of its row', async (asked) => {
   const own = combinations.filter((one) => one.asked === asked);
   await Promise.all(
     own.map(async (combination) => {
@@ -176,7 +176,7 @@ test.each(DIMENSIONS.asked)('asked for %s, the run ends in time: the answer is t
   );
 });
 
-test.each([WAIT, RESPOND_WAIT])('asked for %s, and N s are over: 202, and the run goes on', async (asked) => {
+test.each([WAIT, RESPOND_WAIT])('with %s, the answer after N s is 202, and the run continues', async (asked) => {
   const own = combinations.filter((one) => one.asked === asked);
   await Promise.all(
     own.map(async (combination) => {
@@ -199,7 +199,7 @@ test.each([WAIT, RESPOND_WAIT])('asked for %s, and N s are over: 202, and the ru
 });
 
 test.each(eachTwoDozen.map((part, index) => [index + 1, part] as const))(
-  'a caller that leaves does to its run what the row says (part %i)',
+  'a disconnect has the effect that the row describes (part %i)',
   async (_, part) => {
     await Promise.all(
       part.map(async (combination) => {
@@ -219,7 +219,7 @@ test.each(eachTwoDozen.map((part, index) => [index + 1, part] as const))(
 );
 
 test.each([ASYNC, WAIT])(
-  'asked for %s under a key: the run that it joined goes on, however that was called',
+  'with %s under a key, the joined run continues, whatever options its first call had',
   async (asked) => {
     const { taken, path, options } = requestOf(
       { asked, accept: 'JSON', promise: 'key', onDisconnect: 'none' },

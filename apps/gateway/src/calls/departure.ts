@@ -1,17 +1,17 @@
-// Contract 1 (`onDisconnect`): noticing that a caller has gone, or that this gateway must go, while an answer is still to come.
+// Contract 1, "Disconnects": notices that a caller has disconnected, or that this gateway stops, before the answer is complete.
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { ServiceError } from '@inference-proxy/contracts';
 import { lastOnItsConnection } from '../http/last-answers.ts';
 import { probeUntilClosed } from './half-closed.ts';
 
-/** Why an answer ends before its run does: the caller has gone, or this gateway stops (the error to tell). */
+/** Why an answer ends before its run. `gone`: the caller has disconnected. An error: this gateway stops, and sends the error. */
 export type Interruption = 'gone' | ServiceError;
 
-/** For the last bytes of interrupted answers to leave. */
+/** Time in which the last bytes of interrupted answers can be sent. */
 const FLUSH_MS = 2000;
 
-/** One call under way. */
+/** One call whose answer is not complete. */
 export class OpenCall {
   #interruption: Interruption | undefined;
   #listener: ((why: Interruption) => void) | undefined;
@@ -26,7 +26,7 @@ export class OpenCall {
     return this.#interruption;
   }
 
-  /** Called once, at once when it has happened already. The latest listener counts. */
+  /** Sets the listener. It is called once, and immediately if the interruption has already happened. A later listener replaces it. */
   onInterrupt(listener: (why: Interruption) => void): void {
     this.#listener = listener;
     if (this.#interruption !== undefined) listener(this.#interruption);
@@ -38,41 +38,41 @@ export class OpenCall {
     this.#listener?.(why);
   }
 
-  /** What the answer under way can have written that changes nothing, once its head is out. The latest counts. */
+  /** Sets how a harmless probe is written into the answer after its head. A later listener replaces it. */
   onProbe(listener: () => void): void {
     this.#prober = listener;
   }
 
-  /** Has such a thing written: an interim answer (RFC 9110 §15.2), or what the answer has told. */
+  /** Writes a harmless probe: an interim answer (RFC 9110 §15.2) before the head, or the answer's own probe after the head. */
   probe(): void {
-    // Another call's answer is still before this one on its connection.
+    // The answer of an earlier call on this connection is not complete.
     if (this.raw.socket === null) return;
     if (this.raw.headersSent) this.#prober?.();
     else this.raw.writeContinue();
   }
 
-  /** The answer is written, or will never be. */
+  /** Ends the call: its answer is written, or will never be written. */
   end(): void {
     this.#listener = undefined;
     this.ended(this);
   }
 }
 
-/** All calls under way in this gateway. */
+/** All open calls of this gateway. */
 export class OpenCalls {
   readonly #open = new Set<OpenCall>();
-  /** One pair of listeners per connection, however many calls it carries, one after another or pipelined. */
+  /** One pair of listeners for each connection, even if the connection carries many calls, pipelined or in sequence. */
   readonly #bySocket = new WeakMap<Socket, Set<OpenCall>>();
   #leaving = false;
   #stopping = false;
   #whenEmpty: (() => void) | undefined;
 
-  /** Whether balancers should look elsewhere. */
+  /** Whether load balancers should choose another gateway. */
   get leaving(): boolean {
     return this.#leaving;
   }
 
-  /** @throws ServiceError `unavailable` when this gateway is stopping */
+  /** Registers a call. @throws ServiceError `unavailable` if this gateway is stopping */
   begin(raw: ServerResponse): OpenCall {
     if (this.#stopping) throw new ServiceError('unavailable', 'This gateway is stopping; call again.');
     const { socket } = raw.req;
@@ -83,7 +83,7 @@ export class OpenCalls {
       if (this.#open.size === 0) this.#whenEmpty?.();
     };
     const call = new OpenCall((ended) => {
-      // Connections are closed when no call is under way: not before the answer has left.
+      // Connections are closed when no call is open. A stopping gateway therefore keeps a call open until its answer is sent.
       if (this.#stopping && !raw.writableFinished && !raw.destroyed) raw.once('close', () => remove(ended));
       else remove(ended);
     }, raw);
@@ -93,18 +93,18 @@ export class OpenCalls {
     return call;
   }
 
-  /** The answers under way become the last on their connections (http/last-answers.ts); further calls are still taken. */
+  /** Makes each open answer the last on its connection (http/last-answers.ts). The gateway still accepts further calls. */
   leave(): void {
     this.#leaving = true;
     for (const { raw } of this.#open) lastOnItsConnection(raw);
   }
 
-  /** Takes no further calls. */
+  /** Rejects further calls. */
   refuse(): void {
     this.#stopping = true;
   }
 
-  /** Resolves when no call is under way; those that are left at `graceMs` are interrupted. */
+  /** Resolves when no call is open. Interrupts the calls that are still open after `graceMs`. */
   async drain(graceMs: number): Promise<void> {
     if (this.#open.size === 0) return;
     const empty = Promise.withResolvers<void>();
@@ -122,10 +122,10 @@ export class OpenCalls {
   #watch(socket: Socket): Set<OpenCall> {
     const calls = new Set<OpenCall>();
     const halfClosed = (): void => {
-      // HTTP/1.0 has no interim answers, so nothing would tell.
+      // HTTP/1.0 has no interim answers, so a probe before the head is impossible.
       if ([...calls].some(({ raw }) => raw.req.httpVersion === '1.0')) socket.destroy();
       else {
-        // Node closes the connection after the answer to the last request; it is said in that answer.
+        // Node closes the connection after the answer to the last request. That answer must announce the close.
         const last = [...calls].at(-1);
         if (last) last.raw.shouldKeepAlive = false;
         probeUntilClosed(socket, () => {
@@ -136,7 +136,7 @@ export class OpenCalls {
     socket.once('end', halfClosed).once('close', () => {
       for (const call of [...calls]) call.interrupt('gone');
     });
-    // While its token's key was fetched.
+    // The caller closed its side while the gateway fetched the key of its token.
     if (socket.readableEnded) setImmediate(halfClosed);
     this.#bySocket.set(socket, calls);
     return calls;

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { GrowingBytes } from './growing-bytes.ts';
 
-test('whatever the pieces, the bytes are theirs, and their place is at most twice as large', () => {
+test('any pieces are joined in order, and the buffer is at most twice as large as their bytes', () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 3000 }), { maxLength: 50 }), (pieces) => {
       const bytes = new GrowingBytes();
@@ -22,7 +22,7 @@ test('a body in one piece is not copied', () => {
   expect(bytes.bytes().buffer).toBe(piece.buffer);
 });
 
-test('a million one-byte pieces take no longer than they must', () => {
+test('a million one-byte pieces are added in linear time', () => {
   const bytes = new GrowingBytes();
   const piece = Buffer.from('x');
   for (let n = 0; n < 1_000_000; n += 1) bytes.add(piece);

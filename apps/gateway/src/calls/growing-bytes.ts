@@ -1,9 +1,9 @@
-// Contract 1: bytes that come in pieces whose number the sender decides. A piece kept as it came costs some 200 bytes more than it holds.
+// Contract 1, "Body": collects bytes in pieces. The sender decides how many pieces, and each stored piece would cost some 200 extra bytes.
 
 const EMPTY: Buffer = Buffer.alloc(0);
 const LEAST = 1024;
 
-/** Bytes in one place that doubles when it is full: a body of millions of one-byte chunks costs at most three times its length. */
+/** Collects bytes in one buffer that doubles when it is full. A body of millions of one-byte chunks costs at most three times its length. */
 export class GrowingBytes {
   #room: Buffer = EMPTY;
   #length = 0;
@@ -12,12 +12,12 @@ export class GrowingBytes {
     return this.#length;
   }
 
-  /** What is allocated. */
+  /** Size of the allocated buffer. */
   get heldBytes(): number {
     return this.#room.length;
   }
 
-  /** The piece itself is kept where it is the first: most bodies are one. */
+  /** Adds a piece. The first piece is kept without a copy, because most bodies are one piece. */
   add(piece: Buffer): void {
     const length = this.#length + piece.length;
     if (this.#room.length === 0) {

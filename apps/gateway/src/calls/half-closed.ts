@@ -1,12 +1,12 @@
-// RFC 9112 §9.6: a caller that has closed its side of the connection has left, or only has nothing more to say. Writing tells which.
+// RFC 9112 §9.6: a caller that closed its side of the connection has left, or it only sends nothing more. A write shows which is true.
 import type { Socket } from 'node:net';
 
-/** The first write makes the system of a caller that has left break the connection; the second finds it broken, a round trip later. */
+/** The first write to a caller that has left breaks the connection. The second write, a round trip later, finds it broken. */
 const PAUSES_MS = [10, 50, 250, 1000];
-/** One that has stayed may leave later. */
+/** A caller that has stayed may leave later. */
 const LATER_MS = 15_000;
 
-/** Calls `probe`, which has something harmless written, now and again until the connection is closed. */
+/** Calls `probe` at growing intervals until the connection is closed. `probe` writes something harmless. */
 export function probeUntilClosed(socket: Socket, probe: () => void): void {
   let times = 0;
   let timer: NodeJS.Timeout | undefined;

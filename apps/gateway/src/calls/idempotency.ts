@@ -1,4 +1,4 @@
-// Contract 1 (`Idempotency-Key`): the key of a call, and what tells one request under it from another. Both leave the gateway as hashes.
+// Contract 1, "Idempotency": the key of a call, and the fingerprint of its request. Only their hashes leave the gateway.
 import { createHash } from 'node:crypto';
 import { ServiceError } from '@inference-proxy/contracts';
 import type { NewRun } from '@inference-proxy/store';
@@ -8,10 +8,10 @@ const HEADER = 'idempotency-key';
 const MAX_KEY_BYTES = 255;
 
 /**
- * The key in a request's headers. Opaque: quotes, where there are any, belong to it.
+ * Returns the key in a request's headers. The key is opaque: quotes belong to it.
  *
- * @param rawHeaders names and values as received: Node joins what is given twice
- * @throws ServiceError `invalid_request` when it is empty, doubled or over 255 bytes
+ * @param rawHeaders names and values as received, because Node joins repeated headers
+ * @throws ServiceError `invalid_request` if the key is empty, doubled or over 255 bytes
  */
 export function idempotencyKeyOf(rawHeaders: readonly string[]): string | undefined {
   const [key, ...more] = rawHeaders.filter(
@@ -20,14 +20,17 @@ export function idempotencyKeyOf(rawHeaders: readonly string[]): string | undefi
   if (key === undefined) return undefined;
   if (more.length > 0) throw new ServiceError('invalid_request', 'Idempotency-Key is given more than once.');
   if (key.trim() === '') throw new ServiceError('invalid_request', 'Idempotency-Key is empty.');
-  // Node reads header bytes as Latin-1: a character is a byte.
+  // Node reads header bytes as Latin-1, so each character is one byte.
   if (key.length > MAX_KEY_BYTES) {
     throw new ServiceError('invalid_request', `Idempotency-Key is over ${MAX_KEY_BYTES} bytes.`);
   }
   return key;
 }
 
-/** Who holds the key, and for which request. No part can hold a NUL, so no two lists of parts read alike. */
+/**
+ * Returns the key with its scope, and the fingerprint of the request, both hashed.
+ * A NUL separates the parts. No part can contain a NUL, so two different lists of parts never give the same text.
+ */
 export function idempotencyOf(call: CallRequest, key: string, body: Buffer): NonNullable<NewRun['idempotency']> {
   const { project, app, fn, method, path, webhook } = call;
   return {

@@ -1,4 +1,4 @@
-// Contract 3, "Resuming": a call that joins its run by `Idempotency-Key` and names the last event that its caller has.
+// Contract 3, "Resuming": a call joins its run by `Idempotency-Key` and names the last event that its caller has.
 import type { IncomingMessage } from 'node:http';
 import { errorOf, textOf } from '@inference-proxy/test/client';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -25,7 +25,7 @@ const call = ({ key, query = '?ids=true', headers = {} }: Call): Promise<Incomin
 
 let keys = 0;
 
-/** A run under a key of its own, whose first caller has gone. */
+/** Starts a run under a new key. Its first caller has already received the 202 answer. */
 async function run(): Promise<{ readonly key: string; readonly run: PlayedRun }> {
   const key = `key ${++keys}`;
   const calling = gateway.call({ query: '?async=true', body: '{}', headers: { 'idempotency-key': key } });
@@ -57,14 +57,14 @@ describe('the joined stream begins after the event that the caller has', () => {
     expect(await textOf(await call({ key, query, headers }))).toBe(text);
   });
 
-  test('in the plain form too, without its number', async () => {
+  test('also a plain stream, without event numbers', async () => {
     const { key, run: played } = await run();
     await played.items(['one', 'two']);
     await played.stops();
     expect(await textOf(await call({ key, query: '', headers: { 'last-event-id': '1' } }))).toBe('data: two\n\n');
   });
 
-  test('in the full form too, without what was before', async () => {
+  test('also a rich stream, without the earlier events', async () => {
     const { key, run: played } = await run();
     await played.items(['one', 'two']);
     await played.stops();
@@ -80,7 +80,7 @@ describe('the joined stream begins after the event that the caller has', () => {
     expect(text).toBe('retry: 1000\nid: 0\n\nid: 1\ndata: one\n\n');
   });
 
-  test('a failure after that event is an event, and one that the caller has is not sent again', async () => {
+  test('a failure after that event is sent as an event, and a failure that the caller has is not sent again', async () => {
     const { key, run: played } = await run();
     await played.items(['one']);
     await played.fails({ code: 'function_error', message: 'no' });
@@ -91,7 +91,7 @@ describe('the joined stream begins after the event that the caller has', () => {
   });
 });
 
-test.each(['?ids=true', '?events=full', ''])('%j: no event follows in a run that has ended: 204', async (query) => {
+test.each(['?ids=true', '?events=full', ''])('%j: an ended run without a further event returns 204', async (query) => {
   const { key, run: played } = await run();
   await played.items(['one']);
   await played.stops();
@@ -101,7 +101,7 @@ test.each(['?ids=true', '?events=full', ''])('%j: no event follows in a run that
   expect(await textOf(answer)).toBe('');
 });
 
-test('a run that ends without a further event while its caller waits for the head: 204', async () => {
+test('a run that ends without a further event while its caller waits for the head returns 204', async () => {
   const { key, run: played } = await run();
   await played.items(['one']);
   const calling = call({ key, headers: { 'last-event-id': '1' } });
@@ -110,7 +110,7 @@ test('a run that ends without a further event while its caller waits for the hea
   expect((await calling).statusCode).toBe(204);
 });
 
-test('a call that begins its run ignores the number: there is nothing before it', async () => {
+test('a call that starts a new run ignores the number, because a new run has no earlier event', async () => {
   const calling = call({ key: `key ${++keys}`, headers: { 'last-event-id': '5' } });
   const played = await gateway.worker.next();
   await played.items(['one']);
@@ -126,7 +126,7 @@ test('a call for the whole answer ignores the number', async () => {
   expect(JSON.parse(await textOf(answer))).toMatchObject({ result: ['one'] });
 });
 
-test('a number that is none returns 400', async () => {
+test('a malformed number returns 400', async () => {
   const { key, run: played } = await run();
   await played.stops();
   for (const query of ['?after=x', '?lastEventId=-1', '?after=1&after=2']) {

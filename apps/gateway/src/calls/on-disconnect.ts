@@ -1,15 +1,15 @@
-// Contract 1 (`onDisconnect`): what becomes of a run when its last reader, on any gateway, has gone.
+// Contract 1, "Disconnects": decides about a run whose last reader, on any gateway, has disconnected.
 import { ServiceError } from '@inference-proxy/contracts';
 
 const PARAMETER = 'onDisconnect';
-/** Whole or decimal seconds; nine digits are over thirty years. */
+/** Whole or decimal seconds. Nine digits are over thirty years. */
 const SECONDS = /^\d{1,9}(\.\d{1,3})?$/;
 
-/** Milliseconds without a reader after which the run is cancelled (0: at once, `cancel`), or that it goes on. */
+/** Milliseconds without a reader after which the run is cancelled (0: at once, `cancel`), or `continue`. */
 export type OnDisconnect = number | 'continue';
 
 /**
- * What a query says of it; nothing where it says nothing.
+ * Returns the value of `onDisconnect` in a query, or undefined if the query has none.
  *
  * @throws ServiceError `invalid_request`
  */

@@ -1,4 +1,4 @@
-// Contract 2: how an outcome is answered as one envelope, whoever asked for it.
+// Contract 2: answers a call with the envelope of its outcome.
 import type { OutgoingHttpHeaders } from 'node:http';
 import {
   envelope,
@@ -19,7 +19,7 @@ export interface EnvelopeAnswer {
   readonly headers: OutgoingHttpHeaders | undefined;
 }
 
-/** The envelope of a run that has ended, and the status that goes with it. */
+/** Returns the envelope of a run that has ended, and its HTTP status. */
 export async function envelopeAnswer(
   store: GatewayStore,
   project: string,
@@ -32,6 +32,7 @@ export async function envelopeAnswer(
   }
   const { head, tail } = envelopeFrame(runId, outcome);
   const body = await resultBody(store, project, runId, outcome, [`${head}"result":`, tail]);
-  if (body === undefined) throw new ServiceError('not_found', 'The run’s result is kept no longer.', { runId });
+  if (body === undefined)
+    throw new ServiceError('not_found', 'The retention of the run’s result has ended.', { runId });
   return { status: outcome.statusCode ?? 200, body, headers: undefined };
 }

@@ -1,11 +1,11 @@
-// Contract 1, "Body": the function's keyword parameters. Checked on a parsed copy, forwarded unparsed.
+// Contract 1, "Body": the function's keyword parameters. The gateway checks a parsed copy and forwards the bytes unparsed.
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '@inference-proxy/contracts';
 
 const NO_PARAMETERS = Buffer.from('{}');
 
 /**
- * A body's bytes, when they are a JSON object; no body is an empty one.
+ * Returns the body's bytes if they are a JSON object. An empty body counts as `{}`.
  *
  * @throws ServiceError `invalid_request`
  */

@@ -34,7 +34,7 @@ test.each([
   expect(preferences(header)).toEqual({ respondAsync, ...(waitS !== undefined && { waitS }) });
 });
 
-test('a header of the largest size is read at once, whatever is in it', () => {
+test('a header of the largest size is read at once, with any characters', () => {
   for (const piece of ['"', '\\"', ' ', '\t=', 'a=', 'a ', ' ;', ',"', '="'])
     expect(preferences(piece.repeat(16_000 / piece.length)).respondAsync).toBe(false);
 });

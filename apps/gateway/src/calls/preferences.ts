@@ -11,10 +11,10 @@ export interface Preferences {
 const DELTA_SECONDS = /^\d{1,9}$/;
 const SPACE = /\s/;
 
-/** What is ours to follow. */
+/** The preferences that this service follows. */
 const OURS = new Set(['respond-async', 'wait']);
 
-/** Returns the preferences of a `Prefer` header that are not this service's own; empty if there are none. */
+/** Returns the preferences of a `Prefer` header that this service does not follow. Returns an empty text if there are none. */
 export function preferencesOfOthers(header: string): string {
   return split(header, ',')
     .map((element) => element.trim())
@@ -23,8 +23,8 @@ export function preferencesOfOthers(header: string): string {
 }
 
 /**
- * Reads a `Prefer` header. A preference that is unknown, or whose value makes no sense, counts as not given (§2); of several
- * of one name the first counts.
+ * Reads a `Prefer` header. A preference that is unknown or has a malformed value counts as absent (§2).
+ * If a preference is repeated, its first value counts.
  *
  * @param header all `Prefer` lines of the request, joined by commas as Node does
  */
@@ -67,7 +67,7 @@ function preferenceOf(element: string): { readonly name: string; readonly value:
   return { name, value: mark === -1 ? '' : wordIn(preference.slice(mark + 1).trim()) };
 }
 
-/** Decodes a token or a quoted string (RFC 9110 §5.6.4). A text that is neither is undefined. */
+/** Decodes a token or a quoted string (RFC 9110 §5.6.4). Returns undefined for any other text. */
 function wordIn(text: string): string | undefined {
   if (!text.startsWith('"')) return SPACE.test(text) ? undefined : text;
   let word = '';

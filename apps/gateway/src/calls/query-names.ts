@@ -1,9 +1,9 @@
-// Contract 1, "Query parameters": a misspelt name of the service's own is refused. Other unknown names are ignored. Pure.
+// Contract 1, "Options of a call": rejects misspelt names of query parameters. Other unknown names are ignored. Pure.
 import { ServiceError } from '@inference-proxy/contracts';
 
-/** The names that some request of contract 1, 3 or 5 knows. */
+/** The query parameters of contract 1, 3 and 5. */
 const KNOWN = ['webhookEndpoint', 'async', 'onDisconnect', 'ids', 'events', 'after', 'lastEventId', 'priority'];
-/** Short names resemble too many other words. */
+/** Shorter names resemble too many other words. */
 const SHORTEST = 4;
 const MOST_DIFFERENCES = 2;
 
@@ -13,7 +13,7 @@ const compared = KNOWN.filter((name) => name.length >= SHORTEST);
  * Checks the names in the query of a function call. The queries of custom runtimes belong to their servers and are not checked.
  *
  * @param query the text after the `?`
- * @throws ServiceError `invalid_request` that names the parameter that was meant
+ * @throws ServiceError `invalid_request` whose message contains the known name
  */
 export function checkQueryNames(query: string): void {
   for (const name of new URLSearchParams(query).keys()) {
@@ -27,7 +27,10 @@ export function checkQueryNames(query: string): void {
   }
 }
 
-/** The number of letters to insert, delete or replace to get from one text to the other (Levenshtein); more than two counts as many. */
+/**
+ * Returns the number of letters to insert, delete or replace between two texts (Levenshtein).
+ * If the lengths differ by more than two, the result is infinity.
+ */
 function differences(one: string, other: string): number {
   if (Math.abs(one.length - other.length) > MOST_DIFFERENCES) return Number.POSITIVE_INFINITY;
   let row = Array.from({ length: other.length + 1 }, (_, at) => at);

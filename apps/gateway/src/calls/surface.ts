@@ -1,4 +1,4 @@
-// Contract 1 and 2: in whose terms a call is asked and answered: the service's own, those of another API's clients, or those of an app's own server.
+// Contract 1 and 2: the form of a call and of its answer. The form is this service's own, that of OpenAI clients, or that of a custom runtime.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   type AppDescription,
@@ -16,44 +16,44 @@ import type { OpenCall } from './departure.ts';
 import { type EnvelopeAnswer, envelopeAnswer } from './outcome.ts';
 import { parametersOf } from './parameters.ts';
 
-/** A call whose body is known. */
+/** A call whose body has been read. */
 export interface ReadCall {
   readonly call: CallRequest;
-  /** What the run is given: a JSON object's bytes for a function, a request for a server. */
+  /** The run's input: the bytes of a JSON object for a function, a request for a custom runtime. */
   readonly params: Buffer;
 }
 
-/** What of an app decides how a call of it is read. */
+/** The parts of an app's description that decide how its calls are read. */
 export type ReadApp = Pick<AppDescription, 'functions' | 'forwardAuth'>;
 
-/** An answer that is written as the run's entries come. */
+/** An answer that is written while the run's entries arrive. */
 export interface LiveAnswer {
   run(call: OpenCall): Promise<StreamEnd>;
 }
 
 export interface ForwardedOptions extends Pick<StreamOptions, 'onItems' | 'waitMs' | 'store' | 'answers'> {
-  /** Told when the answer turns out to be a stream. */
+  /** Called when the answer proves to be a stream. */
   readonly onStream: () => void;
 }
 
 export interface Surface {
-  /** What the head of a request asks for. @throws ServiceError `invalid_request`, `unsupported_media_type` */
+  /** Reads the head of a request. @throws ServiceError `invalid_request`, `unsupported_media_type` */
   ask(runId: RunId, path: CallPath, head: RequestHead, webhooks: WebhookUrls): CallRequest;
-  /** A body as it may be. @throws ServiceError `invalid_request` */
+  /** Checks the body and returns its bytes. @throws ServiceError `invalid_request` */
   body(bytes: Buffer): Buffer;
-  /** What the body asks for, beyond the head. */
+  /** Reads the options that the body adds to the head. */
   read(call: CallRequest, app: ReadApp, body: Buffer, request: IncomingMessage): ReadCall;
-  /** Writes the answer of a forwarded call. */
+  /** Returns the writer of a forwarded call's answer. */
   forwarded?(raw: ServerResponse, reader: RunReader, keepAlives: KeepAlive, options: ForwardedOptions): LiveAnswer;
-  /** The whole answer of a run that has ended. */
+  /** Returns the whole answer of a run that has ended. */
   answer(store: GatewayStore, project: string, runId: RunId, outcome: Outcome): Promise<EnvelopeAnswer>;
-  /** The `error` object of a failure. */
+  /** Returns the `error` object of a failure. */
   error(fields: ErrorFields): object;
-  /** What is written after the last event of a complete stream, given how that event ends. */
+  /** Returns the bytes that follow the last event of a complete stream. `lastEvent` is the end of that event. */
   closing?(lastEvent: Buffer): Buffer | undefined;
 }
 
-/** Contract 1 and 2 as they are. */
+/** The service's own form, contract 1 and 2. */
 export const managed: Surface = {
   ask: callRequest,
   body: parametersOf,

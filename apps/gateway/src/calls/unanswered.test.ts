@@ -1,11 +1,11 @@
-// Contract 2 (`unavailable`): an accept whose answer never came is no refusal. The run may exist, and a call under the same key finds it.
+// Contract 2 (`unavailable`): if the store does not confirm an accept, the run may exist. A call under the same key finds the run.
 import { connect, createServer, type Socket } from 'node:net';
 import { errorOf } from '@inference-proxy/test/client';
 import { listening, type Receiver } from '@inference-proxy/test/receiver';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { GatewayUnderTest, PROJECT } from '../../test/gateway-under-test.ts';
 
-/** Redis behind connections whose replies can be held back. */
+/** A proxy before Redis that can hold back replies. */
 async function holdingProxy(port: number): Promise<Receiver & { hold(): void; release(): void }> {
   const replies = new Set<Socket>();
   let holding = false;
@@ -46,7 +46,7 @@ beforeAll(async () => {
   proxy = await holdingProxy(gateway.redis.port);
   const env = { REDIS_URL: `redis://127.0.0.1:${proxy.port}` };
   behind = await GatewayUnderTest.start(env, gateway, { commandMs: 5000 });
-  // Its channel of the project is confirmed by a first call.
+  // The first call confirms this gateway's subscription to the project's channel.
   const first = behind.call();
   await (await gateway.worker.next()).returns('1');
   await first;
@@ -58,7 +58,7 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-test('the caller is told the run’s id with 503, and its retry under the same key is that run', async () => {
+test('a 503 answer carries the run’s id, and a retry under the same key joins that run', async () => {
   const headers = { 'idempotency-key': 'pay once' };
   proxy.hold();
   const unanswered = await behind.call({ headers });
@@ -68,7 +68,7 @@ test('the caller is told the run’s id with 503, and its retry under the same k
   expect(errorOf(unanswered)).toMatchObject({ code: 'unavailable', retryable: true });
   expect(Number(unanswered.headers['retry-after'])).toBeGreaterThan(0);
   proxy.release();
-  // It was accepted all the same: another gateway knows it, and a worker has it.
+  // The run was accepted nevertheless: another gateway knows it, and a worker has taken it.
   const run = await gateway.worker.next();
   expect(run.taken.runId).toBe(runId);
   const retries = [behind.call({ headers }), gateway.call({ headers })];
@@ -80,7 +80,7 @@ test('the caller is told the run’s id with 503, and its retry under the same k
   }
 });
 
-test('one that nobody was promised is cancelled when the store answers again', async () => {
+test('an unpromised run is cancelled when the store answers again', async () => {
   proxy.hold();
   const unanswered = await behind.call();
   const runId = String(unanswered.headers['x-request-id']);
