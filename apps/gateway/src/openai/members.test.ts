@@ -14,16 +14,16 @@ test.each([
   ['{"ключ":"é","b":2}', ['ключ'], '{"ключ":"é"}'],
   ['{"a":1}', [], '{}'],
   ['{}', [], '{}'],
-])('of %s, %j are kept as they were written', (text, names, expected) => {
+])('in %s, the members %j keep their bytes', (text, names, expected) => {
   expect(kept(text, ...names)).toBe(expected);
 });
 
-test('an object that loses nothing stays as it is', () => {
+test('an object that keeps all members is returned unchanged', () => {
   const object = Buffer.from('{ "a" : 1 }');
   expect(keepMembers(object, () => true)).toBe(object);
 });
 
-test('whatever the members hold, what is left is what JSON.parse would have left', () => {
+test('the kept members are those that JSON.parse yields, for any content', () => {
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue()), fc.func(fc.boolean()), (object, chosen) => {
       const left = keepMembers(Buffer.from(JSON.stringify(object)), (name) => chosen(name));

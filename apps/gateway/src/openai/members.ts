@@ -1,4 +1,4 @@
-// RFC 8259: the members of a JSON object as the bytes that were sent. Numbers past 2^53 and `1.0` stay as the caller wrote them.
+// RFC 8259: selects members of a JSON object without changing their bytes. Numbers past 2^53 and `1.0` stay as the caller wrote them.
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -7,7 +7,7 @@ const OPEN = new Set([0x7b, 0x5b]);
 const CLOSE = new Set([0x7d, 0x5d]);
 
 /**
- * The object without the members that `keep` refuses; itself where it refuses none.
+ * Returns the object without the members that `keep` rejects. Returns the object itself if `keep` accepts all members.
  *
  * @param object the bytes of a valid JSON object
  */
@@ -28,7 +28,7 @@ interface Member {
   readonly to: number;
 }
 
-/** UTF-8 never has one of JSON's own characters inside another: bytes are enough. */
+/** Finds the members by bytes. In UTF-8, the bytes of another character never equal a delimiter of JSON. */
 function membersOf(object: Buffer): Member[] {
   const members: Member[] = [];
   let depth = 0;
@@ -59,7 +59,7 @@ function membersOf(object: Buffer): Member[] {
   return members;
 }
 
-/** @returns the place after the closing quote */
+/** Returns the position after the closing quote. */
 function endOfString(json: Buffer, start: number): number {
   let at = start + 1;
   while (json[at] !== QUOTE) at += json[at] === BACKSLASH ? 2 : 1;

@@ -137,7 +137,7 @@ test.each<[string, ItemBatch[]]>([
   expect(await merged(batches)).toBeUndefined();
 });
 
-test('names that JavaScript gives a meaning are names like any other', async () => {
+test('names with a special meaning in JavaScript are ordinary names', async () => {
   const items = batch('j', '{"choices":[{"index":0,"delta":{"__proto__":"a","content":"b"}}],"__proto__":{"x":1}}');
   const whole = (await mergedCompletion([items], 'chat.completion'))?.toString();
   expect(whole).toContain('"content":"b"');

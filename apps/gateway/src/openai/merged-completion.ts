@@ -1,4 +1,4 @@
-// Contract 1, "OpenAI clients": the chunks that a generator yields as the one completion that a call without `stream` expects.
+// Contract 1, "OpenAI clients": merges the chunks of a generator into the one completion that a call without `stream` expects.
 // Which members are joined follows OpenAI's own client (ChatCompletionStream).
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ItemBatch } from '@inference-proxy/contracts';
@@ -31,7 +31,7 @@ export async function mergedCompletion(
       replace(whole, chunk, ['choices']);
       for (const choice of chunk.choices) addChoice(choices, choice);
     }
-    // A large output does not hold up other calls.
+    // Other calls proceed between the batches of a large output.
     await nextTurn();
   }
   if (choices.size === 0) return undefined;
@@ -39,7 +39,7 @@ export async function mergedCompletion(
   return Buffer.from(JSON.stringify({ ...whole, object: kind, choices: finished }));
 }
 
-/** An item's JSON texts: of ready-made events the data of each, except the end mark. */
+/** Returns the JSON texts of an item. For ready-made events: the data of each event, except the end mark. */
 function textsIn({ kind }: ItemBatch, item: string): string[] {
   const texts = kind !== 'j' && isEvents(item) ? dataIn(item) : [item];
   return texts.filter((text) => text !== DONE);
@@ -81,7 +81,7 @@ function addChoice(choices: Map<unknown, Members>, choice: Members): void {
   }
 }
 
-/** A function that ended by itself has stopped, also if it did not say so. */
+/** Returns a whole choice. If no chunk names a `finish_reason`, the reason is `stop`. */
 function finishedChoice({ index, delta, text, finish_reason, logprobs, ...rest }: Members): Members {
   const end = { logprobs: logprobs ?? null, finish_reason: finish_reason ?? 'stop', ...rest };
   return isMembers(delta) ? { index, message: messageOf(delta), ...end } : { index, text, ...end };
@@ -97,14 +97,14 @@ function messageOf({ tool_calls, ...delta }: Members): Members {
   };
 }
 
-/** Takes over every member that is not null, except some. */
+/** Copies all members of `source` but `except`. A null never replaces a value. */
 function replace(target: Members, source: Members, except: readonly string[]): void {
   for (const [name, value] of Object.entries(source)) {
     if (!except.includes(name) && (value !== null || !(name in target))) target[name] = value;
   }
 }
 
-/** Adds a piece: texts are appended, lists extended, elements with an `index` joined by it. Changes what was there. */
+/** Joins two pieces: appends texts, extends lists, and joins elements that have the same `index`. Changes `before`. */
 function joined(before: unknown, after: unknown, name: string): unknown {
   if (before === undefined || before === null) return isMembers(after) ? joinMembers(members(), after) : started(after);
   if (after === null) return before;
@@ -132,7 +132,7 @@ function joinLists(before: unknown[], after: readonly unknown[]): unknown[] {
 const indexed = (list: readonly unknown[], index: number): number =>
   list.findIndex((element) => isMembers(element) && element.index === index);
 
-/** An object without a prototype: `__proto__` is a name like any other. */
+/** Returns an object without a prototype, in which `__proto__` is an ordinary name. */
 const members = (): Members => Object.create(null);
 
 const isMembers = (value: unknown): value is Members =>

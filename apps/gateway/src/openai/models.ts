@@ -1,4 +1,4 @@
-// Contract 1 (`GET …/{function}/models`): the one model that a function is.
+// Contract 1, "OpenAI clients": lists a function as a model (`GET …/{function}/models`).
 import { ServiceError } from '@inference-proxy/contracts';
 import type { Acceptance } from '../calls/accept.ts';
 import type { CallPath } from '../calls/call-request.ts';
@@ -7,7 +7,7 @@ export class Models {
   constructor(private readonly acceptance: Acceptance) {}
 
   /**
-   * A list of one: the function under its name.
+   * Returns a list of one model: the function under its name.
    *
    * @throws ServiceError `not_found`, `app_failed_to_start`, `unavailable`
    */
@@ -27,7 +27,7 @@ export class Models {
     return Buffer.from(JSON.stringify(model));
   }
 
-  /** The time of its creation is not known. */
+  /** Returns the function as a model. `created` is 0 because the time of its creation is unknown. */
   async #model({ project, app, function: fn }: CallPath): Promise<{ readonly id: string }> {
     this.acceptance.callable({ app, fn }, await this.acceptance.find({ project, app }));
     const model = { id: fn, object: 'model', created: 0, owned_by: `${project}/${app}` };

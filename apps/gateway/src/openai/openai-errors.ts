@@ -1,4 +1,4 @@
-// Contract 2, "Errors": an error as OpenAI's clients parse it.
+// Contract 2, "Errors": formats an error for OpenAI clients.
 import type { OutgoingHttpHeaders } from 'node:http';
 import { type ErrorCode, type ErrorFields, errorKinds, errorObject, isRetryable } from '@inference-proxy/contracts';
 import { isOpenAiPath } from './openai-path.ts';
@@ -11,7 +11,10 @@ const TYPES: Partial<Record<ErrorCode, string>> = {
 };
 const FIRST_SERVER_ERROR = 500;
 
-/** The `error` object with `type` (the exception's class where a function raised) and `param` (the first parameter that was refused). */
+/**
+ * Returns the `error` object with `type` and `param`.
+ * `type` is the exception's class if the function raised an exception. `param` is the first rejected parameter.
+ */
 export function openAiError(fields: ErrorFields): Record<string, unknown> {
   const refused = fields.details?.[0]?.loc.at(-1);
   return {
@@ -22,8 +25,8 @@ export function openAiError(fields: ErrorFields): Record<string, unknown> {
 }
 
 /**
- * The header that decides whether OpenAI's clients call again; none on other paths. Without the header these clients repeat every
- * answer of 500 and more, so they run a failing function again.
+ * Returns the header that decides whether OpenAI clients repeat a call, or undefined on other paths.
+ * Without the header, these clients repeat every call whose answer is 500 or more. They would run a failing function again.
  */
 export function shouldRetry(url: string | undefined, fields: ErrorFields): OutgoingHttpHeaders | undefined {
   return isOpenAiPath(url) ? { 'x-should-retry': String(isRetryable(fields)) } : undefined;

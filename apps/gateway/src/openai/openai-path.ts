@@ -1,4 +1,4 @@
-// Contract 1 and 2: the paths that OpenAI's clients call, also for errors that are answered before a controller is reached.
+// Contract 1 and 2: recognizes the paths of OpenAI clients. Errors that occur before a controller runs need this check too.
 
 const OPENAI_PATH =
   /^\/v4\/[^/?]+\/[^/?]+\/[^/?]+\/(?:chat\/completions|completions|embeddings|responses|models(?:\/[^/?]+)?)(?:\?|$)/;

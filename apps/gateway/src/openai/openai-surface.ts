@@ -1,4 +1,4 @@
-// Contract 1, "OpenAI clients": how its clients ask, and what they parse.
+// Contract 1, "OpenAI clients": the form of calls and answers on the OpenAI paths.
 import { envelope, errorStatus, type Outcome, type RunId } from '@inference-proxy/contracts';
 import type { GatewayStore } from '@inference-proxy/store';
 import { type CallRequest, callRequest } from '../calls/call-request.ts';
@@ -13,12 +13,12 @@ import { openAiError } from './openai-errors.ts';
 
 const NULL = Buffer.from('null');
 const DONE = Buffer.from('data: [DONE]\n\n');
-/** An event that says so already, whoever wrote it: at most that long, its blank line included. */
+/** The longest `[DONE]` event that a function can send, with its blank line. */
 const DONE_BYTES = 24;
 const ENDS_DONE = /(?:^|[\r\n])data: ?\[DONE\](?:\r\n|\r|\n){2}$/;
 
 export interface OpenAiTerms {
-  /** All paths but `/responses` end a stream by `[DONE]`. */
+  /** All paths except `/responses` end a stream with `[DONE]`. */
   readonly endsByDone: boolean;
   /** The object that yielded chunks are merged into. Without it, the answer is the list of the items. */
   readonly merges?: CompletionKind;
@@ -35,7 +35,10 @@ export function openAiSurface({ endsByDone, merges }: OpenAiTerms): Surface {
   };
 }
 
-/** `stream` in the body decides, whatever `Accept` says; what the function does not take is dropped. */
+/**
+ * Reads the options of the body. `stream` in the body takes precedence over `Accept`.
+ * Drops the parameters that the function does not take.
+ */
 function read(call: CallRequest, app: ReadApp, body: Buffer): ReadCall {
   const { stream } = JSON.parse(body.toString()) as { stream?: unknown };
   const spec = app.functions.find(({ name }) => name === call.fn);
@@ -47,7 +50,7 @@ function read(call: CallRequest, app: ReadApp, body: Buffer): ReadCall {
   };
 }
 
-/** The bare result; a failure is the envelope, its error with `type` and `param`. */
+/** Returns the bare result. A failure returns the envelope, with `type` and `param` in its error. */
 async function answer(
   merges: CompletionKind | undefined,
   store: GatewayStore,

@@ -1,4 +1,4 @@
-// Contract 1: `base_url = …/v4/{project}/{app}/{function}` as the base URL of an OpenAI client.
+// Contract 1, "OpenAI clients": the routes below `base_url = …/v4/{project}/{app}/{function}`.
 import { Controller, Get, HttpCode, Post, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CallGuard } from '../auth/guard.ts';

@@ -1,4 +1,4 @@
-// Contract 1, "OpenAI clients", at the gateway's HTTP side.
+// Contract 1, "OpenAI clients", over HTTP.
 import { errorKinds } from '@inference-proxy/contracts';
 import { errorOf, type RequestOptions } from '@inference-proxy/test/client';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -14,7 +14,7 @@ const at = (path: string, body: object, more: RequestOptions = {}) =>
   gateway.request(`/v4/${PROJECT}/chat/run/${path}`, { body: JSON.stringify(body), ...more });
 
 test.each(['chat/completions', 'completions', 'embeddings', 'responses'])(
-  '%s calls the function with what it takes of the body, and answers its bare result',
+  '%s calls the function with the parameters that it takes, and returns its bare result',
   async (path) => {
     const answering = at(
       path,
@@ -36,18 +36,21 @@ test.each([
   ['completions', [], 'data: [DONE]\n\n'],
   ['chat/completions', ['{"n":1}', '[DONE]'], 'data: {"n":1}\n\ndata: [DONE]\n\n'],
   ['responses', ['{"type":"response.created"}'], 'data: {"type":"response.created"}\n\n'],
-])('%s with `stream` in the body streams %j whatever is accepted, ended once', async (path, items, text) => {
-  const answering = at(path, { stream: true, text: 'x' });
-  const run = await gateway.worker.next();
-  if (items.length > 0) await run.items(items);
-  await run.stops();
-  const answer = await answering;
-  expect(answer.headers['content-type']).toBe('text/event-stream; charset=utf-8');
-  expect(answer.text).toBe(text);
-});
+])(
+  '%s with `stream` in the body streams %j whatever `Accept` says, with at most one [DONE]',
+  async (path, items, text) => {
+    const answering = at(path, { stream: true, text: 'x' });
+    const run = await gateway.worker.next();
+    if (items.length > 0) await run.items(items);
+    await run.stops();
+    const answer = await answering;
+    expect(answer.headers['content-type']).toBe('text/event-stream; charset=utf-8');
+    expect(answer.text).toBe(text);
+  },
+);
 
 test.each(['data: {"n":1}\n\ndata: [DONE]\n\n', 'data:[DONE]\r\n\r\n', 'id: 7\ndata: [DONE]\n\n'])(
-  'a function that yields ready-made events and %j at the end is not ended twice',
+  'ready-made events that end with %j get no second [DONE]',
   async (text) => {
     const answering = at('chat/completions', { stream: true, text: 'x' });
     const run = await gateway.worker.next();
@@ -57,7 +60,7 @@ test.each(['data: {"n":1}\n\ndata: [DONE]\n\n', 'data:[DONE]\r\n\r\n', 'id: 7\nd
   },
 );
 
-test('a text that only ends like the mark is not taken for it', async () => {
+test('a text that only ends with [DONE] is not the end mark', async () => {
   const answering = at('chat/completions', { stream: true, text: 'x' });
   const run = await gateway.worker.next();
   await run.items(['say [DONE]']);
@@ -65,7 +68,7 @@ test('a text that only ends like the mark is not taken for it', async () => {
   expect((await answering).text).toBe('data: say [DONE]\n\ndata: [DONE]\n\n');
 });
 
-test('a failure in a stream is told in the clients’ terms, without the mark', async () => {
+test('a failure in a stream is an event in the form of OpenAI clients, without [DONE]', async () => {
   const answering = at('chat/completions', { stream: true, text: 'x' });
   const run = await gateway.worker.next();
   await run.items(['{"n":1}']);
@@ -79,7 +82,7 @@ test('a failure in a stream is told in the clients’ terms, without the mark', 
   expect(text).not.toContain('[DONE]');
 });
 
-test('a failed run is its envelope, with `type` and `param`', async () => {
+test('a failed run returns its envelope with `type` and `param`', async () => {
   const details = [{ loc: ['body', 'text'], msg: 'Expected a string.', type: 'string' }] as const;
   const answering = at('chat/completions', { text: 1 });
   const run = await gateway.worker.next();
@@ -95,9 +98,9 @@ test('a failed run is its envelope, with `type` and `param`', async () => {
 
 test.each([
   ['a token is missing', { headers: { authorization: '' } }, 'authentication_error'],
-  ['the body is no object', { body: '[]' }, 'invalid_request_error'],
-  ['the method is another', { method: 'GET', body: '' }, 'invalid_request_error'],
-])('where %s, the error has a type too', async (_, more, type) => {
+  ['the body is not an object', { body: '[]' }, 'invalid_request_error'],
+  ['the method is not POST', { method: 'GET', body: '' }, 'invalid_request_error'],
+])('if %s, the error has a type too', async (_, more, type) => {
   const answer = await at('chat/completions', {}, more);
   expect(errorOf(answer)).toMatchObject({ type, param: null });
 });
@@ -132,7 +135,7 @@ test.each([
   expect([answer.status, answer.headers['x-should-retry']]).toEqual([status, retry]);
 });
 
-test('an answer that is not an error, or not of these paths, has no x-should-retry', async () => {
+test('an answer without an error and an answer on another path have no x-should-retry', async () => {
   const answering = at('chat/completions', { text: 'x' });
   await (await gateway.worker.next()).returns('{"id":"1"}');
   expect((await answering).headers['x-should-retry']).toBeUndefined();
@@ -141,7 +144,7 @@ test('an answer that is not an error, or not of these paths, has no x-should-ret
   expect((await calling).headers['x-should-retry']).toBeUndefined();
 });
 
-test('chunks that a generator yields without `stream` are one completion, and other items are a list', async () => {
+test('without `stream`, the chunks of a generator become one completion, and other items become a list', async () => {
   const chunk = { id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content: 'a' } }] };
   for (const [path, items, expected] of [
     ['chat/completions', [chunk, chunk], { object: 'chat.completion', choices: [{ message: { content: 'aa' } }] }],
@@ -160,7 +163,7 @@ test('chunks that a generator yields without `stream` are one completion, and ot
   }
 });
 
-test('the models of a function are itself', async () => {
+test('the only model of a function is the function itself', async () => {
   const answer = await gateway.get(`/v4/${PROJECT}/chat/run/models`);
   expect(JSON.parse(answer.text)).toEqual({
     object: 'list',
@@ -178,7 +181,7 @@ test('the models of a function are itself', async () => {
   expect(errorOf(unknown)).toMatchObject({ code: 'not_found', type: 'not_found_error' });
 });
 
-test('a key given again answers with the same run in the same terms', async () => {
+test('a repeated key returns the same run in the same form', async () => {
   const headers = { 'idempotency-key': 'once' };
   const answering = at('completions', { text: 'a', seed: 1 }, { headers });
   const run = await gateway.worker.next();

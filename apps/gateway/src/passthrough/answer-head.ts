@@ -1,24 +1,24 @@
-// Contract 1, "Custom runtimes": the head of a server's answer on our response.
+// Contract 1, "Custom runtimes": writes the head of a server's answer into the gateway's response.
 import type { ServerResponse } from 'node:http';
 import type { AnswerHead, HeaderPair } from '@inference-proxy/contracts';
 
-/** Lists to which others have been added on the way (http/cors.ts): both count. */
+/** Lists to which the gateway has already added values (http/cors.ts). The values of both count. */
 const JOINED: ReadonlySet<string> = new Set(['vary', 'access-control-expose-headers']);
 
-/** What is ours to say, or follows from how the body is written. */
+/** Headers that the gateway sets, or that follow from the way the body is written. */
 const OURS: ReadonlySet<string> = new Set(['x-request-id', 'content-length', 'idempotency-replayed']);
 
-/** Which pages may read an answer, and what of it (fetch.spec.whatwg.org, "CORS protocol"). */
+/** Headers that decide which pages may read which parts of an answer (fetch.spec.whatwg.org, "CORS protocol"). */
 const CORS = 'access-control-';
 
 export interface HeadRules {
   /** `CORS_ORIGINS` is set, so it alone decides which pages may read the answer. Otherwise the server decides. */
   readonly corsIsOurs: boolean;
-  /** The server's `Content-Length` tells of a body that is not there (RFC 9110 §8.6). */
+  /** The answer has no body, so the server's `Content-Length` does not describe sent bytes (RFC 9110 §8.6). */
   readonly bodiless: boolean;
 }
 
-/** Puts status and headers of a server's answer on the response, which is not written yet. */
+/** Sets status and headers of a server's answer on a response that is not written yet. */
 export function putHead(raw: ServerResponse, requestId: string, head: AnswerHead, rules: HeadRules): void {
   raw.statusCode = head.status;
   const already = new Set(raw.getHeaderNames());
@@ -32,6 +32,6 @@ export function putHead(raw: ServerResponse, requestId: string, head: AnswerHead
   raw.setHeader('x-request-id', requestId);
 }
 
-/** One line, as caches and browsers read best. */
+/** Joins the values in one line, which caches and browsers read best. */
 const joined = (raw: ServerResponse, name: HeaderPair[0], value: string): string =>
   `${[raw.getHeader(name)].flat().join(', ')}, ${value}`;

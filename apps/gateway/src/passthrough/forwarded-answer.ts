@@ -1,4 +1,4 @@
-// Contract 1, "Custom runtimes": a run's entries as the answer of the server that made them.
+// Contract 1, "Custom runtimes": writes a run's entries as the answer of the server that produced them.
 import type { ServerResponse } from 'node:http';
 import {
   type AnswerHead,
@@ -23,12 +23,12 @@ import { isStreamed, itemBytes, lastWords } from './streamed-forms.ts';
 const NOTHING = Buffer.alloc(0);
 
 /**
- * One forwarded answer. Its head is written when the server's has come: of a stream at once, of a whole body together with it, so that a body that
- * breaks off is an error with its real status.
+ * One forwarded answer. The head of a stream is written as soon as the server's head arrives.
+ * The head of a whole body is written with the body. A body that breaks off is therefore an error with its real status.
  */
 export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
   quietTicks = 0;
-  /** Of a stream whose head is out. */
+  /** Head of a stream, after the head is written. */
   #streaming: AnswerHead | undefined;
   #waiting: NodeJS.Timeout | undefined;
   readonly #pull: EntryPull;
@@ -76,7 +76,7 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
     this.#fail(fieldsOf(error), { error });
   }
 
-  /** A comment is no part of what an event stream says; other bodies have nothing of the kind. */
+  /** Writes a comment, which readers of an event stream ignore. Other bodies have no such bytes. */
   keepAlive(): void {
     if (this.#streaming?.form === 'sse' && !isFull(this.raw)) this.raw.write(keepAliveComment);
   }
@@ -88,7 +88,7 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
     this.options.onStream();
     this.keepAlives.add(this);
     putHead(this.raw, this.reader.runId, head, { ...this.options, bodiless: false });
-    // Proxies in front of us would gather what is meant to come piece by piece.
+    // Without this header, proxies before the gateway would buffer the stream.
     if (!this.raw.hasHeader('x-accel-buffering')) this.raw.setHeader('x-accel-buffering', 'no');
     this.raw.flushHeaders();
   }
@@ -101,12 +101,12 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
     this.#settle({ how: 'complete' });
   }
 
-  /** RFC 9110 §6.4.1. */
+  /** Returns whether the answer has no body (RFC 9110 §6.4.1). */
   #isBodiless({ status }: AnswerHead): boolean {
     return this.raw.req.method === 'HEAD' || status === 204 || status === 304;
   }
 
-  /** A large body, at the pace of the socket. */
+  /** Writes a large body at the pace of the socket. */
   async #large(head: AnswerHead, bytes: number): Promise<void> {
     const { store, answers } = this.options;
     const { project, runId } = this.reader;
@@ -152,7 +152,7 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
     else this.fail(why);
   };
 
-  /** A caller has closed its side. Where nothing harmless can be written to find out whether it is there, it counts as gone. */
+  /** The caller closed its side. If no harmless bytes can probe the connection, the caller counts as disconnected. */
   readonly #probed = (): void => {
     if (this.#streaming?.form === 'sse') this.keepAlive();
     else if (this.#streaming) this.raw.destroy();

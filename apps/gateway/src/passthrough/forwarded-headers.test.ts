@@ -4,7 +4,7 @@ import { type ForwardingRules, forwardedHeaders } from './forwarded-headers.ts';
 
 const RULES: ForwardingRules = { trustedProxies: [], forwardAuth: false, prefix: '/v4/acme/site' };
 
-/** As Node gives a request's headers; the joined ones hold what is read of them. */
+/** Returns the headers that reach the server. Like Node, it joins repeated headers in `headers`. */
 function sent(rawHeaders: string[], rules: Partial<ForwardingRules> = {}, remoteAddress = '::ffff:203.0.113.7') {
   const headers: Record<string, string> = { host: 'api.example.com' };
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -56,7 +56,7 @@ test.each([
   expect(names).toEqual(WHERE.map(([each]) => each));
 });
 
-test('what `Connection` names belongs to the connection', () => {
+test('headers that `Connection` names are withheld', () => {
   expect(sent(['Connection', 'close, X-Hop', 'x-hop', '1', 'x-end', '2'])).toEqual([['x-end', '2'], ...WHERE]);
 });
 
@@ -68,17 +68,17 @@ test.each([
   ['respond-async, wait=5', []],
   ['return=minimal; foo="a, b", wait=5', [['Prefer', 'return=minimal; foo="a, b"']]],
   ['handling=lenient', [['Prefer', 'handling=lenient']]],
-])('of `Prefer: %s`, what is ours to follow is withheld', (value, kept) => {
+])('of `Prefer: %s`, the preferences that the gateway follows are withheld', (value, kept) => {
   expect(sent(['Prefer', value])).toEqual([...kept, ...WHERE]);
 });
 
-test('a caller’s own word on where it comes from does not count', () => {
+test('`X-Forwarded-*` headers of a caller are ignored', () => {
   expect(sent(['X-Forwarded-For', '127.0.0.1', 'X-Forwarded-Proto', 'https', 'x-forwarded-prefix', '/x'])).toEqual(
     WHERE,
   );
 });
 
-test('the word of a proxy that is trusted counts, and is added to', () => {
+test('`X-Forwarded-*` headers of a trusted proxy are kept and extended', () => {
   const raw = ['X-Forwarded-For', '198.51.100.1', 'X-Forwarded-Proto', 'https', 'X-Forwarded-Host', 'www.example.com'];
   const trustedProxies = parseNetworks('203.0.113.0/24');
   expect(sent(raw, { trustedProxies })).toEqual([

@@ -1,10 +1,10 @@
-// Contract 1, "Custom runtimes", and RFC 9110 §7.6.1: which headers of a call reach the app's server.
+// Contract 1, "Custom runtimes", and RFC 9110 §7.6.1: selects the headers of a call that reach the app's server.
 import type { IncomingMessage } from 'node:http';
 import type { HeaderPair } from '@inference-proxy/contracts';
 import { inNetworks, type Network } from '@inference-proxy/egress';
 import { preferencesOfOthers } from '../calls/preferences.ts';
 
-/** Of this connection, or of the one to the server, which its worker makes. */
+/** Headers of the caller's connection, and of the connection that the worker makes to the server. */
 const OF_CONNECTIONS: ReadonlySet<string> = new Set([
   'accept-encoding',
   'connection',
@@ -19,7 +19,7 @@ const OF_CONNECTIONS: ReadonlySet<string> = new Set([
   'transfer-encoding',
   'upgrade',
 ]);
-/** Spoken between the caller and us, or told anew. */
+/** Headers between the caller and the gateway, and headers that the gateway writes anew. */
 const OURS: ReadonlySet<string> = new Set([
   'forwarded',
   'traceparent',
@@ -32,21 +32,21 @@ const OURS: ReadonlySet<string> = new Set([
 ]);
 const MAPPED_V4 = /^::ffff:(?=\d+\.)/i;
 
-/** What of a caller's request they are read from. */
+/** The parts of a caller's request from which the headers are read. */
 export interface CallerRequest extends Pick<IncomingMessage, 'rawHeaders' | 'headers'> {
   readonly socket: Pick<IncomingMessage['socket'], 'remoteAddress'>;
 }
 
 export interface ForwardingRules {
-  /** Whose word on where a call came from counts (`TRUSTED_PROXIES`). */
+  /** Proxies whose `X-Forwarded-*` headers are believed (`TRUSTED_PROXIES`). */
   readonly trustedProxies: readonly Network[];
-  /** The server is given the caller's token (`forward_auth`). */
+  /** The server receives the caller's token (`forward_auth`). */
   readonly forwardAuth: boolean;
   /** The path above the server's root. */
   readonly prefix: string;
 }
 
-/** In the caller's order, `X-Forwarded-*` last. */
+/** Returns the headers for the server in the caller's order, with `X-Forwarded-*` last. */
 export function forwardedHeaders(request: CallerRequest, rules: ForwardingRules): HeaderPair[] {
   const { rawHeaders, headers } = request;
   const named = new Set((headers.connection ?? '').split(',').map((name) => name.trim().toLowerCase()));
@@ -63,7 +63,7 @@ export function forwardedHeaders(request: CallerRequest, rules: ForwardingRules)
   return [...kept, ...whereFrom(request, rules)];
 }
 
-/** A proxy that is not trusted could be anybody, who could claim anything. */
+/** Returns `X-Forwarded-*`. An untrusted peer could claim any value, so its headers are ignored. */
 function whereFrom({ headers, socket }: CallerRequest, { trustedProxies, prefix }: ForwardingRules): HeaderPair[] {
   const peer = (socket.remoteAddress ?? '').replace(MAPPED_V4, '');
   const trusted = inNetworks(trustedProxies, peer);

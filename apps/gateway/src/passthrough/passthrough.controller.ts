@@ -1,4 +1,4 @@
-// Contract 1, "Custom runtimes": any path below the app, with any method. What no other route of ours takes comes here.
+// Contract 1, "Custom runtimes": the route for any method and any path below the app that no other route takes.
 import { isAppName } from '@inference-proxy/contracts';
 import { All, Controller, NotFoundException, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -13,14 +13,14 @@ import { serverTarget } from './server-target.ts';
 export class PassthroughController {
   constructor(private readonly calls: Calls) {}
 
-  /** Takes the raw pair: the body's bytes are forwarded as they come, and so is the answer. */
+  /** Takes the raw request and reply: the body's bytes and the answer are forwarded unchanged while they arrive. */
   @All(['', '*'])
   async forward(@Req() request: FastifyRequest<{ Params: CallPath }>, @Res() reply: FastifyReply): Promise<void> {
     const { params, url } = request;
     const { project, app } = params;
     const kind = await this.calls.kindOf(params);
     if (kind === undefined && isAppName(app)) throw noSuchApp(app);
-    // Of functions, this is a path or a method that they do not have.
+    // An app with functions has no such path or method.
     if (kind !== 'server') throw new NotFoundException();
     request.params = { project, app, function: serverTarget(url).name };
     return this.calls.answer(request, reply);

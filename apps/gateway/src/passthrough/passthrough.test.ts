@@ -18,7 +18,7 @@ beforeAll(async () => {
     app({ app: 'trusting', ...server, forwardAuth: true }),
     app({ app: 'down', ...server, state: 'broken', error: { code: 'app_failed_to_start', message: 'port taken' } }),
   );
-  // Announcements travel.
+  // Announcements arrive with a delay.
   while ((await gateway.store.apps(PROJECT)).size < 4) await new Promise((resolve) => setImmediate(resolve));
 });
 afterAll(() => gateway.stop());
@@ -39,14 +39,14 @@ const lookUp = async (runId: unknown): Promise<Record<string, unknown>> =>
   JSON.parse((await gateway.get(`/v4/${PROJECT}/runs/${runId}`)).text);
 
 test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'PURGE', 'QUERY'])(
-  '%s reaches the server with path, query, headers and body as they are, and its answer the caller',
+  '%s reaches the server with path, query, headers and body unchanged, and the answer reaches the caller',
   async (method) => {
     const body = method === 'GET' || method === 'TRACE' ? undefined : Buffer.from([0, 255, 10, 123]);
     const answering = gateway.open(`${SITE}/a%2Fb//c?x=1&async=false&x=%20`, {
       method,
       ...(body && { body }),
       headers: {
-        // Node's client leaves it out where a method is not known to have a body.
+        // Node's client omits the header if the method usually has no body.
         ...(body && { 'content-length': body.length }),
         'x-own': 'caf\xe9',
         'content-type': 'application/x-own',
@@ -95,7 +95,7 @@ test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIN
 );
 
 test.each(['', '/', '/models', '/v1/chat/completions', '/v1/models', '/runs', '/_private', `/${'x'.repeat(4000)}`])(
-  'whatever our own routes look like, the path %j is the server’s',
+  'the path %j reaches the server, although it may look like a route of the gateway',
   async (path) => {
     for (const method of ['GET', 'POST']) {
       const answering = gateway.request(SITE + path, { method });
@@ -107,7 +107,7 @@ test.each(['', '/', '/models', '/v1/chat/completions', '/v1/models', '/runs', '/
   },
 );
 
-test('an answer to HEAD has the length of the body that is not there', async () => {
+test('an answer to HEAD has the length of the omitted body', async () => {
   const answering = gateway.request(`${SITE}/file`, { method: 'HEAD' });
   const run = await next();
   expect(run.request.method).toBe('HEAD');
@@ -115,7 +115,7 @@ test('an answer to HEAD has the length of the body that is not there', async () 
   expect(await answering).toMatchObject({ status: 200, text: '', headers: { 'content-length': '1234' } });
 });
 
-test.each([204, 304])('%d has no body and says nothing of one', async (status) => {
+test.each([204, 304])('%d has no body, and no header describes a body', async (status) => {
   const answering = gateway.request(`${SITE}/file`, { method: 'GET', headers: { 'if-none-match': '"e"' } });
   const run = await next();
   await run.answers({ status, form: 'binary', headers: [['ETag', '"e"']] });
@@ -125,7 +125,7 @@ test.each([204, 304])('%d has no body and says nothing of one', async (status) =
   expect(answer.headers).not.toHaveProperty('transfer-encoding');
 });
 
-test('the head of a stream is there before its first item, and events keep their names and ids', async () => {
+test('the head of a stream arrives before its first item, and events keep their names and ids', async () => {
   const answering = get('/events', { accept: 'application/json' });
   const run = await next();
   await run.begins(head('sse', 'text/event-stream; charset=utf-8', { status: 206, headers: [['X-Own', '1']] }));
@@ -143,7 +143,7 @@ test('the head of a stream is there before its first item, and events keep their
   expect(await textOf(answer)).toBe('data: one\n\ndata: two\n\nevent: tick\nid: 7\ndata: three\n\n');
 });
 
-test('lines come as lines, and pieces of text as the text', async () => {
+test('lines arrive as lines, and pieces of text arrive as one text', async () => {
   const lines = get('/lines');
   const one = await next();
   await one.begins(head('ndjson', 'application/x-ndjson'));
@@ -178,7 +178,7 @@ test.each([
     /^data: one\n\nevent: error\ndata: {"run_id":".*","error":{"code":"upstream_reset",.*}}\n\n$/,
   ],
   ['ndjson', 'application/x-ndjson', /^one\n{"run_id":".*","error":{"code":"upstream_reset",.*}}\n$/],
-] as const)('a stream that breaks off is never a silent end: %s', async (form, type, text) => {
+] as const)('a stream that breaks off never ends silently: %s', async (form, type, text) => {
   const answering = get('/broken');
   const run = await next();
   await run.begins(head(form, type));
@@ -187,27 +187,31 @@ test.each([
   expect(await textOf(await answering)).toMatch(text);
 });
 
-test.each(['1.1', '1.0'])('text that breaks off is cut for its reader too, over HTTP/%s', async (version) => {
-  const socket = gateway.socket();
-  socket.write(
-    `GET ${SITE}/text HTTP/${version}\r\nHost: x\r\nAuthorization: Bearer ${token()}\r\nConnection: keep-alive\r\n\r\n`,
-  );
-  let text = '';
-  socket.setEncoding('utf8').on('data', (piece: string) => {
-    text += piece;
-  });
-  const run = await next();
-  await run.begins(head('chunks', 'text/plain'));
-  await run.items(['one']);
-  while (!text.includes('one')) await once(socket, 'data');
-  const closed = once(socket, 'close').catch((error: NodeJS.ErrnoException) => error.code);
-  await run.fails({ code: 'upstream_reset', message: 'The server broke off.' });
-  // With a length or a last chunk this would look complete; where the end of the connection is the end of the body, only a reset does not.
-  expect(await closed).toEqual(version === '1.0' ? 'ECONNRESET' : [false]);
-  expect(text).not.toMatch(/\r\n0\r\n\r\n$/);
-});
+test.each(['1.1', '1.0'])(
+  'text that breaks off is visibly incomplete for its reader, over HTTP/%s',
+  async (version) => {
+    const socket = gateway.socket();
+    socket.write(
+      `GET ${SITE}/text HTTP/${version}\r\nHost: x\r\nAuthorization: Bearer ${token()}\r\nConnection: keep-alive\r\n\r\n`,
+    );
+    let text = '';
+    socket.setEncoding('utf8').on('data', (piece: string) => {
+      text += piece;
+    });
+    const run = await next();
+    await run.begins(head('chunks', 'text/plain'));
+    await run.items(['one']);
+    while (!text.includes('one')) await once(socket, 'data');
+    const closed = once(socket, 'close').catch((error: NodeJS.ErrnoException) => error.code);
+    await run.fails({ code: 'upstream_reset', message: 'The server broke off.' });
+    // A length or a last chunk would make this body look complete.
+    // If the end of the connection ends the body (HTTP/1.0), only a reset shows the failure.
+    expect(await closed).toEqual(version === '1.0' ? 'ECONNRESET' : [false]);
+    expect(text).not.toMatch(/\r\n0\r\n\r\n$/);
+  },
+);
 
-test('a caller that leaves cancels the run', async () => {
+test('a run is cancelled when its caller disconnects', async () => {
   const leaving = new AbortController();
   const answering = gateway.open(`${SITE}/long`, { method: 'GET', signal: leaving.signal });
   const run = await next();
@@ -220,7 +224,7 @@ test('a caller that leaves cancels the run', async () => {
 });
 
 test.each(['ndjson', 'chunks'] as const)(
-  'a caller that closes its side while nothing can be written to it has left: %s',
+  'a caller that closes its side counts as disconnected if no probe can be written: %s',
   async (form) => {
     const socket = gateway.socket();
     socket.resume().write(`GET ${SITE}/quiet HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token()}\r\n\r\n`);
@@ -234,7 +238,7 @@ test.each(['ndjson', 'chunks'] as const)(
   },
 );
 
-test('a slow reader is not written to, and gets all when it reads on', async () => {
+test('a slow reader causes backpressure, and gets every item when it reads again', async () => {
   const answering = get('/lines');
   const run = await next();
   await run.begins(head('ndjson', 'application/x-ndjson'));
@@ -253,7 +257,7 @@ test('a slow reader is not written to, and gets all when it reads on', async () 
   expect(numbers).toEqual([...Array(count).keys()]);
 });
 
-test('`async=true` is answered at once, and the look-up has status, content type and body', async () => {
+test('a call with `async=true` is answered at once, and the look-up has status, content type and body', async () => {
   const answer = await gateway.request(`${SITE}/report?async=true`, { body: 'x' });
   const run = await next();
   expect(answer).toMatchObject({ status: 202, headers: { location: `/v4/${PROJECT}/runs/${run.taken.runId}` } });
@@ -270,7 +274,7 @@ test.each([
   ['binary', 'image/png', Buffer.from([0, 255]), 'AP8=', 'data: AP8=\n\n'],
   ['json', 'application/json', '{\n"n": 1.0\n}', { n: 1 }, 'data: {\ndata: "n": 1.0\ndata: }\n\n'],
 ] as const)(
-  'a kept answer is looked up and taken up in our own terms: %s',
+  'look-up and resume return a kept answer in the service’s own form: %s',
   async (form, type, body, result, events) => {
     const { headers } = await gateway.request(`${SITE}/kept?onDisconnect=continue&async=true`);
     const runId = headers['x-request-id'];
@@ -282,7 +286,7 @@ test.each([
   },
 );
 
-test('a stream of a server can be taken up in our own terms, with numbers', async () => {
+test('a server’s stream can be resumed in the service’s own form, with numbers', async () => {
   const answering = get('/events?onDisconnect=continue');
   const run = await next();
   await run.begins(SSE);
@@ -294,14 +298,14 @@ test('a stream of a server can be taken up in our own terms, with numbers', asyn
   expect(text).toBe('retry: 1000\nid: 0\n\nid: 1\ndata: one\n\nid: 2\nevent: tick\ndata: two\n\n');
 });
 
-test('`Prefer: wait` gives a caller its 202 where the server has not answered by then', async () => {
+test('`Prefer: wait` returns 202 if the server has not answered in time', async () => {
   const waiting = gateway.request(`${SITE}/slow`, { headers: { prefer: 'wait=0' } });
   const run = await next();
   expect(await waiting).toMatchObject({ status: 202, headers: { 'preference-applied': 'wait=0' } });
   await run.answers(JSON_HEAD, '1');
 });
 
-test('the same request under a key gets the kept answer, a stream from its start; another is refused', async () => {
+test('a repeated request under a key gets the kept answer, a stream from its start; another request is rejected', async () => {
   const keyed = (path: string, body: string) =>
     gateway.request(`${SITE}${path}`, { body, headers: { 'idempotency-key': 'k', 'content-type': 'text/plain' } });
   const first = keyed('/pay?x=1&onDisconnect=9', 'body');
@@ -323,7 +327,7 @@ test('the same request under a key gets the kept answer, a stream from its start
   }
 });
 
-test('a server that asks for it gets the caller’s token', async () => {
+test('a server with `forward_auth` receives the caller’s token', async () => {
   const answering = gateway.get(`/v4/${PROJECT}/trusting/x`);
   const run = await gateway.worker.next('trusting');
   expect(run.request.headers).toContainEqual(['authorization', expect.stringMatching(/^Bearer ./)]);
@@ -356,7 +360,7 @@ test.each([
   }
 });
 
-test('a page of an allowed origin may read the answer, what the server says of origins notwithstanding', async () => {
+test('a page of an allowed origin may read the answer, whatever the server’s CORS headers say', async () => {
   const answering = gateway.get(`${SITE}/x`, { origin: 'https://page.example' });
   const run = await next();
   const headers = [
@@ -373,7 +377,7 @@ test('a page of an allowed origin may read the answer, what the server says of o
   expect(answer.headers['access-control-expose-headers']).toMatch(/^X-Request-Id, .*, X-Own$/);
 });
 
-test('the names in a server’s query are not checked', async () => {
+test('the gateway does not check the names in a server’s query', async () => {
   const answering = gateway.get(`${SITE}/x?asinc=true&event=full&afer=1`);
   const run = await next();
   expect(run.request.target).toBe('/x?asinc=true&event=full&afer=1');
@@ -381,21 +385,21 @@ test('the names in a server’s query are not checked', async () => {
   expect((await answering).status).toBe(200);
 });
 
-test('who may not call learns nothing of the server', async () => {
+test('an unauthorized caller learns nothing about the server', async () => {
   for (const path of ['', '/x', '/v1/models']) {
     const { status } = await gateway.request(SITE + path, { method: 'GET', headers: { authorization: '' } });
     expect(status).toBe(401);
   }
 });
 
-test('a body over the limit is refused, and a websocket', async () => {
+test('a body over the limit and a websocket are rejected', async () => {
   const large = await gateway.request(`${SITE}/x`, { body: '', headers: { 'content-length': String(9 * 2 ** 20) } });
   expect(large.status).toBe(413);
   const upgrade = await gateway.get(`${SITE}/x`, { connection: 'upgrade', upgrade: 'websocket' });
   expect(upgrade.status).toBe(501);
 });
 
-test('an app whose server cannot be started says why, and a path of functions is none of a server’s', async () => {
+test('a call to a broken server returns the reason, and a deeper path of other apps returns 404', async () => {
   const down = await gateway.get(`/v4/${PROJECT}/down/x`);
   expect([down.status, errorOf(down)]).toEqual([503, expect.objectContaining({ code: 'app_failed_to_start' })]);
   for (const path of ['chat/run/deeper', 'nothing/at/all', 'runs/x/y']) {
@@ -403,7 +407,7 @@ test('an app whose server cannot be started says why, and a path of functions is
   }
 });
 
-test.each(['GET', 'POST', 'DELETE'])('a path of an app that nobody has is 404 with %s too', async (method) => {
+test.each(['GET', 'POST', 'DELETE'])('a path of an unknown app returns 404 with %s', async (method) => {
   for (const path of ['stie', 'stie/page', 'stie/a/b']) {
     const answer = await gateway.request(`/v4/${PROJECT}/${path}`, { method });
     expect([answer.status, errorOf(answer)]).toEqual([
@@ -413,7 +417,7 @@ test.each(['GET', 'POST', 'DELETE'])('a path of an app that nobody has is 404 wi
   }
 });
 
-test('a forwarded call has one line and is counted, as the stream that it turned out to be', async () => {
+test('a forwarded call logs one line, and counts as a stream if its answer is a stream', async () => {
   const answering = get('/told/a?x=1');
   const run = await next();
   await run.begins(SSE);
@@ -428,7 +432,7 @@ test('a forwarded call has one line and is counted, as the stream that it turned
   expect(metrics).toMatch(/inference_proxy_calls_total{project="acme",app="site",form="sync",code="ok"} [1-9]/);
 });
 
-test('the list of apps says which of them are servers', async () => {
+test('the list of apps marks custom runtimes', async () => {
   const { apps } = JSON.parse((await gateway.get(`/v4/${PROJECT}`)).text);
   expect(apps).toContainEqual(expect.objectContaining({ app: 'site', kind: 'server', functions: [] }));
 });

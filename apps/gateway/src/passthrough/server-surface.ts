@@ -1,4 +1,4 @@
-// Contract 1, "Custom runtimes": how its own web server is asked and answers.
+// Contract 1, "Custom runtimes": the form of calls to an app's web server and of its answers.
 import { encodeRequest, errorObject } from '@inference-proxy/contracts';
 import type { Network } from '@inference-proxy/egress';
 import { callOnTerms } from '../calls/call-request.ts';
@@ -11,8 +11,8 @@ import { forwardedHeaders } from './forwarded-headers.ts';
 import { serverTarget } from './server-target.ts';
 
 /**
- * @param trustedProxies whose word on where a call came from counts
- * @param origins `CORS_ORIGINS`; without any, apps' own servers decide which pages may read their answers
+ * @param trustedProxies proxies whose `X-Forwarded-*` headers are believed
+ * @param origins `CORS_ORIGINS`; if it is empty, each server decides which pages may read its answers
  */
 export function serverSurface(trustedProxies: readonly Network[], origins: Origins): Surface {
   const corsIsOurs = origins === '*' || origins.size > 0;

@@ -1,22 +1,26 @@
-// Contract 1, "Custom runtimes": which path and query reach the app's server. Pure.
+// Contract 1, "Custom runtimes": computes the path and query that reach the app's server. Pure.
 
-/** Up to the app: `/v4/{project}/{app}`. */
+/** The path up to the app: `/v4/{project}/{app}`. */
 const PREFIX = /^(?:\/[^/?]*){3}/;
-/** What is ours in a query; `ids` and `events` are the server's. */
+/** Query parameters of the gateway. `ids` and `events` belong to the server. */
 const OURS = new Set(['webhookEndpoint', 'async', 'onDisconnect']);
-/** What a run may be called. */
+/** The most characters of a run's function name. */
 const MAX_NAME = 256;
 
 export interface ServerTarget {
-  /** What stands before: `/v4/{project}/{app}` as it was asked for. */
+  /** The path above the server's root: `/v4/{project}/{app}` as requested. */
   readonly prefix: string;
-  /** Path and query below the app, as they were asked for; begins with `/`. */
+  /** Path and query below the app, as requested; begins with `/`. */
   readonly target: string;
-  /** What the run's function is called: the path without its first slash, at most 256 characters of it; `/` for the root. */
+  /** Function name of the run: the path without its first slash, cut to 256 characters; `/` for the root. */
   readonly name: string;
 }
 
-/** @param url a request's target that begins with `/v4/{project}/{app}` */
+/**
+ * Splits the target of a request at the app.
+ *
+ * @param url begins with `/v4/{project}/{app}`
+ */
 export function serverTarget(url: string): ServerTarget {
   const prefix = PREFIX.exec(url)?.[0] ?? '';
   const [path = '', ...rest] = url.slice(prefix.length).split('?');
@@ -31,7 +35,7 @@ export function serverTarget(url: string): ServerTarget {
   };
 }
 
-/** As forms write names; what is no percent-encoding is nobody's name but its own. */
+/** Decodes a parameter's name as form encoding defines it. A name with a malformed percent-encoding stays unchanged. */
 function nameOf(pair: string): string {
   const [name = ''] = pair.split('=', 1);
   try {
@@ -41,6 +45,6 @@ function nameOf(pair: string): string {
   }
 }
 
-/** Node lets bytes through that no path should have. */
+/** Percent-encodes bytes that a path must not contain, because Node accepts them. */
 const printable = (path: string): string =>
   path.replace(/[^\x21-\x7e]/g, (byte) => `%${byte.charCodeAt(0).toString(16).padStart(2, '0')}`);

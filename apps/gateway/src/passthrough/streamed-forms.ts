@@ -1,20 +1,20 @@
-// Contract 1, "Custom runtimes": items as the body that they were. Pure.
+// Contract 1, "Custom runtimes": converts items back into the server's body. Pure.
 import { type AnswerForm, type AnswerHead, type ItemBatch, piecesOf, type RunId } from '@inference-proxy/contracts';
 import { encodedItems } from '../streaming/encoded-items.ts';
 import { encodeEvent, errorData } from '../streaming/sse-encoding.ts';
 
 const LINE_END = Buffer.from('\n');
 
-/** Whether the body comes as items. */
+/** Returns whether the body arrives as items. */
 export const isStreamed = ({ form }: AnswerHead): boolean => form === 'sse' || form === 'ndjson' || form === 'chunks';
 
-/** A batch as a part of the body: events with the names and ids that the server gave them, lines, or pieces. */
+/** Returns a batch as a part of the body: events with the server's names and ids, lines, or pieces of text. */
 export function itemBytes(form: AnswerForm, batch: ItemBatch): Buffer {
   if (form === 'sse') return encodedItems(batch, 'plain', true);
   return form === 'ndjson' ? Buffer.concat([batch.blob, LINE_END]) : piecesOf([batch]);
 }
 
-/** How a body that cannot go on says so, where its form has a way to. */
+/** Returns the bytes that report an error at the end of an incomplete body, or undefined if the form has no such bytes. */
 export function lastWords(form: AnswerForm, runId: RunId, error: object): Buffer | undefined {
   const data = errorData(runId, error);
   if (form === 'sse') return encodeEvent('error', data);
