@@ -150,7 +150,7 @@ class App:
         if function.takes_run_id and "run_id" not in arguments:
             arguments["run_id"] = run.id
         function.check(arguments)
-        return function.bind(arguments), arguments
+        return function.bind(arguments) if function.positional else function.call, arguments
 
 
 def _detail(name, message, kind):

@@ -167,7 +167,7 @@ class Calls:
                 check_item(run, item)
             append(item)
             count += 1
-            size += length + 1
+            size += length
             if size >= FRAME_SIZE or count >= run.allowed or monotonic() - channel.written_at >= FRAME_AGE:
                 size = 0
                 self._flush(run)

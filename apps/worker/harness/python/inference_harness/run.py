@@ -12,6 +12,8 @@ from .printed import Printed
 FIRST_WINDOW = 256
 LARGEST_WINDOW = 4096
 WINDOW_BYTES = 1024 * 1024
+# Items in one frame: the worker bounds a frame's bytes, and empty items count for nothing else.
+FRAME_ITEMS = 32 * 1024
 
 
 class Cancelled(BaseException):
@@ -104,9 +106,13 @@ class Run:
         if self.printed is not None:
             self.printed.seal()
         pending = self.pending
-        count = len(pending)
-        if count == 0:
-            return
+        waiting = len(pending)
+        while waiting > 0:
+            count = min(waiting, FRAME_ITEMS)
+            self._seal_frame(pending, count)
+            waiting -= count
+
+    def _seal_frame(self, pending, count):
         items = pending[:count]
         del pending[:count]
         text = "\n".join(items)

@@ -128,7 +128,7 @@ class Tasks:
                 check_item(run, item)
             append(item)
             count += 1
-            size += length + 1
+            size += length
             if size >= FRAME_SIZE or count >= run.allowed or monotonic() - channel.written_at >= FRAME_AGE:
                 size = 0
                 await self._flush(run)
