@@ -1,4 +1,4 @@
-// docs/apps.md, "port": replaces a fixed port in a server's command line, if the command line contains the port in a form that means "listen here".
+// docs/apps/web-servers.md, "Ports": replaces a fixed port in a server's command line, if the command line contains the port in a form that means "listen here".
 
 /** The text in front of a port. An option and its value may be two words of the command. */
 const FORMS = ['--port ', '--port=', '-p '] as const;

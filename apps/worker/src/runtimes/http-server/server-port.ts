@@ -1,4 +1,4 @@
-// docs/apps.md, "port": the port on which each start of a server listens, and the command line that names it.
+// docs/apps/web-servers.md, "Ports": the port on which each start of a server listens, and the command line that names it.
 import { replacePort } from './literal-port.ts';
 import { isTaken, type Ports } from './ports.ts';
 
