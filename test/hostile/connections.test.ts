@@ -1,4 +1,4 @@
-// RFC 9112 and contract 1 to 3: callers that are slow, silent, many, half gone, or say more than one thing at a time; and one that notices nothing of it.
+// RFC 9112 and Contract 1 to 3: slow, silent, half-closed, pipelining and very many callers. A well-behaved caller is served meanwhile.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
@@ -35,7 +35,7 @@ const mark = (): string => {
   return join(stack.marksDir, String(marks));
 };
 
-/** A call of `streams/<fn>`; `more` are header lines. */
+/** Returns a call of `streams/<fn>`; `more` are header lines. */
 function call(fn: string, params: object, more: readonly string[] = [], version = '1.1'): string {
   const body = JSON.stringify(params);
   const head = [`POST /v4/demo/streams/${fn} HTTP/${version}`, 'Host: x', bearer, 'Content-Type: application/json'];
@@ -44,19 +44,19 @@ function call(fn: string, params: object, more: readonly string[] = [], version 
 const STREAM = 'Accept: text/event-stream';
 const get = (path: string, method = 'GET'): string => `${method} ${path} HTTP/1.1\r\nHost: x\r\n${bearer}\r\n\r\n`;
 
-/** That a good caller is served. */
+/** Checks that a good caller is served. */
 async function othersAreServed(): Promise<void> {
   expect((await caller.call('streams/value', { value: 1 })).status).toBe(200);
 }
 
-/** What was said last on a connection that the gateway has closed. */
+/** Waits until the gateway has closed the connection. Returns the status and the code of the last answer. */
 async function lastWord(connection: RawConnection): Promise<string> {
   const answer = (await connection.closed()).at(-1);
   return answer === undefined ? 'closed' : `${answer.status} ${codeOf(answer)}`;
 }
 
 describe('pipelining', () => {
-  test('answers come in the order of the requests, whichever is ready first, streams among them', async () => {
+  test('answers, streams included, come in the order of the requests, whichever is ready first', async () => {
     const [gate, started] = [mark(), mark()];
     const connection = await connect();
     connection.send(
@@ -78,18 +78,18 @@ describe('pipelining', () => {
     expect(answers[1]?.body).toContain('alive');
     expect(answers[2]?.body).toBe('data: a\n\ndata: b\n\n');
     expect(answers[3]?.body).toContain('"result":7');
-    // To HEAD, nothing follows the head.
+    // An answer to HEAD has no body.
     expect(connection.text.slice(last)).toMatch(/\r\n\r\n$/);
   });
 
-  test('a request that is cut to pieces is one, and two in one piece are two', async () => {
+  test('a request sent byte by byte is one request, and two requests in one write are two', async () => {
     const connection = await connect();
     for (const byte of call('value', { value: 1 })) {
       connection.socket.setNoDelay(true);
       connection.send(byte);
     }
     const [first] = await connection.final();
-    // Longer than balancers keep theirs (60 s): they close first.
+    // Longer than the 60 s for which load balancers keep idle connections, so that the load balancer closes first.
     expect([first?.status, first?.headers['keep-alive']]).toEqual([200, 'timeout=75']);
     connection.send(call('value', { value: 2 }) + call('value', { value: 3 }));
     expect((await connection.final(3)).map(({ body }) => body)).toEqual([
@@ -100,7 +100,7 @@ describe('pipelining', () => {
     connection.leave();
   });
 
-  test('a call that failed leaves the connection to the next one; one whose body was not read closes it', async () => {
+  test('after a failed call the next request uses the connection; a call with an unread body closes the connection', async () => {
     const connection = await connect();
     connection.send(
       call('value', {}) + call('value', { value: 1 }) + call('nothing', {}) + call('value', { value: 2 }),
@@ -108,7 +108,7 @@ describe('pipelining', () => {
     expect((await connection.closed()).map(({ status }) => status)).toEqual([422, 200, 404]);
   });
 
-  test('what follows a stream that its caller has left does not run', async () => {
+  test('a request pipelined after a stream does not run if the caller disconnects from the stream', async () => {
     const [tidied, started] = [mark(), mark()];
     const connection = await connect();
     connection.send(call('tidy', { mark: tidied }, [STREAM]) + call('waits', { gate: mark(), started }));
@@ -119,7 +119,7 @@ describe('pipelining', () => {
 });
 
 describe('HTTP/1.0', () => {
-  test('has no chunks: the end of the connection is the end of the answer', async () => {
+  test('an answer has no chunks and ends when the connection closes', async () => {
     const connection = await connect();
     const [answer] = await connection.send(call('items', { items: ['a', 'b'] }, [STREAM], '1.0')).closed();
     expect(answer).toMatchObject({ status: 200, body: 'data: a\n\ndata: b\n\n' });
@@ -127,7 +127,7 @@ describe('HTTP/1.0', () => {
     expect(answer?.headers.connection).toBe('close');
   });
 
-  test('needs no host, and keeps its connection where it asks for that', async () => {
+  test('a request needs no host, and keeps its connection if it asks for keep-alive', async () => {
     const connection = await connect();
     const polite = call('value', { value: 1 }, ['Connection: keep-alive'], '1.0').replace('Host: x\r\n', '');
     const [answer] = await connection.send(polite).final();
@@ -138,26 +138,29 @@ describe('HTTP/1.0', () => {
 });
 
 describe('HEAD', () => {
-  test.each(['/healthz', '/readyz', '/v4/demo', '/v4/nobody'])('%s has the head of GET, and no body', async (path) => {
-    const [getting, heading] = [await connect(), await connect({ bodiless: true })];
-    const [whole] = await getting.send(get(path)).final();
-    const [head] = await heading.send(get(path, 'HEAD')).final();
-    expect(head?.status).toBe(whole?.status);
-    for (const name of ['content-length', 'content-type', 'server']) {
-      expect(head?.headers[name]).toBe(whole?.headers[name]);
-    }
-    for (const connection of [getting, heading]) connection.leave();
-    expect(heading.text).toMatch(/\r\n\r\n$/);
-  });
+  test.each(['/healthz', '/readyz', '/v4/demo', '/v4/nobody'])(
+    '%s returns the headers of GET and no body',
+    async (path) => {
+      const [getting, heading] = [await connect(), await connect({ bodiless: true })];
+      const [whole] = await getting.send(get(path)).final();
+      const [head] = await heading.send(get(path, 'HEAD')).final();
+      expect(head?.status).toBe(whole?.status);
+      for (const name of ['content-length', 'content-type', 'server']) {
+        expect(head?.headers[name]).toBe(whole?.headers[name]);
+      }
+      for (const connection of [getting, heading]) connection.leave();
+      expect(heading.text).toMatch(/\r\n\r\n$/);
+    },
+  );
 });
 
-describe('a caller that closes its side after the request', () => {
-  test('has its answer, and the connection ends with it', async () => {
+describe('a caller that half-closes its connection', () => {
+  test('after the request receives its answer, and the gateway then closes the connection', async () => {
     const [gate, started] = [mark(), mark()];
     const connection = await connect();
     connection.send(call('waits', { gate, started })).halfClose();
     await fileSays(started);
-    // More than once it was looked whether it is there.
+    // The gateway has probed the caller more than once (interim answers with status 100).
     await connection.until(({ answers }) => answers.filter(({ status }) => status === 100).length > 1);
     await writeFile(gate, '');
     const answers = (await connection.closed()).filter(({ status }) => status >= 200);
@@ -165,14 +168,14 @@ describe('a caller that closes its side after the request', () => {
     expect(answers[0]?.headers.connection).toBe('close');
   });
 
-  test('has its stream to the end', async () => {
+  test('after the request receives its whole stream', async () => {
     const reading = await connect();
     reading.send(call('sleeping', { n: 3, seconds: 0.4 }, [STREAM])).halfClose();
     const answers = (await reading.closed()).filter(({ status }) => status >= 200);
     expect(answers[0]?.body.replaceAll(': keep-alive\n\n', '')).toBe('data: 0\n\ndata: 1\n\ndata: 2\n\n');
   });
 
-  test.each(['1.1', '1.0'])('and leaves then, in HTTP/%s, cancels its run', async (version) => {
+  test.each(['1.1', '1.0'])('and then disconnects, in HTTP/%s, cancels its run', async (version) => {
     const [tidied, started] = [mark(), mark()];
     const streaming = await connect();
     streaming.send(call('tidy', { mark: tidied }, [STREAM], version));
@@ -182,14 +185,14 @@ describe('a caller that closes its side after the request', () => {
     const run = await fileSays(started);
     for (const connection of [streaming, waiting]) {
       connection.halfClose();
-      // An ordinary close, as a killed process leaves it.
+      // The connection closes in the ordinary way, as it does when the caller's process is killed.
       connection.leave();
     }
     await fileSays(tidied);
     expect((await caller.ended(run)).status).toBe('cancelled');
   });
 
-  test('in the middle of its body is gone', async () => {
+  test('in the middle of its body is disconnected', async () => {
     const connection = await connect();
     connection.send(call('value', { value: 1 }).slice(0, -2)).halfClose();
     expect(await lastWord(connection)).toMatch(/^(closed|400 invalid_request)$/);
@@ -201,7 +204,7 @@ describe('bodies', () => {
   const announced = (bytes: number): string =>
     call('value', {}).replace('Content-Length: 2\r\n\r\n{}', `Content-Length: ${bytes}\r\n\r\n`);
 
-  test('all together are bounded over all callers; what is over is refused, and small ones still come in', async () => {
+  test('the bytes of all bodies together are limited; a body over the limit is rejected, and small bodies are still accepted', async () => {
     const most = ' '.repeat(MAX_BODY_BYTES - 1);
     const connections = await Promise.all(Array.from({ length: 6 }, () => connect()));
     const refused = connections.map((connection) =>
@@ -214,7 +217,7 @@ describe('bodies', () => {
     expect(first && codeOf(first)).toBe('overloaded');
     expect(first?.headers['retry-after']).toBe('1');
     await othersAreServed();
-    // Those that were not refused are read to their end.
+    // The gateway reads the accepted bodies to their end.
     const open = connections.filter(({ answers }) => answers.length === 0);
     expect(open.length).toBeGreaterThan(0);
     for (const connection of open) connection.send('}');
@@ -223,7 +226,7 @@ describe('bodies', () => {
     await othersAreServed();
   });
 
-  test('a body in chunks of one byte is read like any other, and bounded like any other', async () => {
+  test('a body in chunks of one byte is read, and is limited in size', async () => {
     const pieces = (text: string): string => [...text].map((byte) => `1\r\n${byte}\r\n`).join('');
     const chunked = call('value', {}).replace('Content-Length: 2\r\n\r\n{}', 'Transfer-Encoding: chunked\r\n\r\n');
     const connection = await connect();
@@ -235,14 +238,14 @@ describe('bodies', () => {
     connection.leave();
   });
 
-  test('one that is too long by its own word is refused before it is sent', async () => {
+  test('a body whose Content-Length is too large is rejected before it is sent', async () => {
     const connection = await connect();
     const [answer] = await connection.send(announced(MAX_BODY_BYTES + 1)).final();
     expect(answer && codeOf(answer)).toBe('payload_too_large');
     connection.leave();
   });
 
-  test('more than was told is the next request, and no good one', async () => {
+  test('bytes after the announced length are read as the next request and rejected', async () => {
     const connection = await connect();
     connection.send(`${call('value', { value: 1 })}{"value":2}`);
     expect(await lastWord(connection)).toMatch(/^(closed|200 undefined|400 invalid_request)$/);
@@ -250,11 +253,11 @@ describe('bodies', () => {
   });
 });
 
-test('with thousands of idle connections others are served', async () => {
+test('callers are served while thousands of idle connections are open', async () => {
   const idle = fork(join(import.meta.dirname, 'idle-callers.mjs'), [String(stack.port)]);
   try {
     const [opened] = (await once(idle, 'message')) as [number];
-    // As many as this machine lets a process have, up to ten thousand.
+    // The number depends on the process's limit of open files; idle-callers.mjs opens at most 10,000.
     expect(opened).toBeGreaterThan(900);
     for (let n = 0; n < 20; n += 1) await othersAreServed();
     const { events } = await caller.stream('streams/items', { items: ['a'] });

@@ -1,13 +1,13 @@
-// Connections that say nothing, in a process of their own: it has its own limit of open files.
+// Opens idle connections in a separate process, because each process has its own limit of open files.
 import { connect } from 'node:net';
 
 const port = Number(process.argv[2]);
 const MOST = 10_000;
-/** At a time: a listener's queue holds 511. */
+/** Connections opened at the same time: a listener's queue holds 511. */
 const AT_ONCE = 200;
 
 const sockets = [];
-/** One that has had an answer, so that it is idle and not late with its first request. */
+/** Opens a connection and gets one answer. Then the connection is idle, and the timeout for a first request no longer applies. */
 const open = () =>
   new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1' });

@@ -1,24 +1,24 @@
-// RFC 9112: bytes to the gateway's port and the answers that come back, read by nobody's HTTP client.
+// RFC 9112: sends bytes to the gateway's port and parses the answers without an HTTP client.
 import { EventEmitter, once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
 export interface RawAnswer {
   readonly version: string;
   readonly status: number;
-  /** By their names in lower case. */
+  /** The names are in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** The contract's error code in an answer. */
+/** Returns the contract's error code of an answer. */
 export function codeOf({ body }: RawAnswer): string | undefined {
   return (JSON.parse(body) as { error?: { code: string } }).error?.code;
 }
 
 /**
- * The whole answers at the beginning of some text, interim ones included.
+ * Returns the complete answers at the beginning of a text, interim answers included.
  *
- * @param ended whether no more will come: then one without a length is whole, too
+ * @param ended whether the connection has ended: then an answer without a length is complete, too
  * @param bodiless whether the requests were HEAD
  */
 export function answersIn(text: string, ended: boolean, bodiless = false): RawAnswer[] {
@@ -28,7 +28,7 @@ export function answersIn(text: string, ended: boolean, bodiless = false): RawAn
     if (end === -1) return answers;
     const [line = '', ...lines] = rest.slice(0, end).split('\r\n');
     const [, version, status] = /^(HTTP\/\d\.\d) (\d{3}) /.exec(line) ?? [];
-    if (version === undefined) throw new Error(`no answer begins with ${line}`);
+    if (version === undefined) throw new Error(`the gateway sent a line that begins no HTTP answer: ${line}`);
     const headers = Object.fromEntries(
       lines.map((header) => {
         const [name = '', value = ''] = header.split(/: ?(.*)/s, 2);
@@ -65,7 +65,7 @@ function bodyIn(
   }
 }
 
-/** One connection. What arrives is kept as Latin-1: a character is a byte. */
+/** One connection to the gateway. Keeps received bytes as Latin-1: one character for each byte. */
 export class RawConnection {
   #text = '';
   #ended = false;
@@ -80,7 +80,7 @@ export class RawConnection {
       this.#text += text;
       this.#events.emit('news');
     });
-    // One that is cut off while it is written to has an error, too; 'close' follows.
+    // A connection that is cut during a write also emits an error. 'close' follows.
     socket.on('error', () => {});
     const ended = (): void => {
       this.#ended = true;
@@ -90,7 +90,7 @@ export class RawConnection {
     socket.on('end', ended).on('close', ended);
   }
 
-  /** @param options.bodiless its requests are HEAD */
+  /** @param options.bodiless whether the requests of this connection are HEAD */
   static async open(port: number, { bodiless = false } = {}): Promise<RawConnection> {
     const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
     const connection = new RawConnection(socket, bodiless);
@@ -106,7 +106,7 @@ export class RawConnection {
     return answersIn(this.#text, this.#ended, this.bodiless);
   }
 
-  /** Those in the first `length` bytes: where the last request was HEAD, its answer must be looked at apart. */
+  /** Returns the answers in the first `length` bytes. An answer to a final HEAD request has to be checked separately. */
   answersBefore(length: number): RawAnswer[] {
     return answersIn(this.#text.slice(0, length), true);
   }
@@ -116,7 +116,7 @@ export class RawConnection {
     return this;
   }
 
-  /** Closes this side only. */
+  /** Closes the sending side only. */
   halfClose(): this {
     this.socket.end();
     return this;
@@ -126,16 +126,17 @@ export class RawConnection {
     this.socket.destroy();
   }
 
-  /** Resolves when `there` holds for what has arrived. @throws Error when the connection closes before */
+  /** Resolves when `there` returns true. @throws Error if the connection closes first */
   async until(there: (connection: RawConnection) => boolean): Promise<this> {
     while (!there(this)) {
-      if (this.#ended) throw new Error(`closed after ${JSON.stringify(this.#text)}`);
+      if (this.#ended)
+        throw new Error(`the gateway closed the connection too early, after ${JSON.stringify(this.#text)}`);
       await once(this.#events, 'news');
     }
     return this;
   }
 
-  /** The first `count` final answers. */
+  /** Returns the first `count` final answers. */
   async final(count = 1): Promise<RawAnswer[]> {
     const final = (): RawAnswer[] => this.answers.filter(({ status }) => status >= 200);
     await this.until(() => final().length >= count);
@@ -147,19 +148,19 @@ export class RawConnection {
     while (!this.#ended) await once(this.#events, 'news');
   }
 
-  /** All that came, when the gateway has closed the connection. */
+  /** Waits until the gateway has closed the connection. Returns all answers. */
   async closed(): Promise<RawAnswer[]> {
     await this.end();
     return this.answers;
   }
 }
 
-/** Sends bytes on a connection of their own and gives all that comes until the gateway closes it. */
+/** Sends bytes on a new connection. Returns all answers when the gateway has closed the connection. */
 export async function exchange(port: number, bytes: string | Buffer): Promise<RawAnswer[]> {
   return (await RawConnection.open(port)).send(bytes).closed();
 }
 
-/** Sends bytes on a connection of their own and gives the first answer as soon as it is whole: who waits for the end waits for the gateway's patience. */
+/** Sends bytes on a new connection. Returns the first complete answer without waiting for the gateway's timeout. */
 export async function answerTo(port: number, bytes: string): Promise<RawAnswer> {
   const connection = await RawConnection.open(port);
   const [answer] = await connection

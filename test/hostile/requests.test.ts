@@ -1,4 +1,4 @@
-// Contract 1 and 2: whatever arrives at the gateway's port is answered in the contract's shape, or closed, and other callers notice nothing.
+// Contract 1 and 2: the gateway answers any bytes in the contract's shape, or closes the connection. Other callers are not disturbed.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
@@ -35,7 +35,7 @@ describe('a request', () => {
   });
 });
 
-test('nothing of it was an error of the gateway, and a good call is served', async () => {
+test('none of the requests caused an internal error, and a good call is served', async () => {
   const answer = await new Caller(stack.port, stack.jwtSecret).call('streams/value', { value: 7 });
   expect(answer.status).toBe(200);
   expect(stack.logs()).not.toContain('internal error');

@@ -1,13 +1,13 @@
-// RFC 9112 and 9110: requests that are wrong, and some that only look so. Each on a connection of its own, which asks to be closed where the request is good.
+// RFC 9112 and 9110: malformed requests, and valid requests that look malformed. Each uses a new connection; valid requests ask to close it.
 import type { RawAnswer } from './raw-connection.ts';
 
-/** A status and an error code; a status alone for an answer that is no error; or no answer at all. */
+/** A status and an error code; a status alone for an answer without an error; or 'closed' for a connection without an answer. */
 export type Expected = readonly [status: number, code: string] | readonly [status: number] | 'closed';
 
 export interface HostileRequest {
   readonly name: string;
   readonly bytes: string;
-  /** Any of them: RFC 9112 leaves a choice. */
+  /** Any of these results is right, because RFC 9112 leaves a choice. */
   readonly expected: readonly Expected[];
   readonly also?: (answer: RawAnswer) => boolean;
 }
@@ -25,7 +25,7 @@ export interface Pieces {
   readonly end?: string;
 }
 
-/** A good call, but for the pieces that are given. */
+/** Returns a good call in which the given pieces are replaced. */
 export function callOf(token: string, { line, headers, body = BODY, end = '\r\n' }: Pieces = {}): string {
   const length = headers?.some((header) => /^(content-length|transfer-encoding)\s*:/i.test(header)) ?? false;
   return [
@@ -56,9 +56,9 @@ export function hostileRequests(token: string): HostileRequest[] {
     row('a good call in chunks', chunked('4\r\n{"va\r\n7\r\nlue":1}\r\n0\r\n\r\n'), TAKEN),
     row('chunks with an extension', chunked('b;x=y\r\n{"value":1}\r\n0\r\n\r\n'), TAKEN),
     row('chunks with a trailer', chunked('b\r\n{"value":1}\r\n0\r\nX: y\r\n\r\n'), TAKEN),
-    row('empty lines before it', `\r\n\r\n${call({})}`, TAKEN),
+    row('empty lines before the request', `\r\n\r\n${call({})}`, TAKEN),
 
-    // Two readers that disagree on where a request ends are how one is smuggled into another.
+    // If two parsers disagree where a request ends, one request can be smuggled into another.
     row(
       'a length and chunks',
       call({ headers: ['Content-Length: 4', 'Transfer-Encoding: chunked'], body: `0\r\n\r\n${smuggled}` }),
@@ -105,12 +105,12 @@ export function hostileRequests(token: string): HostileRequest[] {
     ...['g', '-1', '0x1', '+1', ' 1', '', '1 ', 'fffffffffffffffff', '1;\n'].map((size) =>
       row(`a chunk of the size ${JSON.stringify(size)}`, chunked(`${size}\r\n{\r\n0\r\n\r\n`)),
     ),
-    row('a chunk longer than told', chunked('1\r\n{}\r\n0\r\n\r\n')),
+    row('a chunk longer than its size', chunked('1\r\n{}\r\n0\r\n\r\n')),
     row('a chunk ended by a bare LF', chunked('2\r\n{}\n0\r\n\r\n')),
     row('an endless extension of a chunk', chunked(`2;${'x'.repeat(100_000)}`)),
     row('endless trailers', chunked(`2\r\n{}\r\n0\r\n${'x: y\r\n'.repeat(50_000)}`)),
 
-    // How lines are written.
+    // Line ends and headers.
     row('bare LFs', call({ end: '\n' })),
     row('bare CRs', call({ end: '\r' }), REFUSED_OR_CLOSED),
     row('a bare LF between headers', call({ headers: ['X: y\nZ: w'] })),
@@ -128,10 +128,14 @@ export function hostileRequests(token: string): HostileRequest[] {
       call({ headers: Array.from({ length: 20_000 }, (_, n) => `X-${n}: y`) }),
       REFUSED_OR_CLOSED,
     ),
-    row('a flood of names alike', call({ headers: Array.from({ length: 20_000 }, () => 'a:') }), REFUSED_OR_CLOSED),
+    row(
+      'a flood of headers with the same name',
+      call({ headers: Array.from({ length: 20_000 }, () => 'a:') }),
+      REFUSED_OR_CLOSED,
+    ),
     row('`__proto__` as a header', call({ headers: ['__proto__: x', 'constructor: y', 'toString: z'] }), TAKEN),
 
-    // The first line.
+    // The request line.
     ...['HTTP/0.9', 'HTTP/1.2', 'HTTP/2.0', 'HTTP/3', 'HTTP/1', 'HTTP/11.1', 'http/1.1', 'HTTQ/1.1', 'HTTP/1.1 x'].map(
       (version) => row(`the version ${version}`, call({ line: `POST ${PATH} ${version}` })),
     ),
@@ -142,7 +146,7 @@ export function hostileRequests(token: string): HostileRequest[] {
     row('zeros', '\0'.repeat(1000)),
     row('a lower-case method', call({ line: `post ${PATH} HTTP/1.1` })),
     row('an unknown method', call({ line: `FLY ${PATH} HTTP/1.1` })),
-    // RFC 9112 §3: words may be told apart by any spaces.
+    // RFC 9112 §3: a server may split the words of the request line at any whitespace.
     row('two spaces', call({ line: `POST  ${PATH} HTTP/1.1` }), [...REFUSED, ...TAKEN]),
     row('a tab for a space', call({ line: `POST\t${PATH} HTTP/1.1` })),
     row('a space in the path', call({ line: 'POST /v4/demo/streams/va lue HTTP/1.1' })),
@@ -152,7 +156,7 @@ export function hostileRequests(token: string): HostileRequest[] {
     row('a whole URL of another host', call({ line: `POST https://other:99${PATH}?async=false HTTP/1.1` }), TAKEN),
     row('a URL of another scheme', call({ line: `POST ftp://gateway${PATH} HTTP/1.1` })),
     row('a URL without a path', call({ line: 'POST http://gateway HTTP/1.1' }), [[404, 'not_found']]),
-    row('a path that begins with nothing', call({ line: 'POST v4/demo/streams/value HTTP/1.1' })),
+    row('a path without a leading slash', call({ line: 'POST v4/demo/streams/value HTTP/1.1' })),
     row('two slashes', call({ line: `POST /${PATH} HTTP/1.1` }), [[404, 'not_found']]),
     row('dots', call({ line: 'POST /v4/demo/../demo/streams/value HTTP/1.1' }), [[404, 'not_found']]),
     row('escaped dots', call({ line: 'POST /v4/demo/%2e%2e/value HTTP/1.1' }), [[404, 'not_found']]),
@@ -165,15 +169,15 @@ export function hostileRequests(token: string): HostileRequest[] {
       [404, 'not_found'],
     ]),
     row('half an escape', call({ line: `POST ${PATH}%4 HTTP/1.1` })),
-    row('an escape of no UTF-8', call({ line: `POST ${PATH}%ff HTTP/1.1` })),
+    row('an escape that is not UTF-8', call({ line: `POST ${PATH}%ff HTTP/1.1` })),
     row('a fragment', call({ line: `POST ${PATH}#x HTTP/1.1` }), [...REFUSED, [404, 'not_found'], [200]]),
     row('a huge path', call({ line: `POST /${'x'.repeat(10_000)} HTTP/1.1` }), [[404, 'not_found']]),
-    row('a huger one', call({ line: `POST /${'x'.repeat(100_000)} HTTP/1.1` }), REFUSED_OR_CLOSED),
+    row('an even larger path', call({ line: `POST /${'x'.repeat(100_000)} HTTP/1.1` }), REFUSED_OR_CLOSED),
     row('a huge query', call({ line: `POST ${PATH}?${'x=y&'.repeat(2000)} HTTP/1.1` }), TAKEN),
     row('no host', call({}).replace('Host: gateway\r\n', '')),
     row('two hosts', call({ headers: ['Host: other'] })),
 
-    // Methods that are not for calls.
+    // Methods that calls do not accept.
     row(
       'CONNECT',
       'CONNECT 169.254.169.254:80 HTTP/1.1\r\nHost: x\r\n\r\n',
@@ -203,14 +207,14 @@ export function hostileRequests(token: string): HostileRequest[] {
       [[501, 'not_implemented']],
     ),
     row(
-      'another protocol that is offered',
+      'an upgrade to HTTP/2',
       call({ headers: ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABk'] }),
       TAKEN,
     ),
 
     // Expectations.
-    row('an expectation that nobody can meet', call({ headers: ['Expect: 200-ok'] }), [[417, 'invalid_request']]),
-    row('two, of which one can be met', call({ headers: ['Expect: 100-continue, 200-ok'] }), [
+    row('an expectation that no server can meet', call({ headers: ['Expect: 200-ok'] }), [[417, 'invalid_request']]),
+    row('two expectations, one of which can be met', call({ headers: ['Expect: 100-continue, 200-ok'] }), [
       [417, 'invalid_request'],
     ]),
     row(

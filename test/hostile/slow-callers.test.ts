@@ -1,4 +1,4 @@
-// Contract 1: callers that take too long with a request. How long that is is short here, so no other caller is tested beside them.
+// Contract 1: callers that send a request too slowly. A short request timeout would disturb other tests, so this file has a separate stack.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
@@ -18,23 +18,23 @@ afterAll(() => stack.stop());
 
 const connect = (): Promise<RawConnection> => RawConnection.open(stack.port);
 
-/** The head of a call, with these lines about its body. */
+/** Returns the head of a call with the given line about its body. */
 const head = (length: string): string =>
   ['POST /v4/demo/streams/value HTTP/1.1', 'Host: x', bearer, 'Content-Type: application/json', length, '', ''].join(
     '\r\n',
   );
 
-/** What was said last on a connection that the gateway has closed. */
+/** Waits until the gateway has closed the connection. Returns the status and the code of the last answer. */
 async function lastWord(connection: RawConnection): Promise<string> {
   const answer = (await connection.closed()).at(-1);
   return answer === undefined ? 'closed' : `${answer.status} ${codeOf(answer)}`;
 }
 
-test('one that asks nothing is told nothing, and closed', async () => {
+test('a connection without a request is closed without an answer', async () => {
   expect(await (await connect()).closed()).toEqual([]);
 });
 
-test('they are told that it took too long, and closed, and a byte now and then does not help', async () => {
+test('a request that is not complete in time gets a 400 and a closed connection, even if bytes still arrive', async () => {
   const slow: Record<string, string> = {
     'half a first line': 'POST /v4/de',
     'half a head': head('Content-Length: 2').slice(0, 60),
@@ -61,7 +61,7 @@ test('they are told that it took too long, and closed, and a byte now and then d
   expect((await caller.call('streams/value', { value: 1 })).status).toBe(200);
 });
 
-test('a slow function is none of that', async () => {
+test('the timeout for requests does not apply to a slow function', async () => {
   const answer = await caller.call('streams/sleeping', { n: 2, seconds: 1.2 });
   expect(answer.status).toBe(200);
 });

@@ -1,4 +1,4 @@
-// Contract 1: who is not let in is told so before a byte of the body is read: no request here ever sends the one that it announces.
+// Contract 1: the gateway rejects an unauthorized caller before it reads the body. The rejected requests never send the announced body.
 import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -23,7 +23,7 @@ const rs256 = (key: KeyObject, header: object = {}): string =>
   signed({ alg: 'RS256', ...header }, CLAIMS, (text) => sign('sha256', Buffer.from(text), key));
 
 const CALL = 'POST /v4/demo/streams/value';
-/** A request with these headers whose body never comes. */
+/** Returns a request with these headers that never sends its body. */
 const bodiless = (headers: string[], line = CALL): string =>
   [`${line} HTTP/1.1`, 'Host: x', ...headers, 'Content-Type: application/json', 'Content-Length: 1000', '', ''].join(
     '\r\n',
@@ -45,29 +45,41 @@ describe('with a secret', () => {
 
   test.each<[string, string, () => string[]]>([
     ['no token', NONE, () => []],
-    ['an empty one', NONE, () => ['Authorization:']],
+    ['an empty header', NONE, () => ['Authorization:']],
     ['only the scheme', NONE, () => ['Authorization: Bearer']],
     ['another scheme', NONE, () => [`Authorization: Basic ${good()}`]],
     ['the token without a scheme', NONE, () => [`Authorization: ${good()}`]],
     ['another header', NONE, () => [`X-Authorization: Bearer ${good()}`, `Proxy-Authorization: Bearer ${good()}`]],
     ['a cookie', NONE, () => [`Cookie: access_token=${good()}; Authorization=Bearer ${good()}`]],
-    ['two headers, both good', WRONG, () => [`Authorization: Bearer ${good()}`, `Authorization: Bearer ${good()}`]],
-    ['a good one before a bad one', WRONG, () => [`Authorization: Bearer ${good()}`, 'Authorization: Bearer x']],
-    ['two in one header', WRONG, () => [`Authorization: Bearer ${good()}, Bearer ${good()}`]],
-    ['parameters behind it', WRONG, () => [`Authorization: Bearer ${good()}; charset=utf-8`]],
-    ['quotes around it', WRONG, () => [`Authorization: Bearer "${good()}"`]],
-    ['text', WRONG, () => ['Authorization: Bearer null']],
     [
-      'one that has expired',
+      'two headers with good tokens',
+      WRONG,
+      () => [`Authorization: Bearer ${good()}`, `Authorization: Bearer ${good()}`],
+    ],
+    ['a good token before a bad token', WRONG, () => [`Authorization: Bearer ${good()}`, 'Authorization: Bearer x']],
+    ['two tokens in one header', WRONG, () => [`Authorization: Bearer ${good()}, Bearer ${good()}`]],
+    ['parameters after the token', WRONG, () => [`Authorization: Bearer ${good()}; charset=utf-8`]],
+    ['quotes around the token', WRONG, () => [`Authorization: Bearer "${good()}"`]],
+    ['text that is not a token', WRONG, () => ['Authorization: Bearer null']],
+    [
+      'an expired token',
       WRONG,
       () => [`Authorization: Bearer ${hs256(secret, { ...CLAIMS, exp: HOUR_AHEAD - 7200 })}`],
     ],
-    ['one without an end', WRONG, () => [`Authorization: Bearer ${hs256(secret, { project_id: 'demo' })}`]],
-    ['one for later', WRONG, () => [`Authorization: Bearer ${hs256(secret, { ...CLAIMS, nbf: HOUR_AHEAD })}`]],
-    ['another secret', WRONG, () => [`Authorization: Bearer ${hs256('another secret of thirty-two letters')}`]],
-    ['an unsigned one', WRONG, () => [`Authorization: Bearer ${encode({ alg: 'none' })}.${encode(CLAIMS)}.`]],
-    ['padding', WRONG, () => [`Authorization: Bearer ${good()}=`]],
-    ['a huge one', WRONG, () => [`Authorization: Bearer ${hs256(secret, { ...CLAIMS, more: 'x'.repeat(9000) })}`]],
+    ['a token without exp', WRONG, () => [`Authorization: Bearer ${hs256(secret, { project_id: 'demo' })}`]],
+    [
+      'a token that is not valid yet',
+      WRONG,
+      () => [`Authorization: Bearer ${hs256(secret, { ...CLAIMS, nbf: HOUR_AHEAD })}`],
+    ],
+    [
+      'a token of another secret',
+      WRONG,
+      () => [`Authorization: Bearer ${hs256('another secret of thirty-two letters')}`],
+    ],
+    ['an unsigned token', WRONG, () => [`Authorization: Bearer ${encode({ alg: 'none' })}.${encode(CLAIMS)}.`]],
+    ['a padded token', WRONG, () => [`Authorization: Bearer ${good()}=`]],
+    ['a huge token', WRONG, () => [`Authorization: Bearer ${hs256(secret, { ...CLAIMS, more: 'x'.repeat(9000) })}`]],
   ])('%s is 401', async (_, challenge, headers) => {
     const answer = await answerTo(stack.port, bodiless(headers()));
     expect([answer.status, codeOf(answer)]).toEqual([401, 'unauthorized']);
@@ -75,7 +87,7 @@ describe('with a secret', () => {
     expect(answer.headers.connection).toBe('close');
   });
 
-  test('in the query or the body it is 401, too', async () => {
+  test('a token in the query or the body is 401', async () => {
     const line = `${CALL}?access_token=${good()}&token=${good()}&authorization=Bearer%20${good()}`;
     expect((await answerTo(stack.port, bodiless([], line))).status).toBe(401);
     const body = `access_token=${good()}`;
@@ -85,10 +97,13 @@ describe('with a secret', () => {
 
   test.each<[string, () => string]>([
     ['the scheme in another case', () => `Authorization: bEARER ${good()}`],
-    ['spaces around it', () => `Authorization:   Bearer   ${good()}  \t`],
-    ['for all projects', () => `Authorization: Bearer ${hs256(secret, { ...CLAIMS, project_id: '*' })}`],
-    ['for several', () => `Authorization: Bearer ${hs256(secret, { ...CLAIMS, project_id: ['x', 'demo'] })}`],
-  ])('taken: %s', async (_, header) => {
+    ['spaces around the token', () => `Authorization:   Bearer   ${good()}  \t`],
+    ['a token for all projects', () => `Authorization: Bearer ${hs256(secret, { ...CLAIMS, project_id: '*' })}`],
+    [
+      'a token for several projects',
+      () => `Authorization: Bearer ${hs256(secret, { ...CLAIMS, project_id: ['x', 'demo'] })}`,
+    ],
+  ])('%s is accepted', async (_, header) => {
     const call = bodiless([header(), 'Connection: close'], CALL).replace('1000', '11');
     expect((await answerTo(stack.port, `${call}{"value":1}`)).status).toBe(200);
   });
@@ -123,7 +138,7 @@ describe('with a secret', () => {
     expect(codeOf(answer)).toBe(status === 403 ? 'forbidden' : 'not_found');
   });
 
-  test('who asks before it sends is told to go on only when it is let in', async () => {
+  test('a caller with Expect: 100-continue gets 100 Continue only if it is authorized', async () => {
     const asking = (bearer: string): string =>
       bodiless([`Authorization: Bearer ${bearer}`, 'Expect: 100-continue']).replace('1000', '11');
     expect((await answerTo(stack.port, asking('x'))).status).toBe(401);
@@ -144,10 +159,10 @@ const other = generateKeyPairSync('rsa', { modulusLength: 2048 });
 async function statusFor(stack: TestStack, token: string): Promise<number> {
   return (await answerTo(stack.port, bodiless([`Authorization: Bearer ${token}`], 'GET /v4/nobody'))).status;
 }
-/** Let in, but to another project's door. */
+/** The token is valid, but for another project. */
 const LET_IN = 403;
 
-test('with a public key, its text is no secret, and other keys are nobody’s', async () => {
+test('with a public key, tokens signed with its text or with another key are rejected', async () => {
   const pem = rsa.publicKey.export({ type: 'spki', format: 'pem' }).toString();
   const stack = await startTestStack({
     env: { WORKER_APPS: 'none/none', JWT_SECRET: '', JWT_PUBLIC_KEY: pem.replaceAll('\n', '\\n') },
@@ -165,7 +180,7 @@ test('with a public key, its text is no secret, and other keys are nobody’s', 
   }
 });
 
-test('with a key set, keys come and go with it, and while it is away known ones go on', async () => {
+test('keys are accepted while the key set lists them; if the provider is down, known keys stay accepted', async () => {
   let keys = { one: rsa.publicKey } as Record<string, KeyObject>;
   const provider = createServer((_, response) => {
     const set = Object.entries(keys).map(([kid, key]) => ({ ...key.export({ format: 'jwk' }), kid, use: 'sig' }));

@@ -1,4 +1,4 @@
-// docs/security.md, "What a function can do to others": what it closes, changes, reads and writes that is not its own.
+// docs/security.md, "What a function can do to others": a function closes, changes, reads and writes resources of others.
 import { cp, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -16,14 +16,17 @@ afterAll(() => hostile.stack.stop());
 const pidOf = async (app: string): Promise<number> => (await hostile.called(`${app}/pid`)).result as number;
 const dataDir = (): string => join(hostile.stack.appsDir, '..', 'data');
 
-test.each(['closes_one', 'scribbles_one'])('fd 3 is nobody’s: who tries (%s) is told so', async (fn) => {
-  await hostile.beside(async () => {
-    expect(await hostile.called(`hostile/${fn}`, { fd: 3 })).toMatchObject(failed(500, 'function_error', 'OSError'));
-  });
-});
+test.each(['closes_one', 'scribbles_one'])(
+  'fd 3 is not open in a replica: a function that uses it (%s) gets an OSError',
+  async (fn) => {
+    await hostile.beside(async () => {
+      expect(await hostile.called(`hostile/${fn}`, { fd: 3 })).toMatchObject(failed(500, 'function_error', 'OSError'));
+    });
+  },
+);
 
 test.each([['closes'], ['scribbles']])(
-  'who %s whatever is open ends its own process, and the next call has another',
+  'a function that %s every file descriptor ends its process, and the next call runs in a new process',
   async (fn) => {
     await hostile.beside(async () => {
       const before = await pidOf('hostile');
@@ -36,7 +39,7 @@ test.each([['closes'], ['scribbles']])(
   },
 );
 
-test('who is deaf to all signals is ended after the grace', async () => {
+test('the process of a function that ignores all signals is killed after the grace time', async () => {
   await hostile.beside(async () => {
     const { events, runId } = await hostile.caller.stream('alone/deaf');
     const before = Number((await events.next())?.replace('data: ', ''));
@@ -47,7 +50,7 @@ test('who is deaf to all signals is ended after the grace', async () => {
   });
 });
 
-test('an alarm without a handler ends its own process', async () => {
+test('an alarm without a handler ends the process of the function that set the alarm', async () => {
   await hostile.beside(async () => {
     const ended = await hostile.called('alone/sets_an_alarm');
     expect(ended).toMatchObject(failed(502, 'replica_crashed'));
@@ -55,7 +58,7 @@ test('an alarm without a handler ends its own process', async () => {
   });
 });
 
-test('signal handlers and trace functions that a function leaves are not those of the next run', async () => {
+test('the next run does not inherit the signal handlers and the trace function of the run before', async () => {
   await hostile.beside(async () => {
     expect((await hostile.called('alone/leaves_signals_changed')).httpStatus).toBe(200);
     await hostile.called('alone/traces');
@@ -69,21 +72,21 @@ test('signal handlers and trace functions that a function leaves are not those o
   });
 });
 
-test('a working folder is its process’s: the app’s other runs see the change, nobody else does', async () => {
+test('a function changes the working folder for the runs of its app only', async () => {
   await hostile.beside(async () => {
     expect((await hostile.called('hostile/goes_to', { folder: '/' })).httpStatus).toBe(200);
     expect(await hostile.called('hostile/where')).toMatchObject({ httpStatus: 200, result: '/' });
   });
 });
 
-test('ports of the service are taken', async () => {
+test('a function cannot listen on a port of the service', async () => {
   await hostile.beside(async () => {
     const { port } = hostile.stack;
     expect(await hostile.called('hostile/listens', { port })).toMatchObject(failed(500, 'function_error', 'OSError'));
   });
 });
 
-test('a function’s environment has nothing of the service’s; the worker’s has no key', async () => {
+test('the environment of a function has no variable of the service, and the worker’s has no key', async () => {
   const { result } = await hostile.called('hostile/environment');
   const names = Object.keys(result as object);
   const worker = await readFile(`/proc/${hostile.stack.pid('worker')}/environ`, 'utf8');
@@ -91,7 +94,7 @@ test('a function’s environment has nothing of the service’s; the worker’s 
   for (const name of ['REDIS_URL', 'JWT_SECRET', 'SECRETS_KEY', 'DEPLOYMENTS_DIR']) expect(names).not.toContain(name);
 });
 
-test('where the system keeps looks to their own, no environment of the service’s can be read', async () => {
+test('if the worker is contained, a function cannot read the environment of a service', async () => {
   await hostile.beside(async () => {
     for (const part of ['worker', 'gateway'] as const) {
       const read = await hostile.called('hostile/reads', { path: `/proc/${hostile.stack.pid(part)}/environ` });
@@ -101,12 +104,12 @@ test('where the system keeps looks to their own, no environment of the service�
   });
 });
 
-test('not contained: files that the worker’s user may read, another project’s too', async () => {
+test('not contained: a function reads every file that the worker’s user may read, also of another project', async () => {
   const path = join(hostile.stack.appsDir, 'other', 'secretive', 'main.py');
   expect((await hostile.called('hostile/reads', { path })).result).toContain('between us');
 });
 
-test('an app that deletes its folder is gone, the others are not; put back, it serves again', async () => {
+test('an app that deletes its folder is not found until the folder is back; other apps are served', async () => {
   await hostile.beside(async () => {
     expect((await hostile.called('hostile/deletes_itself')).httpStatus).toBe(200);
     await until(async () => (await hostile.called('hostile/pid')).httpStatus === 404);
@@ -119,10 +122,10 @@ test('an app that deletes its folder is gone, the others are not; put back, it s
   });
 });
 
-test('not contained: files that the worker’s user may write. Redis goes on, and cannot read them when it starts again', async () => {
+test('not contained: a function empties the files of Redis; Redis keeps running and cannot read the files at its next start', async () => {
   const { run_id } = await hostile.called('beside/value', { n: 1 });
   const redisDir = join(dataDir(), 'redis');
-  // After its start the file is rewritten, once.
+  // Redis rewrites its file once after its start.
   const files = await until(async () => {
     const names = (await readdir(redisDir, { recursive: true })).filter((name) => name.endsWith('.incr.aof'));
     return names.length === 1 && !names[0]?.endsWith('.1.incr.aof') && names;

@@ -1,4 +1,4 @@
-// docs/security.md, "What a function can do to others": what these tests share: a stack with hostile apps, and others beside them whose calls go on.
+// docs/security.md, "What a function can do to others": starts a stack with hostile apps and calls other apps while a test runs.
 import { join } from 'node:path';
 import { expect } from '@jest/globals';
 import { Caller } from '../../client/caller.ts';
@@ -17,7 +17,7 @@ const APPS = [
   'other/secretive',
 ];
 
-/** An answer's body: the envelope, as much of it as is read here. */
+/** The fields of the envelope that these tests read. */
 export interface Envelope {
   readonly run_id: string;
   readonly status: string;
@@ -25,7 +25,7 @@ export interface Envelope {
   readonly error?: { readonly code: string; readonly message: string; readonly type?: string };
 }
 
-/** As an expectation: the answer's status and error. */
+/** Returns an expectation of an answer's status and error. */
 export const failed = (httpStatus: number, code: string, type?: string): object => ({
   httpStatus,
   error: { code, ...(type !== undefined && { type }) },
@@ -34,18 +34,18 @@ export const failed = (httpStatus: number, code: string, type?: string): object 
 export interface HostileStack {
   readonly stack: TestStack;
   readonly caller: Caller;
-  /** Whether the system keeps a function's signals and looks to itself, as the worker's log says. */
+  /** Whether the worker's log reports `contained`: functions cannot signal or inspect other processes. */
   readonly contained: boolean;
-  /** @param query with its `?` */
+  /** @param query begins with `?` */
   called(fn: string, params?: object, query?: string): Promise<Envelope & { readonly httpStatus: number }>;
   /**
-   * Does `work` while calls and streams of the app beside go on: every one of them comes. Then waits until nothing is left of it: below the
-   * worker are the processes of its apps and no more, and it has no more files open than before.
+   * Does `work` while calls and streams of the app `beside` run; all of them must succeed. Then waits until the worker has the processes of its
+   * apps only, and no more open files than before.
    */
   beside<T>(work: () => Promise<T>): Promise<T>;
 }
 
-/** Resolves when all of them are served. */
+/** Resolves when all apps are served. */
 export async function appsReady({ port, jwtSecret }: TestStack): Promise<void> {
   for (const place of APPS) {
     const [project = '', app = ''] = place.split('/');
@@ -93,7 +93,7 @@ export async function hostileStack(): Promise<HostileStack> {
         over = true;
       });
       await others;
-      // A keeper and a process for each app.
+      // Each app has a keeper and a replica.
       await until(async () => (await processesBelow(stack.pid('worker'))).length === 2 * APPS.length);
       await until(async () => (await openFiles(stack.pid('worker'))) <= filesBefore);
       return done;

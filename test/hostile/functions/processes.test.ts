@@ -1,4 +1,4 @@
-// docs/security.md, "What a function can do to others": the processes it starts, and those it would end.
+// docs/security.md, "What a function can do to others": a function starts processes, or tries to end processes of others.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { until } from '../../client/until.ts';
 import { alive } from '../../stack/processes.ts';
@@ -12,12 +12,12 @@ afterAll(() => hostile.stack.stop());
 
 const pidOf = async (app: string): Promise<number> => (await hostile.called(`${app}/pid`)).result as number;
 
-/** Ends the process of the app, and with it what it had started. */
+/** Ends the replica of the app and every process that the replica started. */
 const endApp = async (): Promise<void> => {
   expect(await hostile.called('hostile/ends')).toMatchObject(failed(502, 'replica_crashed'));
 };
 
-test('a burst of 300 children costs the others nothing, and they end with the process that started them', async () => {
+test('300 children of a function do not disturb other apps and end with the function’s process', async () => {
   await hostile.beside(async () => {
     const { httpStatus, result } = await hostile.called('hostile/bursts', { count: 300 });
     expect(httpStatus).toBe(200);
@@ -29,7 +29,7 @@ test('a burst of 300 children costs the others nothing, and they end with the pr
   });
 });
 
-test('a child that holds the pipes of a process that has ended does not hold up its end, and ends too', async () => {
+test('a child that holds the pipes of an ended process does not delay the outcome, and is ended', async () => {
   await hostile.beside(async () => {
     const { events } = await hostile.caller.stream('hostile/leaves_the_pipes');
     const child = Number((await events.next())?.replace('data: ', ''));
@@ -38,7 +38,7 @@ test('a child that holds the pipes of a process that has ended does not hold up 
   });
 });
 
-test('a daemon in a session of its own ends with its process, and with its worker', async () => {
+test('a daemon in a new session ends with its replica, and with its worker', async () => {
   await hostile.beside(async () => {
     const { result: daemon } = await hostile.called('hostile/daemonizes');
     expect(alive(daemon as number)).toBe(true);
@@ -52,7 +52,7 @@ test('a daemon in a session of its own ends with its process, and with its worke
   await appsReady(hostile.stack);
 });
 
-test('the process above a function is its keeper: to end it costs the function’s own process, where it can be done', async () => {
+test('the parent of a replica is its keeper: a function that may kill the keeper ends only its own replica', async () => {
   await hostile.beside(async () => {
     const [keeper] = (await hostile.called('hostile/parents')).result as number[];
     const answer = await hostile.called('hostile/kills', { target: keeper });
@@ -61,7 +61,7 @@ test('the process above a function is its keeper: to end it costs the function�
   });
 });
 
-test('neither the worker nor Redis nor another app’s process can be ended, where the system keeps signals to their sender', async () => {
+test('if the worker is contained, a function cannot end the worker, a service, Redis or the process of another app', async () => {
   const other = await pidOf('beside');
   const [, worker] = (await hostile.called('hostile/parents')).result as [number, number];
   expect(worker).toBe(hostile.stack.pid('worker'));
@@ -81,8 +81,8 @@ test('neither the worker nor Redis nor another app’s process can be ended, whe
   expect(await pidOf('beside')).toBe(other);
 });
 
-test('a signal to everybody reaches the sender’s own processes only, where the system keeps signals to their sender', async () => {
-  // Elsewhere it would reach this test.
+test('if the worker is contained, a signal to all processes reaches only the sender’s own processes', async () => {
+  // Without containment the signal would reach this test.
   if (!hostile.contained) return;
   const other = await pidOf('beside');
   await hostile.beside(async () => {

@@ -1,4 +1,4 @@
-// What there is below a worker, by the kernel's own account.
+// Reads the processes below a worker from /proc.
 import { readdir, readFile } from 'node:fs/promises';
 
 interface Found {
@@ -6,7 +6,7 @@ interface Found {
   readonly parent: number;
 }
 
-/** `man 5 proc`, "stat": the name, in parentheses, may hold anything. */
+/** Reads /proc/<pid>/stat. The name of the process, in parentheses, may contain any character (`man 5 proc`, "stat"). */
 async function statOf(pid: string): Promise<Found | undefined> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
   const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -15,7 +15,7 @@ async function statOf(pid: string): Promise<Found | undefined> {
     : { pid: Number(pid), parent: Number(parent) };
 }
 
-/** The processes that `root` has started, and that they have started. */
+/** Returns the pids of all descendants of `root`. */
 export async function processesBelow(root: number): Promise<number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const all = (await Promise.all(pids.map(statOf))).filter((one) => one !== undefined);
@@ -24,10 +24,10 @@ export async function processesBelow(root: number): Promise<number[]> {
   return below(root);
 }
 
-/** How many files and connections a process has open. */
+/** Returns the number of files and connections that a process has open. */
 export const openFiles = async (pid: number): Promise<number> => (await readdir(`/proc/${pid}/fd`)).length;
 
-/** What a process holds in memory, bytes. */
+/** Returns the resident memory of a process in bytes. */
 export async function memoryOf(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024;

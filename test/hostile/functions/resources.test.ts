@@ -1,4 +1,4 @@
-// docs/security.md, "What a function can do to others": files, memory, the interpreter, and prints without an end.
+// docs/security.md, "What a function can do to others": a function exhausts files, memory, the interpreter or its log.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Answer } from '../../client/http.ts';
 import { until } from '../../client/until.ts';
@@ -14,7 +14,7 @@ afterAll(() => hostile.stack.stop());
 
 const pidOf = async (app: string): Promise<number> => (await hostile.called(`${app}/pid`)).result as number;
 
-test('who leaks files has none left, and is replaced without harm to the other runs of its process', async () => {
+test('a function that leaks files gets an OSError, and its process is replaced after its other runs end', async () => {
   await hostile.beside(async () => {
     const before = await pidOf('hostile');
     const neighbour = await hostile.caller.stream('hostile/ticks', { n: 40 });
@@ -26,7 +26,7 @@ test('who leaks files has none left, and is replaced without harm to the other r
   });
 });
 
-test('memory up to [hardware] memory is the app’s', async () => {
+test('an app may use the memory that `[hardware] memory` allows', async () => {
   await hostile.beside(async () => {
     expect(await hostile.called('small/grows', { mebibytes: 60, seconds: 2 })).toMatchObject({
       httpStatus: 200,
@@ -36,7 +36,7 @@ test('memory up to [hardware] memory is the app’s', async () => {
 });
 
 test.each(['grows', 'grows_below'])(
-  'memory past it (%s) ends the process, all its runs and what it started as out_of_memory',
+  'an app over its memory (%s) loses its process; all runs of the process fail as out_of_memory',
   async (fn) => {
     await hostile.beside(async () => {
       const neighbour = await hostile.caller.stream('small/waits');
@@ -50,7 +50,7 @@ test.each(['grows', 'grows_below'])(
   },
 );
 
-test('a loop in native code that holds the interpreter costs the runs of its own process their time, and the process', async () => {
+test('a loop in native code that holds the interpreter times out the runs of its process, and the process is replaced', async () => {
   await hostile.beside(async () => {
     const loop = await hostile.caller.stream('brief/holds_the_lock');
     const before = Number((await loop.events.next())?.replace('data: ', ''));
@@ -62,30 +62,33 @@ test('a loop in native code that holds the interpreter costs the runs of its own
   });
 });
 
-/** The newest of what it printed is kept, and no more than that in the worker. */
+/** The limit of a run's log, bytes. The worker keeps the newest output up to this limit. */
 const KEPT_LOG = 256 * 1024;
 const MORE_MEMORY = 256 * 1024 * 1024;
 
 test.each([
   ['line after line', 'prints_lines'],
-  ['one line', 'prints_one_line'],
-  ['bytes that are no text', 'prints_binary'],
+  ['one endless line', 'prints_one_line'],
+  ['bytes that are not text', 'prints_binary'],
   ['by a child', 'prints_by_a_child'],
-])('who prints without end (%s) can be stopped, its newest lines are kept, nobody waits', async (_, fn) => {
-  await hostile.beside(async () => {
-    const before = await memoryOf(hostile.stack.pid('worker'));
-    const { run_id } = await hostile.called(`hostile/${fn}`, {}, '?async=true');
-    const logged = (): Promise<Answer> => hostile.caller.request(`/v4/demo/runs/${run_id}/logs`, { method: 'GET' });
-    // Longer than its log would take to be full.
-    const neighbour = await hostile.caller.stream('hostile/ticks', { n: 30 });
-    expect(await neighbour.events.rest()).toHaveLength(30);
-    await until(async () => (await logged()).text.length > KEPT_LOG / 4);
-    await hostile.caller.cancel(run_id);
-    expect((await hostile.caller.ended(run_id)).status).toBe('cancelled');
-    const { text } = await logged();
-    const { logs } = JSON.parse(text) as { logs: { text: string }[] };
-    expect(logs.length).toBeGreaterThan(0);
-    expect(logs.reduce((sum, line) => sum + line.text.length, 0)).toBeLessThanOrEqual(KEPT_LOG);
-    expect((await memoryOf(hostile.stack.pid('worker'))) - before).toBeLessThan(MORE_MEMORY);
-  });
-});
+])(
+  'a function that prints without end (%s) can be cancelled, its newest lines are kept, and other runs do not wait',
+  async (_, fn) => {
+    await hostile.beside(async () => {
+      const before = await memoryOf(hostile.stack.pid('worker'));
+      const { run_id } = await hostile.called(`hostile/${fn}`, {}, '?async=true');
+      const logged = (): Promise<Answer> => hostile.caller.request(`/v4/demo/runs/${run_id}/logs`, { method: 'GET' });
+      // The stream lasts longer than the function needs to fill its log.
+      const neighbour = await hostile.caller.stream('hostile/ticks', { n: 30 });
+      expect(await neighbour.events.rest()).toHaveLength(30);
+      await until(async () => (await logged()).text.length > KEPT_LOG / 4);
+      await hostile.caller.cancel(run_id);
+      expect((await hostile.caller.ended(run_id)).status).toBe('cancelled');
+      const { text } = await logged();
+      const { logs } = JSON.parse(text) as { logs: { text: string }[] };
+      expect(logs.length).toBeGreaterThan(0);
+      expect(logs.reduce((sum, line) => sum + line.text.length, 0)).toBeLessThanOrEqual(KEPT_LOG);
+      expect((await memoryOf(hostile.stack.pid('worker'))) - before).toBeLessThan(MORE_MEMORY);
+    });
+  },
+);

@@ -1,4 +1,4 @@
-// docs/security.md, "What a function can do to others": an app's own web server is held as functions are.
+// docs/security.md, "What a function can do to others": a custom runtime has the same bounds as functions.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { alive } from '../../stack/processes.ts';
 import { type HostileStack, hostileStack } from './hostile-apps.ts';
@@ -14,7 +14,7 @@ async function asked(what: string, body: object = {}): Promise<{ status: number;
   return { status, value: JSON.parse(text) };
 }
 
-test('it can end neither the worker nor a service, where the system keeps signals to their sender', async () => {
+test('a contained custom runtime cannot end the worker or a service', async () => {
   if (!hostile.contained) return;
   await hostile.beside(async () => {
     for (const part of ['worker', 'gateway', 'redis'] as const)
@@ -25,7 +25,7 @@ test('it can end neither the worker nor a service, where the system keeps signal
   });
 });
 
-test('a daemon that it leaves ends with it', async () => {
+test('a daemon of a custom runtime ends with the runtime', async () => {
   await hostile.beside(async () => {
     const { value: daemon } = await asked('daemonizes');
     expect(alive(daemon as number)).toBe(true);
@@ -34,7 +34,7 @@ test('a daemon that it leaves ends with it', async () => {
   });
 });
 
-test('past its memory it is ended as out_of_memory, and the next call has another', async () => {
+test('a custom runtime over its memory is ended as out_of_memory, and the next call reaches a new process', async () => {
   await hostile.beside(async () => {
     const { value: before } = await asked('pid');
     expect(await asked('grows', { mebibytes: 256 })).toMatchObject({

@@ -1,4 +1,4 @@
-// webhooks.md "Hostile cases" 1, 5, 6, 7: over the whole stack, from the bytes of a call to the bytes that a receiver gets.
+// Contract 4: hostile webhook URLs, answers, results and secrets, over the whole stack, from the bytes of a call to the bytes at the receiver.
 import { createHmac } from 'node:crypto';
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
@@ -31,7 +31,7 @@ const taking = () => standing(receiver(() => ({ status: 204 })));
 const nth = ({ requests }: { requests: Request[] }, n: number): Promise<Request> => until(() => requests[n - 1]);
 const runIdOf = ({ headers }: { headers: Record<string, unknown> }): string => String(headers['x-request-id']);
 
-/** Writes a request line and headers as they are; resolves with the status. */
+/** Sends a request line and headers without encoding them. Resolves with the status. */
 function raw(target: string, headers: readonly string[] = []): Promise<number> {
   return new Promise((resolve, reject) => {
     const bearer = signToken(stack.jwtSecret, { project: 'demo', ttlS: 3600 });
@@ -51,7 +51,7 @@ function raw(target: string, headers: readonly string[] = []): Promise<number> {
 
 const PATH = '/v4/demo/hooks/value';
 
-// Everything but loopback, which a development stack may deliver to. The forms of every block: packages/egress.
+// All forbidden addresses but loopback, to which a development stack may deliver. packages/egress tests every form of every block.
 const forbidden = [
   'http://10.0.0.1/',
   'http://167772161/',
@@ -93,7 +93,7 @@ async function newestRun(): Promise<string | undefined> {
   return (JSON.parse(text) as { runs: { run_id: string }[] }).runs[0]?.run_id;
 }
 
-test.each(forbidden)('a call with the webhook %j is refused before anything runs', async (url) => {
+test.each(forbidden)('a call with the webhook %j is rejected before a run is stored', async (url) => {
   const before = await newestRun();
   const answer = await caller.call('hooks/value', { value: 1 }, to(url));
   expect([answer.status, errorOf(answer).code]).toEqual([400, 'invalid_request']);
@@ -104,12 +104,12 @@ test.each([
   ['doubled', `${PATH}?webhookEndpoint=http://example.com/&webhookEndpoint=http://example.com/`, 400],
   ['with a raw tab', `${PATH}?webhookEndpoint=http://exa\tmple.com/`, 400],
   ['with a raw space', `${PATH}?webhookEndpoint=http://example.com/a b`, 400],
-  ['no UTF-8', `${PATH}?webhookEndpoint=http://example.com/%ff`, 400],
-])('a target whose parameter is %s is refused', async (_name, target, status) => {
+  ['not UTF-8', `${PATH}?webhookEndpoint=http://example.com/%ff`, 400],
+])('a target whose parameter is %s is rejected', async (_name, target, status) => {
   expect(await raw(target)).toBe(status);
 });
 
-test('an un-encoded & ends the parameter, an un-encoded # the target; upper case, IDN and fragments are read as URLs', async () => {
+test('an unencoded & ends the parameter, and an unencoded # ends the target; upper case, IDN and fragments are parsed as in URLs', async () => {
   const sink = await taking();
   const address = `127.0.0.1:${sink.port}`;
   expect(await raw(`${PATH}?webhookEndpoint=http://${address}/hook?a=1&b=2`)).toBe(200);
@@ -153,7 +153,7 @@ test.each([
   ['1', 1000],
   [new Date(Date.now() + 7_200_000).toUTCString(), 3_600_000],
   ['315360000', 86_300_000],
-])('a Retry-After of %s puts the next attempt off, at most a day', async (value, least) => {
+])('a Retry-After of %s delays the next attempt, by at most a day', async (value, least) => {
   const sink = await standing(
     receiver((_, count) => ({ status: count === 1 ? 503 : 204, headers: { 'retry-after': value } })),
   );
@@ -182,9 +182,9 @@ test.each<[string, string]>([
   ['emoji and scripts', '{"value":"🚀 東京 \u0301e ﷽"}'],
   ['a lone surrogate', '{"value":"\\ud800"}'],
   ['numbers at their limits', '{"value":[12345678901234567890,1.0,1e400,-0.0]}'],
-  ['what looks like an envelope', '{"value":{"run_id":"x","status":"failed","error":{"code":"internal"}}}'],
-  ['nothing', '{"value":null}'],
-])('a result with %s: bytes signed = bytes sent = bytes answered', async (_name, body) => {
+  ['a value that looks like an envelope', '{"value":{"run_id":"x","status":"failed","error":{"code":"internal"}}}'],
+  ['the value null', '{"value":null}'],
+])('a result with %s: the signed, the delivered and the answered bytes are the same', async (_name, body) => {
   const sink = await taking();
   const answer = await caller.call('hooks/value', body, to(sink.url, 'key'));
   const request = await nth(sink, 1);
@@ -201,7 +201,7 @@ test('a result of 6 MB arrives whole', async () => {
   expectSigned(request, Buffer.from('key'));
 });
 
-test('runs that failed, were cancelled, timed out or expired are delivered as that', async () => {
+test('runs that failed, were cancelled, timed out or expired are delivered with that status', async () => {
   const sink = await taking();
   const failed = await caller.call('hooks/raises', {}, to(sink.url));
   expect((await nth(sink, 1)).body.toString()).toBe(failed.text);
@@ -210,7 +210,7 @@ test('runs that failed, were cancelled, timed out or expired are delivered as th
     return JSON.parse(text).run_id as string;
   };
   const timedOut = await begun('hasty/sleeps', 600);
-  // What it waits behind is cancelled when it has waited too long.
+  // The second run of `narrow` waits behind this run and expires. Then this run is cancelled.
   const cancelled = await begun('narrow/sleeps', 600);
   await until(async () => (await caller.lookUp(cancelled)).status === 'running');
   const expired = await begun('narrow/sleeps', 0);
@@ -232,12 +232,12 @@ test.each<[string, Buffer]>([
   ['one byte', Buffer.from('k')],
   ['2,000 characters', Buffer.alloc(2000, 'x')],
   ['raw UTF-8 bytes', Buffer.from('пароль-🔑')],
-  ['bytes that are no UTF-8', Buffer.from([0xff, 0xfe, 0x80])],
+  ['bytes that are not UTF-8', Buffer.from([0xff, 0xfe, 0x80])],
   ['whsec_ with bad base64', Buffer.from('whsec_!not base64!')],
   ['whsec_ alone', Buffer.from('whsec_')],
   ['a comma', Buffer.from('a,b')],
   ['a dot', Buffer.from('a.b')],
-])('a secret of %s signs by both schemes', async (_name, secret) => {
+])('a secret of %s signs in both schemes', async (_name, secret) => {
   const sink = await taking();
   await caller.call('hooks/value', { value: 1 }, to(sink.url, secret));
   const request = await nth(sink, 1);
@@ -249,6 +249,6 @@ test.each<[string, readonly string[]]>([
   ['empty', ['X-Webhook-Secret: ']],
   ['only spaces', ['X-Webhook-Secret:    ']],
   ['doubled', ['X-Webhook-Secret: a', 'X-Webhook-Secret: a']],
-])('a secret that is %s is refused', async (_name, headers) => {
+])('a secret that is %s is rejected', async (_name, headers) => {
   expect(await raw(`${PATH}?webhookEndpoint=http://example.com/`, headers)).toBe(400);
 });

@@ -1,4 +1,4 @@
-// webhooks.md "Hostile cases" 8: what dies, hangs or refuses while deliveries are under way, over the whole stack. Nothing is lost.
+// Contract 4: no delivery is lost if a dispatcher dies, or if Redis stops or rejects writes, over the whole stack.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
@@ -15,7 +15,7 @@ import { developmentSecrets } from '../../stack/secrets.ts';
 import type { TestStack } from '../../stack/test-stack.ts';
 import { hostileStack, settled, to } from './receiving.ts';
 
-// An attempt's lease is the sum of its limits: what a dispatcher left is waited for as long.
+// An attempt's lease is the sum of its limits. The tests wait that long for the attempts of a killed dispatcher, so the limits are short.
 const env = {
   WEBHOOK_SCHEDULE: '0,1,1,1,1,1,1,1',
   WEBHOOK_CONNECT_TIMEOUT_S: '5',
@@ -48,20 +48,20 @@ async function standing<R extends Receiver>(made: Promise<R>): Promise<R> {
   return one;
 }
 
-/** A run whose envelope is for `url`; resolves when it has ended. */
+/** Calls a function with the webhook `url`. Resolves with the run's id when the run has ended. */
 async function runTo(url: string): Promise<string> {
   const answer = await caller.call('hooks/value', { value: 1 }, to(url, 'key'));
   expect(answer.status).toBe(200);
   return String(answer.headers['x-request-id']);
 }
 
-/** What each connection sent, and its socket to answer by. */
+/** The received bytes of one connection, and the socket for the answer. */
 interface Heard {
   readonly socket: Socket;
   text: string;
 }
 
-/** A receiver that does nothing with its first connection and takes everything on the others. */
+/** A receiver that never answers its first connection and accepts the deliveries of all later connections. */
 async function patient(): Promise<Receiver & { readonly heard: Heard[] }> {
   const heard: Heard[] = [];
   const made = await standing(
@@ -86,14 +86,14 @@ const take = ({ socket }: Heard): void => void socket.end('HTTP/1.1 204 No Conte
 const idIn = ({ text }: Heard): string | undefined => /webhook-id: (\S+)/i.exec(text)?.[1];
 const bodyIn = ({ text }: Heard): string => text.slice(text.indexOf('\r\n\r\n') + 4);
 
-/** Deliveries that are each at another point of their first attempt, the last one answered but not recorded: Redis is stopped. */
+/** Brings three deliveries to different points of their first attempt and stops Redis. The last attempt is answered but not recorded. */
 async function midway() {
   const [before, between, after] = [await patient(), await patient(), await patient()];
   const ids = [await runTo(between.url), await runTo(after.url)];
   await until(
     () => between.heard[0] && isWhole(between.heard[0].text) && after.heard[0] && isWhole(after.heard[0].text),
   );
-  // Begun just now, its connection made and nothing of it answered.
+  // This delivery has only just connected, and the receiver has answered nothing.
   ids.unshift(await runTo(before.url));
   await until(() => before.heard[0]);
   stack.pause('redis');
@@ -111,7 +111,7 @@ async function expectRepeated({ receivers, ids }: Awaited<ReturnType<typeof midw
   }
 }
 
-test('a dispatcher killed before its POST, between POST and answer, and between answer and record: all are delivered', async () => {
+test('deliveries survive the kill of a dispatcher before the POST, before the answer, and before the record', async () => {
   const deliveries = await midway();
   await sleep(50);
   const again = stack.kill('dispatcher');
@@ -121,14 +121,14 @@ test('a dispatcher killed before its POST, between POST and answer, and between 
   await expectRepeated(deliveries);
 });
 
-test('Redis stopped for 10 s at each of these points: all are delivered', async () => {
+test('deliveries survive a stop of Redis for 10 s before the POST, before the answer, and before the record', async () => {
   const deliveries = await midway();
   await sleep(10_000);
   stack.resume('redis');
   await expectRepeated(deliveries);
 });
 
-/** Another dispatcher of the stack. @param shiftMs how far its clock is off */
+/** Starts another dispatcher of the stack. @param shiftMs offset of its clock */
 async function anotherDispatcher(shiftMs = 0): Promise<ChildProcess> {
   const clock = `const now = Date.now.bind(Date); Date.now = () => now() + ${shiftMs}`;
   const secrets = developmentSecrets(join(stack.appsDir, '..', 'data'));
@@ -161,7 +161,7 @@ async function anotherDispatcher(shiftMs = 0): Promise<ChildProcess> {
   return child;
 }
 
-test('two dispatchers share the work, and make each attempt once', async () => {
+test('two dispatchers share the deliveries and make each attempt once', async () => {
   await anotherDispatcher();
   const sink = await standing(receiver(() => ({ status: 204 })));
   const ids = await Promise.all(Array.from({ length: 100 }, () => runTo(sink.url)));
@@ -194,10 +194,10 @@ test("dispatchers whose clocks are an hour back and an hour ahead keep the sched
 });
 
 test.each([
-  ['refuses all writes, as with a full disk', 'min-replicas-to-write', '1', '0'],
+  ['rejects all writes, as with a full disk', 'min-replicas-to-write', '1', '0'],
   ['is out of memory', 'maxmemory', '1', '0'],
 ])(
-  'a Redis that %s while an attempt is answered: it is delivered when writes are taken again',
+  'a delivery whose attempt is answered while Redis %s ends as delivered after Redis accepts writes again',
   async (_name, key, on, off) => {
     const sink = await patient();
     const id = await runTo(sink.url);
@@ -208,12 +208,12 @@ test.each([
     await redis.config('SET', key, off);
     expect(await settled(caller, id)).toMatchObject({ status: 'delivered' });
     expect(new Set(sink.heard.map(idIn)).size).toBe(1);
-    // The store was as good as full; gateways find out that it is no more when they look again.
+    // Gateways took the store for full. They accept calls again after their next look at the store's memory.
     await until(async () => (await caller.call('hooks/value', { value: 1 })).status === 200);
   },
 );
 
-test('SIGTERM with 100 attempts in the air: they end and are recorded, none is made again for nothing', async () => {
+test('100 open attempts end and are recorded on SIGTERM, and none is repeated without need', async () => {
   const held: Heard[] = [];
   let heard = 0;
   let stopping = false;
@@ -241,6 +241,6 @@ test('SIGTERM with 100 attempts in the air: they end and are recorded, none is m
     expect(delivery.status).toBe('delivered');
     attempts += delivery.attempts;
   }
-  // Every POST has its record: none was cut off, to be made again.
+  // Each POST has a record, so no attempt was cut off and repeated.
   expect(heard).toBe(attempts);
 });

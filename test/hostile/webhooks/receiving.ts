@@ -1,4 +1,4 @@
-// webhooks.md "Hostile cases": what these tests share: a stack with impatient settings, its caller, and the log of a delivery.
+// Starts a stack with a short webhook schedule for these tests, and reads the logs of deliveries (Contract 4).
 import { join } from 'node:path';
 import { Caller, type CallOptions } from '../../client/caller.ts';
 import { until } from '../../client/until.ts';
@@ -27,7 +27,7 @@ export interface LoggedDelivery {
   readonly log: readonly Attempt[];
 }
 
-/** The schedule is short; a receiver that answers, and a record, are in time however busy the machine is. */
+/** The schedule is short. The timeouts are long, so that a busy machine causes no timeout. */
 const IMPATIENT = {
   WEBHOOK_SCHEDULE: '0,0.05,0.05,0.05,0.05,0.05',
   WEBHOOK_JITTER: '0',
@@ -36,7 +36,7 @@ const IMPATIENT = {
   WEBHOOK_RECORD_S: '60',
 };
 
-/** A stack with the hostile apps, ready to be called. */
+/** Starts a stack with the hostile apps. Resolves when the apps are ready. */
 export async function hostileStack(
   env: Record<string, string> = {},
   options: Pick<TestStackOptions, 'denials'> = {},
@@ -56,7 +56,7 @@ export async function hostileStack(
   }
 }
 
-/** The options of a call whose envelope goes to `url`. */
+/** Returns the options of a call whose envelope is sent to `url`. */
 export const to = (url: string, secret?: string | Buffer, more = ''): CallOptions => ({
   query: `?webhookEndpoint=${encodeURIComponent(url)}${more}`,
   ...(secret !== undefined && { headers: { 'x-webhook-secret': Buffer.from(secret).toString('latin1') } }),
@@ -64,13 +64,14 @@ export const to = (url: string, secret?: string | Buffer, more = ''): CallOption
 
 export async function deliveryOf(caller: Caller, runId: string): Promise<LoggedDelivery | undefined> {
   const answer = await caller.request(`/v4/${caller.project}/runs/${runId}/deliveries`, { method: 'GET' });
-  // Redis is just coming back: it is looked at again.
+  // Redis is not back yet. The caller of this function asks again.
   if (answer.status === 503) return undefined;
-  if (answer.status !== 200) throw new Error(`the log answered ${answer.status}: ${answer.text}`);
+  if (answer.status !== 200)
+    throw new Error(`the log of the deliveries of run ${runId} answered ${answer.status}: ${answer.text}`);
   return (JSON.parse(answer.text) as { deliveries: LoggedDelivery[] }).deliveries[0];
 }
 
-/** The delivery, once it stands so. */
+/** Resolves with the delivery when `holds` returns true. */
 export const deliveryThat = (
   caller: Caller,
   runId: string,
@@ -81,6 +82,6 @@ export const deliveryThat = (
     return delivery && holds(delivery) && delivery;
   });
 
-/** The delivery, once it has ended. */
+/** Resolves with the delivery when the delivery has ended. */
 export const settled = (caller: Caller, runId: string): Promise<LoggedDelivery> =>
   deliveryThat(caller, runId, ({ status }) => status === 'delivered' || status === 'failed');

@@ -1,4 +1,4 @@
-// docs/security.md, "Redis": what each user may not do, and what a function can do that has got hold of its worker's REDIS_URL.
+// docs/security.md, "Redis": what each user of Redis may not do, and what a function can do if it knows its worker's REDIS_URL.
 import { redisAddress } from '@inference-proxy/platform';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
@@ -30,7 +30,7 @@ afterAll(async () => {
 const as = (user: string): Redis => clients.get(user) as Redis;
 const DENIED = /NOPERM|can't run this command|no permissions|can't access at least one/;
 
-/** Commands that read or change more than a service's own keys. */
+/** Commands that reach beyond a service's own keys. */
 const DANGEROUS = [
   ['KEYS', '*'],
   ['SCAN', '0'],
@@ -55,7 +55,7 @@ const DANGEROUS = [
   ['SLOWLOG', 'GET'],
 ] as const;
 
-test('nobody gets in without a user', async () => {
+test('Redis rejects a connection without a user', async () => {
   const { path } = redisAddress(stack.redisUrl);
   const stranger = new Redis({
     path: path as string,
@@ -77,13 +77,13 @@ describe.each([...SERVICES, 'monitor', 'backup'])('the user %s', (user) => {
   );
 });
 
-test('only the dispatcher, for its page of the queues, lists connections', async () => {
+test('only the dispatcher may list connections (for its queue page)', async () => {
   for (const user of ['gateway', 'worker', 'monitor', 'backup'])
     await expect(as(user).client('LIST')).rejects.toThrow(DENIED);
   expect(await as('dispatcher').client('LIST')).toContain('name=dispatcher');
 });
 
-test.each(['KEYS', 'FLUSHALL'])('a script may %s no more than its caller', async (command) => {
+test.each(['KEYS', 'FLUSHALL'])('a script may not %s if its caller may not', async (command) => {
   const script = `return redis.call('${command}', unpack(ARGV))`;
   for (const user of SERVICES)
     await expect(as(user).call('EVAL', script, '0', ...(command === 'KEYS' ? ['*'] : []))).rejects.toThrow(DENIED);
@@ -106,14 +106,14 @@ test.each<[Service, string[]]>([
       'ip:projects',
     ],
   ],
-  // To be written only.
+  // The worker may write these keys but not read them.
   ['worker', ['ip:{demo}:leases', 'ip:{demo}:due', 'ip:{demo}:deliveries', 'ip:{demo}:promises', 'ip:{demo}:kept']],
   ['gateway', ['ip:{*}:open:demo h:1', 'ip:{*}:parked-count', 'another:key']],
   [
     'dispatcher',
     ['ip:{demo}:queue:hooks', 'ip:{demo}:idempotency:x', 'ip:{demo}:log:x', 'ip:{demo}:apps', 'another:key'],
   ],
-])('the user %s does not read %j', async (user, keys) => {
+])('the user %s may not read %j', async (user, keys) => {
   for (const key of keys) {
     await expect(as(user).zrange(key, '0', '-1')).rejects.toThrow(DENIED);
     await expect(as(user).call('EVAL', `return redis.call('ZRANGE', ARGV[1], 0, -1)`, '0', key)).rejects.toThrow(
@@ -122,18 +122,18 @@ test.each<[Service, string[]]>([
   }
 });
 
-test('the user worker hears and says nothing but on the channels of workers and gateways', async () => {
+test('the user worker may publish and subscribe only on the channels of workers and gateways', async () => {
   for (const channel of ['ip:{demo}:else', 'another'])
     await expect(as('worker').spublish(channel, 'x')).rejects.toThrow(DENIED);
   await expect(as('worker').psubscribe('*')).rejects.toThrow(DENIED);
 });
 
-/** What a function does that knows its worker's REDIS_URL and the id of a run. */
+/** Changes a run in Redis, as a function can if it knows its worker's REDIS_URL and the run's id. */
 const changedTo = async (runId: string, ...fields: string[]): Promise<void> => {
   expect(await as('worker').hset(`ip:{demo}:run:${runId}`, ...fields)).toBe(0);
 };
 
-/** A run that has ended, its delivery signed for the victim, who has refused the first attempt. The next one is hours away. */
+/** Ends a run with a signed delivery. The victim has rejected the first attempt, and the next attempt is hours away. */
 async function pending(): Promise<string> {
   const answer = await caller.call('hooks/value', { value: 1 }, to(victim.url, 'the victim’s secret'));
   const { run_id } = JSON.parse(answer.text) as { run_id: string };
@@ -141,7 +141,7 @@ async function pending(): Promise<string> {
   return run_id;
 }
 
-/** Asks for another attempt and resolves when the attempt is in the log. */
+/** Asks for another attempt. Resolves when the attempt is in the log. */
 async function again(runId: string): Promise<LoggedDelivery> {
   const { delivery_id } = (await deliveryOf(caller, runId)) as LoggedDelivery;
   const path = `/v4/demo/runs/${runId}/deliveries/${delivery_id}/redeliver`;
@@ -149,19 +149,19 @@ async function again(runId: string): Promise<LoggedDelivery> {
   return deliveryThat(caller, runId, ({ log }) => log.length === 2);
 }
 
-test('a run whose webhook URL a function has changed is not signed and not sent, and its delivery fails with an error in the log', async () => {
+test('a delivery fails without a signature and without a POST if a function has changed its URL, and the log has an error', async () => {
   const attacker = await receiver(() => ({ status: 204 }));
   const runId = await pending();
   await changedTo(runId, 'hook', attacker.url);
   expect(await again(runId)).toMatchObject({ status: 'failed', log: [{ status: 503 }, { error: 'altered' }] });
   expect(attacker.requests).toEqual([]);
-  // Lines come in batches.
+  // Log lines arrive in batches.
   await until(() => stack.logs().includes('the record of a delivery was changed in Redis'));
   expect(stack.logs()).not.toContain('the victim’s secret');
   await attacker.close();
 });
 
-test('a sealed secret that a function has put into another run is of no use there', async () => {
+test('a delivery fails if a function has copied the sealed secret of another run into its run', async () => {
   const attacker = await receiver(() => ({ status: 204 }));
   const [theirs, own] = [await pending(), await pending()];
   const [secret] = (await as('worker').hmget(`ip:{demo}:run:${theirs}`, 'secret')) as [string];
@@ -172,7 +172,7 @@ test('a sealed secret that a function has put into another run is of no use ther
   await attacker.close();
 });
 
-test('not contained: a function that knows its worker’s REDIS_URL reads and writes runs whose ids it knows', async () => {
+test('not contained: a function that knows its worker’s REDIS_URL can read and write every run whose id it knows', async () => {
   const { run_id } = JSON.parse((await caller.call('hooks/value', { value: 'private' })).text) as { run_id: string };
   const [body] = (await as('worker').hmget(`ip:{demo}:run:${run_id}`, 'body')) as [string];
   expect(body).toContain('private');

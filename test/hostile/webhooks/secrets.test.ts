@@ -1,4 +1,4 @@
-// webhooks.md "Secrets": a secret is in nothing that Redis, its files, the logs, the metrics, the errors or the answers ever held.
+// Contract 4: Redis, its files, logs, metrics, traces, errors and answers never contain a webhook secret in clear.
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -15,7 +15,7 @@ import { hostileStack, settled, to } from './receiving.ts';
 
 let stack: TestStack;
 let caller: Caller;
-/** Of traces. */
+/** Receives the traces of the stack. */
 let collector: Awaited<ReturnType<typeof receiver>>;
 beforeAll(async () => {
   collector = await receiver(() => ({ status: 200 }));
@@ -29,7 +29,7 @@ afterAll(async () => {
 
 const SECRET = 'kept-to-itself-5d41402abc4b2a76';
 const WHSEC = `whsec_${Buffer.from('another secret, 24 bytes').toString('base64')}`;
-/** Every way to write one down that is read without a key. */
+/** Returns all encodings of a secret that a reader can decode without a key. */
 const forms = (secret: string): string[] => {
   const bytes = Buffer.from(secret);
   const aligned = [0, 1, 2].map((shift) =>
@@ -40,7 +40,7 @@ const forms = (secret: string): string[] => {
   return [secret, bytes.toString('hex'), encodeURIComponent(secret), ...aligned];
 };
 
-/** All that is said to Redis from now on. */
+/** Records every command that Redis receives from now on. */
 async function monitored(): Promise<{ text: () => string; stop: () => void }> {
   const { path, username, password } = redisAddress(stack.redisUrl);
   const socket = connect(path as string);
@@ -59,7 +59,7 @@ async function keysAndValues(): Promise<string> {
   const redis = new Redis(redisAddress(stack.redisUrl));
   const parts: string[] = [];
   for (const key of await redis.keys('*')) {
-    // As Redis itself writes a value down, whatever its type; compressed texts are told apart by `DEBUG` only, so they are read as well.
+    // `DUMP` returns any type in Redis' own encoding, which may compress texts. So hashes and lists are read as texts, too.
     parts.push(key, (await redis.dumpBuffer(key))?.toString('latin1') ?? '');
     if ((await redis.type(key)) === 'hash') parts.push(...(await redis.hvals(key)));
     if ((await redis.type(key)) === 'list') parts.push(...(await redis.lrange(key, 0, -1)));
@@ -84,7 +84,7 @@ async function metrics(): Promise<string> {
   return answers.map(({ text }) => text).join('\n');
 }
 
-test('a secret is found nowhere', async () => {
+test('no data of the service contains a webhook secret in clear', async () => {
   const commands = await monitored();
   const failing = await receiver((_, count) => ({ status: count % 3 === 0 ? 200 : 500 }));
   const answers: string[] = [];
@@ -100,7 +100,7 @@ test('a secret is found nowhere', async () => {
       ids.push(String(answer.headers['x-request-id']));
       answers.push(answer.text, JSON.stringify(answer.headers));
     }
-    // Refused ones: what they are told, and what is logged of them.
+    // Rejected calls: their answers and log lines must not contain the secret.
     const { headers } = to(failing.url, secret);
     for (const query of ['?webhookEndpoint=http://10.0.0.1/', '?webhookEndpoint=']) {
       answers.push((await caller.call('hooks/value', {}, { query, headers: headers ?? {} })).text);
@@ -130,7 +130,7 @@ test('a secret is found nowhere', async () => {
   };
   commands.stop();
   await failing.close();
-  // The search would find it: the run is in all of these but the metrics.
+  // The search works: every place but the metrics contains the run's id.
   for (const [place, text] of Object.entries(everything)) {
     if (place !== 'metrics') expect(text).toContain(ids[0]);
     for (const form of [...forms(SECRET), ...forms(WHSEC)])

@@ -1,4 +1,4 @@
-"""One run at a time, in the main thread: here a function may change what signals do."""
+"""Runs execute one at a time in the main thread, so a function can change signal handlers."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ import time
 
 
 def deaf():
-    """To every signal that a process can be deaf to; and it catches everything."""
+    """Ignores every signal that a process can ignore, and catches every exception."""
     for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_IGN)
     yield os.getpid()

@@ -1,4 +1,4 @@
-"""Calls of it go on while another app's functions do their worst."""
+"""The tests call this app while functions of another app misbehave."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""With a time limit that runs reach."""
+"""An app whose runs exceed their time limit."""
 
 import os
 import re
@@ -9,6 +9,6 @@ def pid():
 
 
 def holds_the_lock():
-    """Matches for longer than anyone waits, without giving the interpreter's lock away."""
+    """Matches for longer than any timeout of the tests, and never releases the interpreter's lock."""
     yield os.getpid()
     re.match(r"(a*)*b", "a" * 40)

@@ -1,4 +1,4 @@
-"""What a careless or hostile function may do. Each is bounded in count, size and time."""
+"""Functions that are careless or hostile. Each has a limit of count, size or time, or runs until it is stopped."""
 
 import os
 import shutil
@@ -32,14 +32,14 @@ def bursts(count):
 
 
 def leaves_the_pipes():
-    """To a child that outlives it, and holds what it has inherited."""
+    """Starts a child that inherits the pipes and outlives this process."""
     yield subprocess.Popen(["sleep", "600"], close_fds=False).pid
     time.sleep(0.1)
     os._exit(3)
 
 
 def daemonizes():
-    """Twice forked, a session of its own, no environment, deaf to what can be ignored."""
+    """Starts a daemon: forked twice, in a new session, without environment, ignoring SIGTERM."""
     code = "import os, signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)"
     script = f"import subprocess\nprint(subprocess.Popen([{sys.executable!r}, '-c', {code!r}], env={{}}, start_new_session=True).pid)"
     middle = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, start_new_session=True)
@@ -49,7 +49,7 @@ def daemonizes():
 
 
 def parents():
-    """The processes above this one, the nearest first."""
+    """Returns the pids of the ancestors of this process, the nearest first."""
     found, at = [], os.getpid()
     while at > 1:
         with open(f"/proc/{at}/status") as file:
@@ -63,7 +63,7 @@ def kills(target, number=9):
         os.kill(target, number)
     except OSError as error:
         return type(error).__name__
-    time.sleep(2)  # if it was one of ours, this is not reached
+    time.sleep(2)  # if the signal ended this process, the next line is not reached
     return "done"
 
 
@@ -75,7 +75,7 @@ def leaks_files():
         _leaked.append(os.open(os.devnull, os.O_RDONLY))
 
 
-# -- prints: until it is stopped ----------------------------------------------------------------------------------------------------
+# -- prints until the run is stopped ----------------------------------------------------------------------------------------------------
 
 
 def prints_lines():
@@ -99,7 +99,7 @@ def prints_by_a_child():
     subprocess.run(["cat", "/dev/zero"])
 
 
-# -- hands on what is not its own ---------------------------------------------------------------------------------------------------
+# -- access to resources of others ---------------------------------------------------------------------------------------------------
 
 
 def closes(first, last):

@@ -1,4 +1,4 @@
-"""An app's own web server, which does what functions do: the last part of the path says what."""
+"""A custom runtime. The last part of the path names the Python function that answers a POST."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""May hold 128 MiB."""
+"""This app may hold 128 MiB of memory."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ MIB = 2**20
 
 
 def grows(mebibytes, seconds):
-    """A MiB at a time; then it holds what it has."""
+    """Allocates one MiB at a time, then holds the memory for the given seconds."""
     held = []
     for _ in range(mebibytes):
         held.append(b"x" * MIB)
@@ -18,7 +18,7 @@ def grows(mebibytes, seconds):
 
 
 def grows_below(mebibytes, seconds):
-    """A child does, in a session of its own."""
+    """Starts a child in a new session that allocates the memory."""
     code = f"held = b'x' * {mebibytes * MIB}\nimport time\ntime.sleep({seconds})"
     yield subprocess.Popen([sys.executable, "-c", code], start_new_session=True).pid
     time.sleep(seconds)

@@ -1,4 +1,4 @@
-"""Another project's, in the same worker."""
+"""An app of another project that the same worker serves."""
 
 KEY = "between us"
 

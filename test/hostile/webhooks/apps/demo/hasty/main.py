@@ -1,4 +1,4 @@
-"""Calls that may not take long."""
+"""An app with a short time limit."""
 
 import time
 

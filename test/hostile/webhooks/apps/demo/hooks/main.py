@@ -2,7 +2,7 @@
 
 
 def value(value):
-    """Returns what it is given."""
+    """Returns its parameter."""
     return value
 
 

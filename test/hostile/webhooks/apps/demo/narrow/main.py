@@ -1,4 +1,4 @@
-"""One call at a time; who waits has little patience."""
+"""An app that runs one call at a time and whose queued calls expire soon."""
 
 import time
 
