@@ -1,4 +1,4 @@
-// webhooks.md "Secrets": what opens a sealed box, and what must not.
+// Contract 4, "Signatures": a sealed webhook secret opens only for its delivery and with its key.
 import { createCipheriv, createHash, randomBytes } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { parseSecretKeys, SealedBox, UnsealError } from './sealed-box.ts';
@@ -11,7 +11,7 @@ const run = {
   url: 'https://receiver.test/hook?a=1',
 };
 
-/** As the version before sealed. */
+/** Seals in the format of version 1. */
 function boxOfVersion1(key: Buffer, secret: Buffer, runId: string): string {
   const id = createHash('sha256').update('sealed-box key id\0').update(key).digest().subarray(0, 4);
   const nonce = randomBytes(12);
@@ -26,12 +26,12 @@ test.each([
   ['nothing', Buffer.alloc(0)],
   ['2,000 characters', Buffer.alloc(2000, 'x')],
   ['raw bytes', Buffer.from([0, 255, 128, 13, 10])],
-])('a secret of %s comes out as it went in', (_name, secret) => {
+])('open returns the sealed secret (%s)', (_name, secret) => {
   const box = new SealedBox(parseSecretKeys(keyText()));
   expect(box.open(box.seal(secret, run), run)).toEqual(secret);
 });
 
-test('the same secret never seals to the same text, and the text does not hold it', () => {
+test('each seal of a secret gives another text, and no text contains the secret', () => {
   const box = new SealedBox([randomBytes(32)]);
   const secret = Buffer.from('a-secret-that-must-not-be-seen');
   const sealed = new Set(Array.from({ length: 1000 }, () => box.seal(secret, run)));
@@ -39,7 +39,7 @@ test('the same secret never seals to the same text, and the text does not hold i
   for (const text of sealed) expect(Buffer.from(text, 'base64').includes(secret)).toBe(false);
 });
 
-test('after a rotation the old key still opens, the new one seals', () => {
+test('after a rotation the new key seals, and the old key still opens its boxes', () => {
   const [older, newer] = [keyText(), keyText()];
   const before = new SealedBox(parseSecretKeys(older));
   const rotated = new SealedBox(parseSecretKeys(`${newer}, ${older}`));
@@ -55,14 +55,14 @@ test.each([
   ['the same URL with another query', { url: 'https://receiver.test/hook?a=2' }],
   ['another app', { app: 'hell' }],
   ['another project', { project: 'other' }],
-  ['texts that are the same in one line', { app: 'hello0', runId: run.runId.slice(1) }],
+  ['an app and a run that form the same text when joined', { app: 'hello0', runId: run.runId.slice(1) }],
 ])('a box in the record of a delivery with %s does not open, with any key', (_name, other) => {
   const box = new SealedBox([randomBytes(32)]);
   const sealed = box.seal(Buffer.from('s'), run);
   expect(() => box.open(sealed, { ...run, ...other })).toThrow(expect.objectContaining({ altered: true }));
 });
 
-test('a box of the version before, which was bound to its run alone, opens for that run', () => {
+test('a box of version 1, which is bound to its run only, opens for that run', () => {
   const key = Buffer.alloc(32, 7);
   const box = new SealedBox([key]);
   expect(box.open(boxOfVersion1(key, Buffer.from('s3cr3t'), run.runId), run).toString()).toBe('s3cr3t');
@@ -72,7 +72,7 @@ test('a box of the version before, which was bound to its run alone, opens for t
   ).toThrow(UnsealError);
 });
 
-test('a box whose key is not there may open later, when the key is', () => {
+test('a box whose key is missing is reported as not altered, because the key may come back', () => {
   const sealed = new SealedBox([randomBytes(32)]).seal(Buffer.from('s'), run);
   expect(() => new SealedBox([randomBytes(32)]).open(sealed, run)).toThrow(expect.objectContaining({ altered: false }));
 });
@@ -94,13 +94,13 @@ test.each([
   ['too short', randomBytes(31).toString('base64')],
   ['too long', randomBytes(33).toString('base64')],
   ['hexadecimal', randomBytes(32).toString('hex')],
-  ['a second one empty', `${keyText()},`],
+  ['empty in second place', `${keyText()},`],
   ['not base64', '*'.repeat(44)],
-])('a key list with a key that is %s is refused without telling it', (_name, text) => {
+])('a key list with a key that is %s is rejected, and the error does not show the key', (_name, text) => {
   expect(() => parseSecretKeys(text)).toThrow(/^key \d must be the base64 of 32 bytes$/);
 });
 
-test('the same key twice is refused', () => {
+test('a list that repeats a key is rejected', () => {
   const key = keyText();
-  expect(() => parseSecretKeys(`${key},${key}`)).toThrow('the same key stands there twice');
+  expect(() => parseSecretKeys(`${key},${key}`)).toThrow('the list contains the same key twice');
 });

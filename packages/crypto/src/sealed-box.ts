@@ -1,5 +1,5 @@
-// webhooks.md "Secrets": AES-256-GCM (NIST SP 800-38D) with a random nonce, a key id for rotation, and the delivery that the secret signs
-// as associated data.
+// Contract 4, "Signatures": seals webhook secrets at rest with AES-256-GCM (NIST SP 800-38D) and a random nonce. A key id allows rotation.
+// The delivery that the secret signs is the associated data.
 import {
   createCipheriv,
   createDecipheriv,
@@ -10,32 +10,32 @@ import {
 } from 'node:crypto';
 
 const VERSION = 2;
-/** Of boxes that were sealed before boxes were bound to more than their run. Their deliveries may still be waiting after an upgrade. */
+/** The version of boxes that are bound to their run only. Deliveries with such boxes may still wait after an upgrade. */
 const VERSION_OF_RUN = 1;
 const KEY_BYTES = 32;
 const KEY_ID_BYTES = 4;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const HEAD_BYTES = 1 + KEY_ID_BYTES + NONCE_BYTES + TAG_BYTES;
-/** 32 bytes are 43 digits and one `=`. */
+/** 32 bytes are 43 base64 digits and one `=`. */
 const KEY_TEXT = /^[A-Za-z0-9+/]{43}=$/;
 
-/** What a secret signs. A box that is put into the record of another delivery, or whose delivery is changed, does not open. */
+/** The delivery that a secret signs. A box does not open in the record of another delivery, or after a change of its delivery. */
 export interface SealedFor {
   readonly project: string;
   readonly app: string;
   readonly runId: string;
-  /** The receiver's URL as the record has it. */
+  /** The receiver's URL, as the delivery's record has it. */
   readonly url: string;
 }
 
-/** A box that cannot be opened. Its text names neither the secret nor a key. */
+/** Reports that a box cannot be opened. The message contains neither the secret nor a key. */
 export class UnsealError extends Error {
   override readonly name = 'UnsealError';
 
   constructor(
     message: string,
-    /** The box or its delivery was changed: no key will ever open the box. */
+    /** True if the box or its delivery was changed. No key can then open the box. */
     readonly altered = false,
   ) {
     super(message);
@@ -43,10 +43,10 @@ export class UnsealError extends Error {
 }
 
 /**
- * The keys of `SECRETS_KEY`: standard base64 of 32 bytes each (`openssl rand -base64 32`), separated by commas, newest first.
- * Hexadecimal is refused: one form, so that no text can mean two keys.
+ * Parses the keys of `SECRETS_KEY`: standard base64 of 32 bytes each (`openssl rand -base64 32`), separated by commas, newest first.
+ * Rejects hexadecimal: with a single format, no text can mean two keys.
  *
- * @throws Error that names the position of a wrong key, never the key
+ * @throws Error that names the position of a wrong key and does not show the key
  */
 export function parseSecretKeys(text: string): Buffer[] {
   const keys = text.split(',').map((part, index) => {
@@ -55,20 +55,20 @@ export function parseSecretKeys(text: string): Buffer[] {
     return Buffer.from(key, 'base64');
   });
   const ids = new Set(keys.map((key) => keyId(key).toString('hex')));
-  if (ids.size !== keys.length) throw new Error('the same key stands there twice');
+  if (ids.size !== keys.length) throw new Error('the list contains the same key twice');
   return keys;
 }
 
-/** Names a key without telling it: the start of a hash under a label of its own. */
+/** Returns an id that does not reveal the key: the start of a hash with a separate label. */
 const keyId = (key: Buffer): Buffer =>
   createHash('sha256').update('sealed-box key id\0').update(key).digest().subarray(0, KEY_ID_BYTES);
 
-/** Seals with the newest key, opens with whichever of its keys sealed. */
+/** Seals with the newest key. Opens with any key of the list. */
 export class SealedBox {
   readonly #newest: { readonly id: Buffer; readonly key: KeyObject };
   readonly #keys: ReadonlyMap<string, KeyObject>;
 
-  /** @param keys of `parseSecretKeys`, newest first, at least one */
+  /** @param keys as `parseSecretKeys` returns them, newest first, at least one */
   constructor(keys: readonly Buffer[]) {
     const [newest] = keys;
     if (!newest || keys.some((key) => key.length !== KEY_BYTES))
@@ -89,9 +89,9 @@ export class SealedBox {
   /**
    * Returns the secret.
    *
-   * @param sealed what `seal` returned
-   * @param of as it was sealed
-   * @throws UnsealError when it is no box, was sealed with a key that is not there, for another delivery, or was altered
+   * @param sealed the text that `seal` returned
+   * @param of the same delivery as for `seal`
+   * @throws UnsealError if the text is not a box, was altered, or was sealed with a missing key or for another delivery
    */
   open(sealed: string, of: SealedFor): Buffer {
     const box = Buffer.from(sealed, 'base64');
@@ -109,13 +109,13 @@ export class SealedBox {
     try {
       return Buffer.concat([decipher.update(box.subarray(HEAD_BYTES)), decipher.final()]);
     } catch {
-      // OpenSSL's own words name the step that failed; they help nobody but an attacker.
+      // OpenSSL's message names the step that failed, which helps only an attacker.
       throw new UnsealError('the sealed secret, or the URL, app or run that it was sealed for, was altered', true);
     }
   }
 }
 
-/** Version and key id are bound too: neither can be exchanged in a box. JSON keeps the four texts apart. */
+/** Binds the version and the key id too, so that neither can be exchanged. JSON keeps the four texts apart. */
 const associated = (id: Buffer, { project, app, runId, url }: SealedFor): Buffer =>
   Buffer.concat([Buffer.of(VERSION), id, Buffer.from(JSON.stringify([project, app, runId, url]))]);
 

@@ -1,4 +1,4 @@
-// Contract 4: the signatures, held against the published vectors and an independent verifier.
+// Contract 4, "Signatures": both signatures against the published vectors and an independent verifier.
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
@@ -22,7 +22,7 @@ test.each(cases)('the service signature of the vector "$name" is the published o
   expect(serviceSignature(Buffer.from(secret), request_id, Number(timestamp), Buffer.from(body))).toBe(signature);
 });
 
-test('a header that Node reads as latin1 signs as the bytes the caller sent', () => {
+test('a header that Node reads as latin1 is the key with the bytes that the caller sent', () => {
   const sent = Buffer.from('пароль-🔑');
   const asNodeGivesIt = sent.toString('latin1');
   const body = Buffer.from('{"result":1}');
@@ -39,7 +39,7 @@ test.each([
   ['24 bytes', 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
   ['padding', 'whsec_aGVsbG8gd29ybGQ='],
   ['64 bytes', `whsec_${Buffer.alloc(64, 7).toString('base64')}`],
-])('a whsec_ secret (%s) verifies with the standardwebhooks package as it stands', (_name, secret) => {
+])('the signature of a whsec_ secret (%s) verifies with the standardwebhooks package', (_name, secret) => {
   const body = Buffer.from('{"result":"naïve 東京 🚀 "}');
   const signature = standardSignature(Buffer.from(secret), 'dlv_1', now, body);
   expect(verify(new Webhook(secret), body, signature)).toEqual({ result: 'naïve 東京 🚀 ' });
@@ -51,17 +51,17 @@ test.each([
   ['2,000 characters', 'x'.repeat(2000)],
   ['a comma and a dot', 'a,b.c'],
   ['whsec_ without padding', 'whsec_aGVsbG8gd29ybGQ'],
-  ['whsec_ with what is not base64', 'whsec_no!base64'],
+  ['whsec_ and a text that is not base64', 'whsec_no!base64'],
   ['whsec_ in the URL alphabet', 'whsec_-_-_'],
   ['whsec_ and nothing', 'whsec_'],
   ['other case', 'WHSEC_aGVsbG8='],
-])('a secret of %s is the key as it is', (_name, secret) => {
+])('the bytes of a secret (%s) are the key', (_name, secret) => {
   const body = Buffer.from('{}');
   const signature = standardSignature(Buffer.from(secret), 'dlv_1', now, body);
   expect(verify(new Webhook(Buffer.from(secret), { format: 'raw' }), body, signature)).toEqual({});
 });
 
-test('bytes that are no UTF-8 are signed as they are', () => {
+test('a secret and a body that are not UTF-8 are signed without a change', () => {
   const secret = Buffer.from([0xff, 0x00, 0x80]);
   const body = Buffer.from([0x7b, 0xed, 0xa0, 0x80, 0x7d]);
   const content = Buffer.concat([Buffer.from(`dlv_1.${now}.`), body]);

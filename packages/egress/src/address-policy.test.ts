@@ -1,4 +1,4 @@
-// webhooks.md "Address policy": the table, at both ends of every block.
+// Contract 4, "Allowed addresses": the first and the last address of every rejected block.
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
@@ -36,7 +36,7 @@ test.each([
   ['fec0::', 'feff:ffff::1'],
   ['ff00::', 'ff02::1'],
   ['fe80::1%lo', 'fe80::1%1'],
-])('%s and %s are refused', (low, high) => {
+])('%s and %s are rejected', (low, high) => {
   expect(policy.refusal(low)).toEqual(expect.any(String));
   expect(policy.refusal(high)).toEqual(expect.any(String));
 });
@@ -69,7 +69,7 @@ test.each([
 
 const octets = fc.tuple(fc.nat(255), fc.nat(255), fc.nat(255), fc.nat(255));
 
-test('an IPv6 address that carries an IPv4 one is judged by it, in every form', () => {
+test('an IPv6 address that embeds an IPv4 address is judged by the IPv4 address, in every form', () => {
   fc.assert(
     fc.property(octets, ([a, b, c, d]) => {
       const inner = `${a}.${b}.${c}.${d}`;
@@ -83,11 +83,11 @@ test('an IPv6 address that carries an IPv4 one is judged by it, in every form', 
   );
 });
 
-test('the local NAT64 block is refused where the place of its IPv4 address is not certain', () => {
+test('an address of the local NAT64 block is rejected if the place of its IPv4 address is not certain', () => {
   expect(policy.refusal('64:ff9b:1:a00:1:0:808:808')).toBe('reserved');
 });
 
-test('nothing that ipaddr.js knows as special is taken for public', () => {
+test('every IPv4 address that ipaddr.js lists as special is rejected', () => {
   const special = /^(?!unicast$|as112|amt$)/;
   fc.assert(
     fc.property(octets, (bytes) => {
@@ -98,7 +98,7 @@ test('nothing that ipaddr.js knows as special is taken for public', () => {
   );
 });
 
-test('an allowed network opens its addresses, mapped ones too, and no others', () => {
+test('an allowed network allows its addresses and their mapped forms only', () => {
   const open = new AddressPolicy(parseNetworks('127.0.0.0/8, ::1/128,fd00:1::/32'));
   for (const address of ['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1', 'fd00:1::5']) {
     expect(open.refusal(address)).toBeUndefined();
@@ -108,7 +108,7 @@ test('an allowed network opens its addresses, mapped ones too, and no others', (
   }
 });
 
-test.each(['', '  '])('an empty list of networks opens nothing', (text) => {
+test.each(['', '  '])('an empty list of networks allows nothing', (text) => {
   expect(parseNetworks(text)).toEqual([]);
 });
 
@@ -124,6 +124,6 @@ test.each([
   '10.0.0.0/8,',
   '10.0.0.0/8;::1/128',
   '/8',
-])('the network list "%s" is refused, naming the wrong part', (text) => {
-  expect(() => parseNetworks(text)).toThrow(/no CIDR block|right of its prefix/);
+])('the network list "%s" is rejected with an error that names the wrong part', (text) => {
+  expect(() => parseNetworks(text)).toThrow(/not a CIDR block|right of its prefix/);
 });

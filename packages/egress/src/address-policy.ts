@@ -1,4 +1,4 @@
-// webhooks.md "Address policy": which addresses a webhook may go to. The gateway asks it for literals, the dispatcher for what it dials.
+// Contract 4, "Allowed addresses": decides which IP addresses a webhook may use. The gateway checks literals; the dispatcher checks every dial.
 import ipaddr from 'ipaddr.js';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
@@ -8,7 +8,7 @@ export type Network = readonly [address: Address, prefixLength: number];
 
 const network = (cidr: string): Network => ipaddr.parseCIDR(cidr);
 
-/** Blocks of IPv4 that are not public (IANA's special-purpose registry), and what they are to the reader of an error. */
+/** Special-purpose blocks of IPv4 (IANA's registry), each with the word that error messages use for the block. */
 const FORBIDDEN_V4: readonly (readonly [Network, string])[] = [
   [network('0.0.0.0/8'), 'unspecified'],
   [network('10.0.0.0/8'), 'private'],
@@ -27,7 +27,7 @@ const FORBIDDEN_V4: readonly (readonly [Network, string])[] = [
   [network('240.0.0.0/4'), 'reserved'],
 ];
 
-/** The only block of IPv6 from which public addresses are given out. What lies outside is named where a name helps. */
+/** The only block of IPv6 that contains public addresses. The table below only adds a precise word for error messages. */
 const GLOBAL_UNICAST = network('2000::/3');
 const FORBIDDEN_V6: readonly (readonly [Network, string])[] = [
   [network('::/128'), 'unspecified'],
@@ -43,16 +43,16 @@ const FORBIDDEN_V6: readonly (readonly [Network, string])[] = [
   [network('ff00::/8'), 'multicast'],
 ];
 
-/** Blocks of IPv6 that carry an IPv4 address, and the byte where it starts: mapped, NAT64 (well-known, local), 6to4. */
+/** Blocks of IPv6 that embed an IPv4 address, with the byte at which that address starts: mapped, NAT64 (well-known, local), 6to4. */
 const EMBEDDING: readonly (readonly [Network, number])[] = [
   [network('::ffff:0:0/96'), 12],
   [network('64:ff9b::/96'), 12],
-  // RFC 8215 leaves the layout of the /48 to the network; only the one whose address is certain is read.
+  // RFC 8215 leaves the layout of the /48 to the network. Only this /96 has a certain place for the IPv4 address.
   [network('64:ff9b:1::/96'), 12],
   [network('2002::/16'), 2],
 ];
 
-/** RFC 4291 §2.5.5.1, deprecated: ipaddr.js reads these as mapped addresses, the kernel does not. */
+/** RFC 4291 §2.5.5.1, deprecated form: ipaddr.js reads these addresses as mapped addresses, and the kernel does not. */
 const COMPATIBLE = /^::\d+\.\d/;
 
 const within = (address: Address, [base, bits]: Network): boolean =>
@@ -66,28 +66,29 @@ const embedded = (address: Address): ipaddr.IPv4 | undefined => {
 };
 
 /**
- * A comma list of CIDR blocks, as in `WEBHOOK_ALLOWED_NETWORKS`; empty is none. An IPv4 block holds its mapped addresses too.
+ * Parses a comma list of CIDR blocks, such as `WEBHOOK_ALLOWED_NETWORKS`. An empty text is an empty list.
+ * An IPv4 block also contains its mapped addresses.
  *
- * @throws Error that names what is no block, or has bits set right of its prefix (a typing error that would open more than was meant)
+ * @throws Error if a part is not a CIDR block, or has bits set right of its prefix (a typing error that would allow too many addresses)
  */
 export function parseNetworks(text: string): Network[] {
   const parts = text.split(',').map((part) => part.trim());
   if (parts.length === 1 && parts[0] === '') return [];
   return parts.map((part) => {
     if (!ipaddr.isValidCIDR(part) || (!part.includes(':') && !ipaddr.IPv4.isValidCIDRFourPartDecimal(part))) {
-      throw new Error(`"${part}" is no CIDR block such as 10.1.0.0/16 or fd00::/8`);
+      throw new Error(`"${part}" is not a CIDR block such as 10.1.0.0/16 or fd00::/8`);
     }
     const [address, bits] = network(part);
     const base =
       address.kind() === 'ipv4' ? ipaddr.IPv4.networkAddressFromCIDR(part) : ipaddr.IPv6.networkAddressFromCIDR(part);
     if (base.toNormalizedString() !== address.toNormalizedString()) {
-      throw new Error(`"${part}" has bits set right of its prefix: ${base.toString()}/${bits} is the block`);
+      throw new Error(`"${part}" has bits set right of its prefix; write ${base.toString()}/${bits}`);
     }
     return [address, bits];
   });
 }
 
-/** Whether an address is in one of these networks; a mapped one by what it maps. @param text as `net.Socket` gives it */
+/** Returns whether an address, or the IPv4 address that it embeds, is in one of the networks. @param text as `net.Socket` reports it */
 export function inNetworks(networks: readonly Network[], text: string): boolean {
   if (!ipaddr.isValid(text)) return false;
   const address = ipaddr.parse(text);
@@ -95,10 +96,10 @@ export function inNetworks(networks: readonly Network[], text: string): boolean 
   return networks.some((block) => within(address, block) || (inner !== undefined && within(inner, block)));
 }
 
-/** Ends each message that refuses an address: only an operator can allow it. */
+/** The last sentence of each message that rejects an address: only an operator can allow the address. */
 export const ALLOW_HINT = 'An operator can allow its network with WEBHOOK_ALLOWED_NETWORKS.';
 
-/** Public addresses, and those of the networks an operator opened. */
+/** Allows public addresses and the addresses of the networks that an operator allowed. */
 export class AddressPolicy {
   readonly #allowed: readonly Network[];
 
@@ -107,9 +108,9 @@ export class AddressPolicy {
   }
 
   /**
-   * Why this address is refused, in a word such as `loopback`; nothing when it may be dialled.
+   * Returns the reason for rejecting the address, as a word such as `loopback`. Returns nothing if the address may be dialled.
    *
-   * @param text an IPv4 or IPv6 address as a resolver or `net.isIP` knows it, without brackets
+   * @param text an IPv4 or IPv6 address without brackets, as a resolver returns it or `net.isIP` accepts it
    */
   refusal(text: string): string | undefined {
     if (!ipaddr.isValid(text)) return 'not an address';

@@ -1,9 +1,9 @@
-// webhooks.md "An attempt": what kept a connection from being made, by the stage that it failed in.
+// Contract 4, "Retries": the error of a connection that was not made, with the stage that failed.
 
-/** `blocked`: the address policy refused, nothing was dialled. */
+/** `blocked`: the address policy rejected an address, and no address was dialled. */
 export type ConnectFailure = 'blocked' | 'dns' | 'refused' | 'timeout' | 'tls' | 'reset';
 
-/** No connection; `kind` says why, `address` which address was refused or failed, where there is one. */
+/** Reports that no connection was made. `kind` is the cause; `address` is the rejected or failed address, if there is one. */
 export class ConnectError extends Error {
   override readonly name = 'ConnectError';
   readonly kind: ConnectFailure;

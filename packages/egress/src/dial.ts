@@ -1,11 +1,11 @@
-// webhooks.md "Address policy": a connection that can only be made to an address the policy has seen. What is checked is what is dialled.
+// Contract 4, "Allowed addresses": dials only checked addresses. The socket uses the addresses of the check, so DNS rebinding has no effect.
 import { isIP, type LookupFunction, connect as netConnect, type Socket } from 'node:net';
 import { type SecureContext, connect as tlsConnect } from 'node:tls';
 import { type AddressPolicy, ALLOW_HINT } from './address-policy.ts';
 import { ConnectError } from './connect-error.ts';
 import { errorCode, type NameLookup } from './name-lookup.ts';
 
-/** Happy eyeballs (RFC 8305): five addresses fit into a connection's five seconds. Node's 250 ms fail distant receivers. */
+/** Happy eyeballs (RFC 8305): five addresses fit into a connection's five seconds. With Node's 250 ms, distant receivers fail. */
 const NEXT_ADDRESS_AFTER_MS = 1000;
 
 const UNREACHABLE = new Set([
@@ -20,27 +20,27 @@ const UNREACHABLE = new Set([
   'EMFILE',
 ]);
 
-/** What is dialled: a URL's scheme, host (without brackets) and port. */
+/** The server to dial: the scheme, host (without brackets) and port of a URL. */
 export interface Target {
   readonly secure: boolean;
   readonly hostname: string;
   readonly port: number;
 }
 
-/** How it is dialled. */
+/** The policy, resolver, time limit and TLS context of a connection. */
 export interface DialOptions {
   readonly policy: AddressPolicy;
   readonly lookup: NameLookup;
-  /** For name lookup, TCP and TLS together. */
+  /** Milliseconds for name lookup, TCP and TLS together. */
   readonly timeoutMs: number;
-  /** The roots to trust, made once: a context per connection costs more than its handshake. */
+  /** The trusted root certificates. All connections share one context, because building a context costs more than a handshake. */
   readonly secureContext: SecureContext;
 }
 
 /**
- * Dials a target. `done` is called once: with a connected (for https: verified) socket, or with the ConnectError of the stage it failed in.
+ * Dials a target and calls `done` once. `done` receives a connected (for https: verified) socket, or the ConnectError of the failed stage.
  *
- * @returns gives the connection up; harmless once `done` was called
+ * @returns a function that aborts the dial; it has no effect after `done` was called
  */
 export function dial(
   target: Target,
@@ -116,10 +116,10 @@ export function dial(
     tried = socket.remoteAddress;
   });
   socket.once(target.secure ? 'secureConnect' : 'connect', () => settle(null, socket));
-  // Stays for good: an error between here and the first listener of whoever takes the socket is not unheard.
+  // This listener stays. Without it, an error before the new owner adds a listener would end the process.
   socket.on('error', (error) => settle(connectError(error, stage, tried), null));
   socket.once('close', () =>
-    settle(new ConnectError('reset', 'the connection was given up', { address: tried }), null),
+    settle(new ConnectError('reset', 'the connection was closed before it was ready', { address: tried }), null),
   );
   return () => {
     if (!settled) socket.destroy();
@@ -131,7 +131,7 @@ const blocked = (why: string, address: string): ConnectError =>
 
 function connectError(error: Error, stage: 'dns' | 'tcp' | 'tls', tried: string | undefined): ConnectError {
   if (error instanceof ConnectError) return error;
-  // Happy eyeballs: every address failed, each in its way; the first one tells.
+  // Happy eyeballs: every address failed. The error of the first address is reported.
   const first: unknown = 'errors' in error && Array.isArray(error.errors) ? error.errors[0] : error;
   const code = errorCode(first) ?? errorCode(error) ?? 'error';
   const more = { address: tried, cause: error };

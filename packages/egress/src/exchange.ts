@@ -1,23 +1,23 @@
-// webhooks.md "An attempt": one request and the start of its answer, taken as undici's parser hands it out. Its `request` puts a stream, a signal
-// and their events around every answer, which cost more than the exchange.
+// Contract 4, "Retries": one request and the start of its answer, read from undici's parser events. undici's `request` adds a stream, a signal and
+// events to every answer; these cost more than the exchange.
 import type { Dispatcher } from 'undici';
 
 export interface ExchangeLimits {
-  /** From the start to the end of the answer's head, milliseconds. */
+  /** Milliseconds from the start of the exchange to the end of the answer's head. */
   readonly headMs: number;
-  /** After the head, for the start of the body: the status has decided already, so a slow body is not waited for. */
+  /** Milliseconds after the head for the start of the body. The limit is short, because the status alone decides the result. */
   readonly answerMs: number;
-  /** How much of the body is kept; nothing after it is read. */
+  /** The number of body bytes to keep. Later bytes are not read. */
   readonly answerBytes: number;
 }
 
 export interface Answer {
   readonly status: number;
-  /** In lower case; a list where a header came more than once. */
+  /** Names are in lower case. A repeated header is a list. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** The body's first bytes. */
   readonly start: Buffer;
-  /** Whether they are all of it: only then can the connection carry another exchange. */
+  /** Whether `start` is the whole body. The connection can carry another exchange only after a whole body. */
   readonly whole: boolean;
 }
 
@@ -28,7 +28,10 @@ export class HeadTimeout extends Error {
 
 const FIRST_FINAL = 200;
 
-/** An exchange under way. What breaks off or dawdles after its head is cut where it stands; whoever began it gives its connection up then. */
+/**
+ * One exchange. If the body breaks off or exceeds a limit after the head, the answer resolves with the bytes so far and `whole: false`.
+ * The caller must then discard the connection.
+ */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #limits: ExchangeLimits;
   readonly #settle: { resolve(answer: Answer): void; reject(error: unknown): void };
@@ -38,7 +41,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #status = 0;
   #headers: Answer['headers'] = {};
   #over = false;
-  /** Resolves with the answer; rejects with a HeadTimeout, a ConnectError, or undici's error, where no head has come. */
+  /** Resolves with the answer. If no head arrives, rejects with a HeadTimeout, a ConnectError or an error of undici. */
   readonly answer: Promise<Answer>;
 
   constructor(limits: ExchangeLimits) {

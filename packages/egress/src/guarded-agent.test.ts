@@ -1,4 +1,4 @@
-// webhooks.md "Address policy" and "Hostile cases" 2, against real sockets: what is dialled, and what is kept.
+// Contract 4, "Allowed addresses" with real sockets: which addresses the agent dials and which sockets it keeps.
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
@@ -9,7 +9,7 @@ import { GuardedAgent, type GuardedAgentOptions } from './guarded-agent.ts';
 import { nameLookup } from './name-lookup.ts';
 import { type Answer, dnsServer } from './testing/dns-server.ts';
 
-/** However busy the machine is. */
+/** Limits that even a busy machine does not reach. */
 const PATIENT = { headMs: 120_000, answerMs: 120_000, answerBytes: 4096 };
 
 const cleanups: (() => unknown)[] = [];
@@ -24,7 +24,7 @@ function agentOf(options: Partial<GuardedAgentOptions> = {}): GuardedAgent {
   return agent;
 }
 
-/** An agent that asks the given answers of a real name server. */
+/** Returns an agent whose real name server gives these answers. */
 async function agentAsking(
   answer: (name: string, type: 'A' | 'AAAA') => Answer,
   options: Partial<GuardedAgentOptions> = {},
@@ -36,7 +36,7 @@ async function agentAsking(
   return agentOf({ lookup, ...options });
 }
 
-/** A receiver that counts its connections and answers `ok`. */
+/** Starts a receiver that counts its connections and answers `ok`. */
 async function receiver(): Promise<{
   port: number;
   sockets: Set<Socket>;
@@ -83,7 +83,7 @@ const failure = async (attempt: Promise<unknown>): Promise<ConnectError> => {
   throw new Error(`expected a ConnectError, got ${error}`);
 };
 
-test('a name that resolves to an allowed address is dialled there, under its own name', async () => {
+test('a name that resolves to an allowed address is dialled at this address, and the request names the host', async () => {
   const { port, hosts } = await receiver();
   const agent = await agentAsking((_, type) => (type === 'A' ? ['127.0.0.1'] : []));
   expect(await get(agent, `http://hook.test:${port}/`)).toEqual({ status: 200, address: '127.0.0.1' });
@@ -93,11 +93,11 @@ test('a name that resolves to an allowed address is dialled there, under its own
 test.each<[string, readonly string[], readonly string[], string]>([
   ['a private address', ['10.0.0.1'], [], '10.0.0.1'],
   ['one allowed and one private address', ['127.0.0.1', '192.168.1.1'], [], '192.168.1.1'],
-  ['an allowed address and a unique-local one', ['127.0.0.1'], ['fd00::1'], 'fd00::1'],
+  ['an allowed address and a unique-local address', ['127.0.0.1'], ['fd00::1'], 'fd00::1'],
   ['a mapped private address', [], ['::ffff:a00:1'], '::ffff:10.0.0.1'],
   ['the metadata address', ['169.254.169.254'], [], '169.254.169.254'],
   ['AAAA only, loopback', [], ['::1'], '::1'],
-])('a name that resolves to %s is blocked and nothing is dialled', async (_name, v4, v6, address) => {
+])('a name that resolves to %s is blocked, and no address is dialled', async (_name, v4, v6, address) => {
   const { port, hosts } = await receiver();
   const agent = await agentAsking((_, type) => (type === 'A' ? v4 : v6));
   const error = await failure(get(agent, `http://hook.test:${port}/`));
@@ -117,7 +117,7 @@ test.each(['10.0.0.1', '[::1]', '[::ffff:10.0.0.1]', '169.254.169.254', '0.0.0.0
   },
 );
 
-test('rebinding: an address that turns private is blocked at the next connection, the checked socket stays good', async () => {
+test('rebinding: a name whose address turns private is blocked at the next connection; the open socket is still used', async () => {
   const { port, sockets } = await receiver();
   let asked = 0;
   const agent = await agentAsking((_, type) => {
@@ -136,7 +136,7 @@ test('rebinding: an address that turns private is blocked at the next connection
   expect(await failure(get(agent, url))).toMatchObject({ kind: 'blocked', address: '10.0.0.1' });
 });
 
-test('a name that does not exist fails as dns', async () => {
+test('a name that does not exist fails with `dns`', async () => {
   const agent = await agentAsking(() => 'NXDOMAIN');
   expect(await failure(get(agent, 'http://missing.test/'))).toMatchObject({
     kind: 'dns',
@@ -152,9 +152,9 @@ test('a name whose server never answers fails within the connection timeout, loo
   });
 });
 
-test('a receiver that is not there fails as refused, with the address', async () => {
+test('a port without a receiver fails with `refused` and the address', async () => {
   const { port: standing } = await receiver();
-  // Nobody listens at a connection's near end, and nobody else can.
+  // No process listens at the client's end of a connection, and no other process can.
   const near = connect(standing, '127.0.0.1');
   cleanups.push(() => near.destroy());
   await once(near, 'connect');
@@ -164,13 +164,13 @@ test('a receiver that is not there fails as refused, with the address', async ()
   });
 });
 
-test('of several addresses the next is tried when one refuses', async () => {
+test('if an address refuses, the next address is tried', async () => {
   const { port } = await receiver();
   const agent = await agentAsking((_, type) => (type === 'A' ? ['127.0.0.9', '127.0.0.1'] : []));
   expect(await get(agent, `http://hook.test:${port}/`)).toEqual({ status: 200, address: '127.0.0.1' });
 });
 
-test('exchanges one after the other share a socket; at the same time each has its own', async () => {
+test('sequential exchanges share a socket; concurrent exchanges have one socket each', async () => {
   const { port, sockets } = await receiver();
   const agent = agentOf();
   const url = `http://127.0.0.1:${port}/`;
@@ -181,14 +181,14 @@ test('exchanges one after the other share a socket; at the same time each has it
   expect(agent.idle).toBe(4);
 });
 
-test('no more sockets are kept than the bound, whatever the number of receivers', async () => {
+test('the number of idle sockets stays within its bound, for any number of receivers', async () => {
   const receivers = await Promise.all(Array.from({ length: 6 }, () => receiver()));
   const agent = agentOf({ maxIdle: 2 });
   for (const { port } of receivers) await get(agent, `http://127.0.0.1:${port}/`);
   expect(agent.idle).toBe(2);
 });
 
-test('a kept socket that its receiver closes is forgotten', async () => {
+test('an idle socket that its receiver closes is removed', async () => {
   const { port, sockets } = await receiver();
   const agent = agentOf();
   await get(agent, `http://127.0.0.1:${port}/`);
@@ -197,7 +197,7 @@ test('a kept socket that its receiver closes is forgotten', async () => {
   expect(await get(agent, `http://127.0.0.1:${port}/`)).toMatchObject({ status: 200 });
 });
 
-test('closing breaks off what is kept and what is under way', async () => {
+test('closing the agent closes idle connections and aborts exchanges in progress', async () => {
   const { port, sockets, server } = await receiver();
   const agent = agentOf();
   await get(agent, `http://127.0.0.1:${port}/`);

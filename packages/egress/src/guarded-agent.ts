@@ -1,4 +1,4 @@
-// webhooks.md "Address policy" and "An attempt": HTTP connections to checked addresses only, kept alive within bounds, for one exchange at a time.
+// Contract 4, "Allowed addresses": HTTP connections to checked addresses. A connection carries one exchange at a time; idle ones are bounded.
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { Client, type Dispatcher } from 'undici';
 import type { AddressPolicy } from './address-policy.ts';
@@ -7,16 +7,16 @@ import { type Answer, Exchange, type ExchangeLimits } from './exchange.ts';
 import { type NameLookup, nameLookup } from './name-lookup.ts';
 import { withoutContinues } from './unasked-continue.ts';
 
-/** Below the 5 s after which Node's own servers, the shortest in wide use, close: rarely is a socket used as its peer closes it. */
+/** Shorter than the 5 s of Node's servers, the shortest limit in wide use. Few sockets are therefore used while the receiver closes them. */
 const KEEP_ALIVE_MS = 4000;
-/** However long a receiver offers to keep a connection. */
+/** The limit if the receiver offers to keep a connection longer. */
 const KEEP_ALIVE_MAX_MS = 10_000;
 
 export interface GuardedAgentOptions {
   readonly policy: AddressPolicy;
-  /** For name lookup, TCP and TLS together. Default 5 s. */
+  /** Milliseconds for name lookup, TCP and TLS together. Default 5 s. */
   readonly connectTimeoutMs?: number;
-  /** Sockets kept alive over all receivers; the one idle longest goes first. Default 256. */
+  /** The number of idle sockets, over all receivers. The socket that was idle longest is closed first. Default 256. */
   readonly maxIdle?: number;
   /** PEM certificates to trust in place of Node's roots. */
   readonly ca?: string;
@@ -24,8 +24,8 @@ export interface GuardedAgentOptions {
 }
 
 /**
- * Hands out connections, each for one exchange, and keeps what is given back. It follows no redirect and retries nothing.
- * Beyond `maxIdle` it holds exactly as many sockets as are handed out.
+ * Hands out a connection for each exchange and keeps returned connections alive. Redirects are not followed, and requests are not retried.
+ * The number of open sockets is at most `maxIdle` plus the number of connections in use.
  */
 export class GuardedAgent {
   readonly #policy: AddressPolicy;
@@ -33,7 +33,7 @@ export class GuardedAgent {
   readonly #connectTimeoutMs: number;
   readonly #maxIdle: number;
   readonly #secureContext: SecureContext;
-  /** In the order in which they became idle: the first is the one to go when there are too many. */
+  /** Ordered by the start of their idle time. The first connection is closed if there are too many. */
   readonly #idle = new Set<Connection>();
   readonly #idleByOrigin = new Map<string, Connection[]>();
   readonly #busy = new Set<Connection>();
@@ -46,15 +46,16 @@ export class GuardedAgent {
     this.#secureContext = createSecureContext(options.ca === undefined ? {} : { ca: options.ca });
   }
 
-  /** How many connections are kept alive for later. */
+  /** Returns the number of idle connections. */
   get idle(): number {
     return this.#idle.size;
   }
 
   /**
-   * A connection to the origin of this URL: a kept one, or a new one that dials at its first request. Give it back by `keep` or `discard`.
+   * Returns a connection to the origin of this URL: an idle connection, or a new connection that dials at its first request.
+   * The caller must return the connection with `keep` or `discard`.
    *
-   * @param fresh not a kept one
+   * @param fresh true to get a new connection always
    */
   connection(url: URL, { fresh = false } = {}): Connection {
     const kept = fresh ? undefined : this.#idleByOrigin.get(url.origin)?.at(-1);
@@ -64,7 +65,7 @@ export class GuardedAgent {
     return connection;
   }
 
-  /** Gives back a connection whose answer was read to its end. */
+  /** Returns a connection to the agent after its answer was read to the end. */
   keep(connection: Connection): void {
     if (!this.#busy.delete(connection)) return;
     if (!connection.alive) {
@@ -79,13 +80,13 @@ export class GuardedAgent {
     if (this.#idle.size > this.#maxIdle && longest) this.#drop(longest);
   }
 
-  /** Gives back a connection that is of no more use: whatever it still does is broken off. */
+  /** Closes a connection that cannot be used again. An exchange in progress fails. */
   discard(connection: Connection): void {
     this.#busy.delete(connection);
     connection.destroy();
   }
 
-  /** Breaks off all connections. Exchanges under way fail. */
+  /** Closes all connections. Exchanges in progress fail. */
   close(): void {
     for (const connection of this.#idle) this.#drop(connection);
     for (const connection of this.#busy) this.discard(connection);
@@ -147,7 +148,7 @@ export class Connection {
       pipelining: 1,
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MAX_MS,
-      // The caller's own limit covers the whole exchange, to the millisecond.
+      // The limits of the exchange cover it completely, to the millisecond.
       headersTimeout: 0,
       bodyTimeout: 0,
     });
@@ -160,22 +161,22 @@ export class Connection {
     });
   }
 
-  /** The address it is connected to; after a failure the one that was tried or refused. */
+  /** Returns the connected address. After a failure, returns the address that was dialled or rejected. */
   get address(): string | undefined {
     return this.#address;
   }
 
-  /** Whether it is connected now. */
+  /** Returns whether the connection is open now. */
   get alive(): boolean {
     return this.#alive;
   }
 
-  /** Whether an exchange was made on it before the present one: its peer may have been closing it. */
+  /** Returns whether the connection carried an earlier exchange. The receiver may be closing such a connection. */
   get reused(): boolean {
     return this.#used;
   }
 
-  /** @throws ConnectError, HeadTimeout, or undici's error, where no answer has come */
+  /** Sends one request and returns the start of its answer. @throws ConnectError, HeadTimeout or an error of undici if no answer arrives */
   async exchange(options: Omit<Dispatcher.DispatchOptions, 'origin'>, limits: ExchangeLimits): Promise<Answer> {
     this.#expectAnswer();
     const exchange = new Exchange(limits);
@@ -187,7 +188,7 @@ export class Connection {
 
   destroy(): void {
     this.#giveUp();
-    // Requests that it breaks off are told by their own rejection.
+    // The promise of each aborted request reports the error.
     this.#client.destroy().catch(() => {});
   }
 }

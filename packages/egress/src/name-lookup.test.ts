@@ -1,4 +1,4 @@
-// webhooks.md "Hostile cases" 2: names, asked of a real name server.
+// Contract 4, "Allowed addresses": name lookups against a real name server.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), 'hosts-'));
 const hostsFile = join(folder, 'hosts');
 let server: DnsServer;
 let lookup: NameLookup;
-/** For servers that answer: however busy the machine is, nobody asks twice. */
+/** For servers that answer: even on a busy machine, no query is sent twice. */
 let patient: NameLookup;
 const held = Promise.withResolvers<'NXDOMAIN'>();
 
@@ -49,7 +49,7 @@ test.each([
   expect(await patient(name)).toEqual(addresses);
 });
 
-test('an address family whose server never answers does not hold the other one back for good', async () => {
+test('addresses of one family are returned although the server never answers for the other family', async () => {
   expect(await lookup('half.test')).toEqual(['192.0.2.9']);
 });
 
@@ -64,7 +64,7 @@ test('silent.test fails with ETIMEOUT', async () => {
   expect(errorCode(await lookup('silent.test').catch((error: unknown) => error))).toBe('ETIMEOUT');
 });
 
-test('names that never resolve do not hold up others', async () => {
+test('names that never resolve do not delay other names', async () => {
   const waiting = Array.from({ length: 50 }, () => patient('held.test').catch(errorCode));
   const first = await Promise.race([patient('both.test'), ...waiting]);
   expect(first).toContain('192.0.2.1');

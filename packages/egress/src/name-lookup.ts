@@ -1,28 +1,28 @@
-// webhooks.md "Address policy": names become addresses without the thread pool. `getaddrinfo` runs on two of its four threads, so a
-// few names whose servers never answer would hold up every other receiver; c-ares asks over sockets of its own.
+// Contract 4, "Allowed addresses": resolves names without the thread pool. `getaddrinfo` may use only two of the pool's four threads. A few
+// names whose servers never answer would therefore delay every other receiver. c-ares uses sockets instead.
 import { Resolver } from 'node:dns/promises';
 import { readFile, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
 
-/** All addresses of a name, at least one. @throws an error with a DNS code (`ENOTFOUND`, `ETIMEOUT`, …) where there are none */
+/** Returns all addresses of a name, at least one. @throws an error with a DNS code (`ENOTFOUND`, `ETIMEOUT`, …) if the name has no address */
 export type NameLookup = (hostname: string) => Promise<readonly string[]>;
 
-/** RFC 6761 §6.3: never asked of a server. */
+/** RFC 6761 §6.3: a name server must not be asked for this name. */
 const LOCALHOST = ['127.0.0.1', '::1'];
-/** One second, then two: half of it is left of a connection's five seconds. */
+/** One second, then two. About half of a connection's five seconds remains for TCP and TLS. */
 const PATIENCE = { timeout: 1000, tries: 2 };
 
 export interface NameLookupOptions {
-  /** `address:port` of name servers, in place of the system's. */
+  /** `address:port` of name servers to use instead of the system's servers. */
   readonly servers?: readonly string[];
   readonly hostsFile?: string;
-  /** Of one server: milliseconds until it is asked again, doubled each time, and how often it is asked. */
+  /** For one server: milliseconds until the next try, doubled each time, and the number of tries. */
   readonly patience?: { readonly timeout: number; readonly tries: number };
 }
 
 /**
- * Looks names up in the hosts file, then asks the system's DNS servers (or `servers`) for A and AAAA. Names are taken as absolute:
- * search domains are not tried, so a webhook's host means the same on every machine.
+ * Looks names up in the hosts file, then asks the system's DNS servers (or `servers`) for A and AAAA records. Names are absolute: search
+ * domains are not tried, so a webhook's host means the same on every machine.
  */
 export function nameLookup(options: NameLookupOptions = {}): NameLookup {
   const resolver = new Resolver(options.patience ?? PATIENCE);
@@ -36,7 +36,7 @@ export function nameLookup(options: NameLookupOptions = {}): NameLookup {
     const answers = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
     const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
     if (addresses.length > 0) return addresses;
-    // ENODATA of one family says less than the other's failure.
+    // The failure of the other address family is more precise than ENODATA.
     const failures = answers.flatMap((answer): unknown[] => (answer.status === 'rejected' ? [answer.reason] : []));
     throw (
       failures.find((failure) => errorCode(failure) !== 'ENODATA') ?? failures[0] ?? new Error(`${name} has no address`)
@@ -44,13 +44,13 @@ export function nameLookup(options: NameLookupOptions = {}): NameLookup {
   };
 }
 
-/** The code of a DNS or socket failure (`ENOTFOUND`, `ECONNREFUSED`), where it has one. */
+/** Returns the code of a DNS or socket error (`ENOTFOUND`, `ECONNREFUSED`), if the error has a code. */
 export const errorCode = (error: unknown): string | undefined =>
   typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string'
     ? error.code
     : undefined;
 
-/** The hosts file (hosts(5)), read again when it changed: containers are given names in it (`extra_hosts`). */
+/** The hosts file (hosts(5)). It is read again after a change, because containers get names in it (`extra_hosts`). */
 class HostsFile {
   readonly #path: string;
   #readAt = -1;

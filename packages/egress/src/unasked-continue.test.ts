@@ -1,4 +1,4 @@
-// RFC 9110 §15.2 against real sockets: a receiver that says `100 Continue` to a request that did not ask is a receiver like any other.
+// RFC 9110 §15.2 with real sockets: a receiver may send `100 Continue` although the request did not ask for it.
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -14,7 +14,7 @@ afterEach(async () => {
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
-/** A receiver that says these parts, each in a packet of its own, to every request; and how many have connected to it. */
+/** Starts a receiver that answers every request with these parts, one packet for each part. Counts its connections. */
 async function saying(...parts: string[]): Promise<{ url: URL; connections: () => number }> {
   let connections = 0;
   const answer = async (socket: Socket): Promise<void> => {
@@ -57,33 +57,33 @@ async function get(from: GuardedAgent, url: URL): Promise<string> {
 }
 
 test.each<[string, string[]]>([
-  ['at once', [CONTINUE + OK]],
-  ['and answers later', [CONTINUE, OK]],
+  ['with the answer in one packet', [CONTINUE + OK]],
+  ['before the packet of the answer', [CONTINUE, OK]],
   ['three times', [CONTINUE, CONTINUE + CONTINUE, OK]],
   ['with headers', ['HTTP/1.1 100 Continue\r\nX-A: 1\r\nDate: now\r\n\r\n', OK]],
   ['without a reason', ['HTTP/1.1 100\r\n\r\n', OK]],
   ['in HTTP/1.0', ['HTTP/1.0 100 Continue\r\n\r\n', OK]],
   ['byte by byte', [...(CONTINUE + OK)]],
-  ['after hints', [`HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${OK}`]],
-  ['never', [...OK]],
-])('a receiver that continues unasked, %s, has its answer heard', async (_how, parts) => {
+  ['as a 103 with hints', [`HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n${OK}`]],
+  ['not at all', [...OK]],
+])('the answer of a receiver that sends an unrequested 100 %s is read', async (_how, parts) => {
   const { url } = await saying(...parts);
   expect(await get(agent(), url)).toBe('200 ok');
 });
 
-test('a kept connection takes one before each of its answers', async () => {
+test('a reused connection removes the 100 before each answer', async () => {
   const { url, connections } = await saying(CONTINUE, OK);
   const from = agent();
   for (const _ of [1, 2, 3]) expect(await get(from, url)).toBe('200 ok');
   expect(connections()).toBe(1);
 });
 
-test('one in the body of an answer is part of it', async () => {
+test('the text of a 100 in the body of an answer stays in the body', async () => {
   const { url } = await saying(`HTTP/1.1 200 OK\r\nContent-Length: ${CONTINUE.length}\r\n\r\n`, CONTINUE);
   expect(await get(agent(), url)).toBe(`200 ${CONTINUE}`);
 });
 
-test('one without end is not kept in memory', async () => {
+test('a 100 with an endless head is not kept in memory', async () => {
   const { url } = await saying(
     'HTTP/1.1 100 Continue\r\n',
     ...Array.from({ length: 40 }, () => `X-A: ${'a'.repeat(1000)}\r\n`),

@@ -1,20 +1,20 @@
-// RFC 9110 §15.2: a client understands 1xx answers that it did not ask for. undici breaks a connection off at a 100: so it never sees one.
+// RFC 9110 §15.2: a client accepts 1xx answers that it did not request. undici closes a connection after a 100, so this file removes every 100.
 import type { Socket } from 'node:net';
 
 const CONTINUE = /^HTTP\/1\.[01] 100[ \r]/;
 const SHORTEST = 'HTTP/1.1 100 '.length;
 const BEGINNINGS = ['HTTP/1.1 100 ', 'HTTP/1.0 100 ', 'HTTP/1.1 100\r', 'HTTP/1.0 100\r'];
-/** As long as undici lets a head be; what is longer is left for it to refuse. */
+/** undici's limit for a head. undici itself rejects a longer head. */
 const LONGEST_HEAD = 16 * 1024;
 
 /**
- * Takes every `100 Continue` before an answer out of what is read from this socket.
+ * Removes every `100 Continue` before an answer from the bytes that are read from this socket.
  *
- * @returns to be called before each exchange but the first: between two, bytes pass as they are
+ * @returns a function to call before each exchange except the first; bytes between two exchanges are not changed
  */
 export function withoutContinues(socket: Socket): () => void {
   const read = socket.read.bind(socket);
-  /** The start of an answer as far as it could still be a 100; nothing once an answer has begun. */
+  /** The bytes of an answer while they can still be a 100. Undefined after the final answer has begun. */
   let start: Buffer | undefined = Buffer.alloc(0);
   socket.read = (size?: number): Buffer | null => {
     const chunk = read(size) as Buffer | null;
@@ -40,7 +40,7 @@ function afterContinues(bytes: Buffer): Buffer {
   return rest;
 }
 
-/** Whether more has to come before it is known what this is. */
+/** Returns whether the bytes are a 100, or too few bytes to know. */
 function mayBeContinue(bytes: Buffer): boolean {
   if (bytes.length >= SHORTEST) return bytes.length <= LONGEST_HEAD && CONTINUE.test(beginningOf(bytes));
   const text = beginningOf(bytes);

@@ -1,4 +1,4 @@
-// webhooks.md "Hostile cases" 1: what a caller may put into `webhookEndpoint`.
+// Contract 4, "Allowed addresses": the values of `webhookEndpoint` that a call may contain.
 
 import { ServiceError } from '@inference-proxy/contracts';
 import { expect, test } from '@jest/globals';
@@ -28,11 +28,11 @@ test.each([
   ['https://1.1.1.1/', 'https://1.1.1.1/'],
   ['https://[2606:4700::1111]:8080/', 'https://[2606:4700::1111]:8080/'],
   ['http://example.com/a/../b', 'http://example.com/b'],
-])('%s is taken, as %s', (text, expected) => {
+])('%s is accepted and stored as %s', (text, expected) => {
   expect(judge(text)).toBe(expected);
 });
 
-// Every IPv4 block of the table, spelled in every way that the URL standard reads as an address.
+// Every IPv4 block of the table, in every form that the URL standard reads as an address.
 const blocks = [
   '0.0.0.0',
   '10.1.2.3',
@@ -98,7 +98,7 @@ test.each([
   'localhost',
   'LOCALHOST.',
   'api.localhost',
-])('the host %s is refused as an address that is not public', (host) => {
+])('the host %s is rejected because its address is not public', (host) => {
   for (const url of [`http://${host}/`, `https://${host}:8443/hook`]) {
     expect(refusal(() => judge(url))).toMatch(
       /must be a public address; .* is .+\. An operator can allow its network with WEBHOOK_ALLOWED_NETWORKS\.$/,
@@ -136,23 +136,23 @@ test.each([
   ['five parts', 'http://1.2.3.4.5/', 'is not a valid URL'],
   ['over 8 KiB', `http://example.com/${'a'.repeat(MAX_WEBHOOK_URL_BYTES)}`, 'is longer than 8192 bytes'],
   ['over 8 KiB once encoded', `http://example.com/${'ü'.repeat(3000)}`, 'is longer than 8192 bytes'],
-])('a URL with %s is refused', (_name, text, why) => {
+])('a URL with %s is rejected', (_name, text, why) => {
   expect(refusal(() => judge(text))).toContain(why);
 });
 
-test('a URL of exactly 8 KiB is taken', () => {
+test('a URL of exactly 8 KiB is accepted', () => {
   const text = 'http://example.com/'.padEnd(MAX_WEBHOOK_URL_BYTES, 'a');
   expect(judge(text)).toBe(text);
 });
 
-test('where https is required, http is refused', () => {
+test('if https is required, http is rejected', () => {
   expect(refusal(() => judgeWebhookUrl('http://example.com/', { policy, requireHttps: true }))).toContain(
     'must be an https URL',
   );
   expect(judgeWebhookUrl('https://example.com/', { policy, requireHttps: true })).toBe('https://example.com/');
 });
 
-test('an allowed network opens its literals', () => {
+test('literal addresses of an allowed network are accepted', () => {
   const open = new AddressPolicy(parseNetworks('127.0.0.0/8,::1/128'));
   expect(judgeWebhookUrl('http://127.1:9000/', { policy: open })).toBe('http://127.0.0.1:9000/');
   expect(judgeWebhookUrl('http://localhost:9000/', { policy: open })).toBe('http://localhost:9000/');
@@ -168,7 +168,7 @@ test.each([
   ['webhookEndpoint=http://a/%C3%BC', 'http://a/ü'],
   ['webhookEndpoint=http://a/x+y', 'http://a/x y'],
   ['%zz=1&webhookEndpoint=http://a', 'http://a'],
-])('the query "%s" asks for %s', (query, expected) => {
+])('the query "%s" names the webhook %s', (query, expected) => {
   expect(webhookEndpointOf(query)).toBe(expected);
 });
 
@@ -178,12 +178,12 @@ test.each([
   ['empty', 'webhookEndpoint=', 'is empty'],
   ['without a value', 'webhookEndpoint', 'is empty'],
   ['badly encoded', 'webhookEndpoint=%zz', 'is not percent-encoded UTF-8'],
-  ['encoded, but no UTF-8', 'webhookEndpoint=http://a/%ff', 'is not percent-encoded UTF-8'],
-])('a parameter that is %s is refused', (_name, query, why) => {
+  ['encoded, but not UTF-8', 'webhookEndpoint=http://a/%ff', 'is not percent-encoded UTF-8'],
+])('a parameter that is %s is rejected', (_name, query, why) => {
   expect(refusal(() => webhookEndpointOf(query))).toContain(why);
 });
 
-test('what is asked for again is judged as it was, taken or refused', () => {
+test('a repeated URL gets the same result, accepted or rejected', () => {
   const urls = new WebhookUrls({ policy });
   const asked = (endpoint: string) => urls.asked(`webhookEndpoint=${encodeURIComponent(endpoint)}`);
   for (let time = 0; time < 3; time += 1) {
@@ -196,7 +196,7 @@ test('what is asked for again is judged as it was, taken or refused', () => {
   }
 });
 
-test('as many receivers as there may be are judged as well as few', () => {
+test('thousands of different URLs are checked correctly', () => {
   const urls = new WebhookUrls({ policy });
   for (let time = 0; time < 2; time += 1) {
     for (let at = 0; at < 3000; at += 1) {

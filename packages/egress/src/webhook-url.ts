@@ -1,4 +1,4 @@
-// Contract 1 and webhooks.md "Address policy": the value of `webhookEndpoint`, out of the query and judged before anything runs.
+// Contract 4, "Allowed addresses": reads `webhookEndpoint` from the query (Contract 1, "Options of a call") and checks the URL before the run starts.
 import { isIP } from 'node:net';
 import { ServiceError } from '@inference-proxy/contracts';
 import { type AddressPolicy, ALLOW_HINT } from './address-policy.ts';
@@ -8,12 +8,12 @@ export interface WebhookRules {
   readonly requireHttps?: boolean;
 }
 
-/** Callers have few receivers: to judge a URL costs some 30 µs, in the gateway and again in the dispatcher, to know it again next to nothing. */
+/** Checking a URL costs 30 µs in the gateway and again in the dispatcher; a look-up costs almost nothing. Callers have few receivers. */
 const REMEMBERED = 1000;
-/** What is longer is judged each time. */
+/** A longer text is checked each time. */
 const REMEMBERED_LENGTH = 1024;
 
-/** Webhooks' URLs by the rules of this process. What is refused is judged each time. */
+/** Checks webhook URLs by the rules of this process and remembers accepted URLs. Rejected URLs are checked each time. */
 export class WebhookUrls {
   readonly #rules: WebhookRules;
   readonly #asked = new Map<string, string | undefined>();
@@ -24,9 +24,9 @@ export class WebhookUrls {
   }
 
   /**
-   * The URL that a call asks for, judged; nothing where it asks for none.
+   * Returns the checked webhook URL of a call, or nothing if the call has no webhook.
    *
-   * @param rawQuery what stands after the `?` of the request's target, undecoded
+   * @param rawQuery the undecoded text after the `?` of the request's target
    * @throws ServiceError `invalid_request`
    */
   asked(rawQuery: string): string | undefined {
@@ -36,7 +36,7 @@ export class WebhookUrls {
     });
   }
 
-  /** As `judgeWebhookUrl` by these rules. @throws ServiceError `invalid_request` */
+  /** Does the same as `judgeWebhookUrl` with these rules. @throws ServiceError `invalid_request` */
   judge(text: string): string {
     return remembered(this.#judged, text, () => judgeWebhookUrl(text, this.#rules));
   }
@@ -51,12 +51,12 @@ function remembered<Value>(known: Map<string, Value>, text: string, value: () =>
 }
 
 const PARAMETER = 'webhookEndpoint';
-/** Bounds what is stored with each run; browsers and proxies stop at about this length too. */
+/** Bounds the bytes that are stored with each run. Browsers and proxies have similar limits. */
 export const MAX_WEBHOOK_URL_BYTES = 8192;
-/** RFC 1035 §2.3.4: a longer name cannot be resolved. One more for a final dot. */
+/** RFC 1035 §2.3.4: a longer name cannot be resolved. One character is added for a final dot. */
 const MAX_HOST_LENGTH = 254;
 
-/** The fetch standard's bad ports (§2.9 "Port blocking"): services that an HTTP request could be made to talk to by mistake. */
+/** The bad ports of the fetch standard (§2.9 "Port blocking"): other services that might accept an HTTP request by mistake. */
 const BAD_PORTS: ReadonlySet<number> = new Set([
   0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
   111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532,
@@ -69,10 +69,10 @@ const refuse = (why: string): never => {
 };
 
 /**
- * The value of `webhookEndpoint` in a raw query string, percent-decoded (`+` is a space, as in forms); nothing where it is not given.
+ * Returns the value of `webhookEndpoint` in a raw query string, percent-decoded (`+` is a space, as in forms). Returns nothing if it is absent.
  *
- * @param rawQuery what stands after the `?` of the request's target, undecoded
- * @throws ServiceError `invalid_request` where it is doubled, empty, or no UTF-8 in percent-encoding
+ * @param rawQuery the undecoded text after the `?` of the request's target
+ * @throws ServiceError `invalid_request` if the parameter is repeated, empty or not percent-encoded UTF-8
  */
 export function webhookEndpointOf(rawQuery: string): string | undefined {
   const values = rawQuery
@@ -96,22 +96,22 @@ function formDecoded(text: string): string | undefined {
 }
 
 /**
- * Judges a webhook's URL as far as a call can: names are resolved, and judged again, at each attempt.
+ * Checks a webhook's URL without a name lookup. Each attempt of the delivery resolves the name and checks its addresses.
  *
- * @param text the parameter's value, decoded
- * @returns the URL as WHATWG writes it, without its fragment (which is never sent)
- * @throws ServiceError `invalid_request` that says what is wrong with it
+ * @param text the decoded value of the parameter
+ * @returns the URL in WHATWG's form, without the fragment, which is never sent
+ * @throws ServiceError `invalid_request` that names the rule which the URL breaks
  */
 export function judgeWebhookUrl(text: string, { policy, requireHttps = false }: WebhookRules): string {
   if (Buffer.byteLength(text) > MAX_WEBHOOK_URL_BYTES) refuse(`is longer than ${MAX_WEBHOOK_URL_BYTES} bytes`);
-  // The URL parser would drop or encode these without a word: the caller meant another URL, or sent it unencoded.
+  // The URL parser would silently drop or encode these characters. The caller then meant another URL, or sent this URL unencoded.
   if (/[\p{Cc}\p{Z}]/u.test(text)) refuse('holds a space or a control character; URL-encode it');
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) refuse('must be an absolute URL such as https://example.com/hook');
   const url = URL.parse(text) ?? refuse('is not a valid URL');
   if (url.protocol !== 'http:' && url.protocol !== 'https:') refuse('must be an http or https URL');
   if (requireHttps && url.protocol !== 'https:') refuse('must be an https URL');
   if (url.username !== '' || url.password !== '') refuse('must not hold credentials');
-  // The parser would take the next segment for the host.
+  // The parser would read the next path segment as the host.
   if (/^[^:]+:\/\/[/\\]/.test(text)) refuse('has no usable host');
   if (/^$|^\.|\.\./.test(url.hostname) || url.hostname.length > MAX_HOST_LENGTH) refuse('has no usable host');
   if (url.port !== '' && BAD_PORTS.has(Number(url.port))) refuse(`must not use port ${url.port}`);
@@ -122,7 +122,7 @@ export function judgeWebhookUrl(text: string, { policy, requireHttps = false }: 
   return url.href.length > MAX_WEBHOOK_URL_BYTES ? refuse(`is longer than ${MAX_WEBHOOK_URL_BYTES} bytes`) : url.href;
 }
 
-/** The address that a URL's host is without asking anybody: a literal, or `localhost` (RFC 6761 §6.3). */
+/** Returns the address of a host that needs no lookup: a literal address, or `localhost` (RFC 6761 §6.3). */
 function literalAddress(hostname: string): string | undefined {
   const bare = hostname.replace(/^\[(.*)\]$/, '$1');
   if (isIP(bare) !== 0) return bare;

@@ -1,12 +1,12 @@
-// RFC 1035 §4, as much of it as a test needs: a name server whose answers a test decides, question by question.
+// RFC 1035 §4, only the parts that tests need: a name server whose answer to each question comes from the test.
 import { createSocket, type RemoteInfo } from 'node:dgram';
 import { once } from 'node:events';
 
-/** What to answer: addresses (none: the name exists without any of this kind), `NXDOMAIN`, or nothing at all. */
+/** An answer: addresses, `NXDOMAIN`, or no answer. Without addresses, the name exists but has no record of this type. */
 export type Answer = readonly string[] | 'NXDOMAIN' | 'silence';
 
 export interface DnsServer {
-  /** As `nameLookup` takes it. */
+  /** In the form that `nameLookup` expects. */
   readonly address: string;
   close(): Promise<void>;
 }
@@ -45,7 +45,7 @@ export async function dnsServer(
   };
 }
 
-/** A resource record of the question's name (a pointer to byte 12), lifetime 0. */
+/** Returns a resource record for the question's name (a pointer to byte 12) with lifetime 0. */
 function record(address: string): Buffer {
   const data = address.includes(':')
     ? Buffer.from(expanded(address), 'hex')
