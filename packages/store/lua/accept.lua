@@ -1,17 +1,28 @@
 #!lua
--- Accepts runs: idempotency claim, limits, record, place in the app's queue; wakes one waiting worker per app.
+-- Contract 1: accepts runs. It checks idempotency keys and limits, writes the records, queues the runs, and wakes one waiting worker per app.
 --
--- KEYS  1 the project's prefix
--- ARGV  1 the store's time (ms) by which this must execute; a call that Redis held back longer is refused, for its caller has gone
---       2 gateway  3 the gateway's lease (ms; empty: renewed a moment ago)  4 bytes that the project's runs may take (empty: there is room)
---       5 how many kinds of calls follow, then per kind: app, function, terms (see record) without the traceparent, queue limit,
---       queue timeout (ms), what the gateway follows (o, i, l, f: see outbox; - nothing)
---       then per run: its kind (from 1), id, parameters, how many values more, these as names and values: hook (webhook URL), secret (sealed),
---       claim (hash of the idempotency key), fingerprint, trace (traceparent)
--- Returns {now, one answer per run}, or {now} when late:
---       accepted (also when asked again) | joined <run id> | conflict | overloaded (the queue is full) | full (the store is, of what must
---       be kept) | cancelled (before it came)
--- Not allowed when memory is short: nothing is accepted that cannot be kept.
+-- KEYS  1  the project's prefix
+-- ARGV  1  latest time (ms, store's clock) at which the call may execute. A call that Redis held back for longer is refused: its caller has gone.
+--       2  gateway
+--       3  the gateway's lease (ms). Empty if the gateway renewed its lease a moment ago.
+--       4  bytes that the project's runs may take. Empty if there is room.
+--       5  number of kinds of calls
+--       kinds  per kind: app, function, terms (see shared/record) without the traceparent, queue limit, queue timeout (ms),
+--              what the gateway follows (o, i, l, f: see shared/outbox; - is nothing)
+--       runs   per run: kind (from 1), id, parameters, number of further values, further values as names and values
+--       hook         further value: webhook URL
+--       secret       further value: sealed webhook secret
+--       claim        further value: hash of the idempotency key
+--       fingerprint  further value: hash of the request, beside `claim`
+--       trace        further value: traceparent
+-- Returns {now, one answer per run}, or {now} if the call is late. An answer has one of these forms:
+--       accepted    also when asked again
+--       joined <run id>
+--       conflict
+--       overloaded  the queue is full
+--       full        the store is full of runs that must be kept
+--       cancelled   the run was cancelled before its accept arrived
+-- Redis refuses this script if memory is short, because an accepted run must be kept.
 --@include clock
 --@include bytes
 --@include many
@@ -23,13 +34,13 @@ if now > tonumber(ARGV[1]) then return reply({now}) end
 local gateway, bounded, answers, followed, queued, listed = ARGV[2], ARGV[4] ~= '', {}, {}, {}, {}
 if ARGV[3] ~= '' then redis.call('ZADD', K.gateways, now + ARGV[3], gateway) end
 local tombstones = redis.call('EXISTS', K.tombstones) == 1
--- The gateway's figure counts here, and beside it the exact reserve of the runs under way.
+-- The gateway's figure is the limit. The runs under way count beside it, with their exact reserve.
 local taken, room = 0, tonumber(ARGV[4])
 if bounded then
   local under_way = redis.call('ZCARD', K.runs) - redis.call('ZCARD', K.kept) - redis.call('ZCARD', K.promises)
   taken = tonumber(redis.call('GET', K.bytes) or 0) + RESERVED * math.max(0, under_way)
 end
--- Room is made by hand only where the gateways' sweeping was too slow: a few runs for each that comes.
+-- The gateways' sweep normally makes room. If the sweep is too slow, each new run removes a few runs.
 local EVICTED_EACH = 64
 
 local kinds, runs_at = {}, 6 + 6 * ARGV[5]
@@ -37,10 +48,10 @@ for i = 6, runs_at - 1, 6 do
   local app, terms, live = ARGV[i], ARGV[i + 2], ARGV[i + 5]
   kinds[#kinds + 1] = {app = app, call = app .. ' ' .. ARGV[i + 1] .. ' ' .. now_text .. ' ' .. terms, limit = tonumber(ARGV[i + 3]),
     timeout = ARGV[i + 4], followers = live ~= '-' and gateway .. ':' .. live or nil,
-    -- Without a reader from the start, a run's time without one runs at once.
+    -- A run that is accepted without a reader starts its `onDisconnect` timer immediately.
     absent = live == '-' and string.match(terms, '^%d+ ([1-9]%d*) ') or nil}
 end
--- Whether any of them is there already: one question for all, and none for each where the answer is no.
+-- One EXISTS covers all runs. If no run exists, the checks per run are not needed.
 local keys, runs, at = {}, {}, runs_at
 while at <= #ARGV do
   runs[#runs + 1] = at
@@ -48,7 +59,7 @@ while at <= #ARGV do
   at = at + 4 + ARGV[at + 3]
 end
 local known = redis.call('EXISTS', unpack(keys)) > 0
--- A record's first fields; the even places from 4 on, and what follows, are each run's own.
+-- A record's first fields. Values at the even places from 4 on and later fields differ per run.
 local fields = {'state', 'queued', 'call', '', 'body', ''}
 local NOTHING = {}
 
@@ -99,7 +110,7 @@ local function accept(kind, key, id, params, more)
   end
   redis.call('HSET', key, unpack(fields, 1, n))
   queue.length = queue.length + 1
-  -- Runs of one call are in the order of the call.
+  -- Runs of one call keep the order of the call.
   local members, count, all = queue.members, #queue.members, #listed
   local place = string.format('%d', now_us + all / 2)
   members[count + 1], members[count + 2] = place, id

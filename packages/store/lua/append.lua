@@ -1,15 +1,19 @@
 #!lua
--- Appends items to running runs, each batch under explicit numbers, and publishes them, one message per gateway. Of a plain stream
--- only a window is kept (contract 5): the newest bytes, always the newest entry, and what its fastest reader has not taken.
+-- Contract 3: appends items to running runs and publishes them, one message per gateway. Each batch carries explicit item numbers.
+-- Of a plain stream the store keeps only a window (Contract 5, "Retention and limits"): the newest bytes, always the newest entry, and
+-- every item that the fastest reader has not taken.
 --
--- KEYS  1 the project's prefix
--- ARGV  1 bytes of a plain stream that are kept
---       then per batch: run id, token, number of its first item, how many, kind (s, j, m), the blob,
---       number of the last item that readers took, as the worker was told (- where all items are kept)
--- Returns per batch {code, last number, number that readers took, cancel (1/0)}:
---       ok (also when all of it was there already) | behind (partly there, or beyond the end: resend from last + 1) | lost (fence)
---       full (does not fit into the project's share: nothing was written) | again (the same, but room is being made: ask again)
--- Not allowed when memory is short.
+-- KEYS  1  the project's prefix
+-- ARGV  1  bytes of a plain stream that are kept
+--       batches  per batch: run id, token, number of the first item, number of items, kind (s, j, m), blob,
+--                number of the last taken item that the worker knows of (- if all items are kept)
+-- Returns per batch {code, last number, number of the last item that readers took, cancel (1/0)}. The code is one of these:
+--       ok      also if the whole batch was there already
+--       behind  part of the batch is there, or the batch begins beyond the end: resend from last + 1
+--       lost    another attempt holds the run (fence)
+--       full    the batch does not fit into the project's share: nothing was written
+--       again   the same, but a gateway is making room: ask again
+-- Redis refuses this script if memory is short.
 --@include clock
 --@include bytes
 --@include room
@@ -20,10 +24,10 @@ local window, answers = tonumber(ARGV[1]), {}
 -- Entries are removed in steps, not one at every append.
 local STEP = math.min(65536, window / 4)
 
--- Removes entries from the front. Returns the bytes that are left, the number of the last item that is gone, the size of the first entry, and
--- the memory that was freed. The size is 0 if it is unknown. An entry of known size stays until a window of bytes stands behind the entry.
+-- Removes entries from the front. Returns the remaining bytes, the number of the last removed item, the size of the first entry, and
+-- the freed memory. The size is 0 if it is unknown. An entry of known size stays until a window of bytes stands behind the entry.
 local function slide(id, stored, gone, last, taken)
-  -- To know an entry's size is to copy it: of large ones no more are looked at than can go, by the size of the one before.
+  -- Reading an entry's size copies the entry. So each page has at most as many entries as can go, by the size of the previous entry.
   local count, removed, front, freed = 1, 0, 0, 0
   while count > 0 and stored > window and taken > gone do
     local page, from = redis.call('XRANGE', K.items .. id, '-', '+', 'COUNT', count), gone
@@ -58,7 +62,7 @@ for i = 2, #ARGV, 7 do
     local more, fields, n = entry, {'size', ''}, 2
     if told ~= '-' then
       local stored, gone, known = tonumber(f[8] or 0) + #blob + ENTRY, tonumber(f[9] or 0), tonumber(f[10] or 0)
-      -- The window slides first: a stream that has filled its window takes no more of the share.
+      -- The window slides first. A stream that has filled its window takes no further bytes of the share.
       if stored > window + STEP and stored - known >= window then
         local left, upto, front, freed = slide(id, stored, gone, last + count, math.max(taken, tonumber(told)))
         if front ~= known then fields[n + 1], fields[n + 2] = 'front', front; n = n + 2 end
@@ -72,7 +76,7 @@ for i = 2, #ARGV, 7 do
     code = make_room(more)
     if code == 'ok' then
       last = last + count
-      -- The id names the last item and how many: the entry that holds a cursor is found by range.
+      -- The entry's id holds the number of its last item and its number of items. A range query finds the entry of a cursor.
       redis.call('XADD', K.items .. id, string.format('%d-%d', last, count), kind, blob)
       fields[n + 1], fields[n + 2] = 'items', last
       if first == 1 then fields[n + 3], fields[n + 4] = 'first', now_text end

@@ -1,11 +1,16 @@
 #!lua flags=allow-oom
--- Open runs of a gateway and how far its fastest reader of each is: what is missing among its followers is registered again. This is the
--- gateway's lease, and the second way of live entries and acknowledgements. Its list may come in several calls.
+-- Contract 3: renews a gateway's lease and registers the gateway again as a follower of its open runs, if the registration is missing.
+-- Takes over the positions of the gateway's fastest readers. Live messages may be lost, so the answer repeats the runs' last numbers.
+-- A gateway may send its list in several calls.
 --
--- KEYS  1 the project's prefix
--- ARGV  1 gateway  2 number of this call (rising per gateway; a lower one or a repeat does nothing: it does not know who left since)
---       3 lease (ms)  then per run: id, number of the last item taken, what it follows (o, i, l, f: see outbox)
--- Returns {stale (1/0), {per run: {state, number of the last item, for a follower of lines the number of the last one}, or {} when gone}, how many open runs the gateway stands at as a follower}
+-- KEYS  1  the project's prefix
+-- ARGV  1  gateway
+--       2  number of this call, rising per gateway. A lower or equal number does nothing, because such a call does not know later unfollows.
+--       3  lease (ms)
+--       runs  per run: id, number of the last item taken, what the gateway follows (o, i, l, f: see shared/outbox)
+-- Returns {stale (1/0), answers, number of open runs that the gateway follows}. There is one answer per run:
+--       known  {state, number of the last item}, and for a follower of lines the number of the last line
+--       gone   {}
 --@include clock
 --@include record
 --@include outbox
@@ -23,7 +28,7 @@ for i = 4, #ARGV, 3 do
     if mode == 'l' or mode == 'f' then answer[3] = tonumber(redis.call('HGET', K.run .. id, 'lines') or 0) end
     add_follower(id, run, gateway, mode)
     if ENDED[run.state] then
-      -- Somebody still reads what it left: it is not forgotten meanwhile.
+      -- A reader still reads the ended run, so the run is not forgotten.
       redis.call('ZADD', K.reading, now + ARGV[3], id)
     else
       local taken = math.min(tonumber(ARGV[i + 1]), run.items)

@@ -1,11 +1,14 @@
 #!lua flags=allow-oom
--- Cancels runs. A queued run ends here and never starts. A running run is flagged, and its worker is notified.
--- An unknown run leaves a tombstone that accept obeys, if the caller asks for one: a gateway does, for an accept that was not answered and
--- may still execute. Clients never do, because anybody can make up ids.
+-- Contract 5, "Cancel: `POST /runs/{run_id}/cancel`": cancels runs. A queued run ends here and never starts.
+-- A running run is flagged, and its worker is notified.
+-- If the caller asks for a tombstone, an unknown run leaves one, and accept obeys it. A gateway asks for a tombstone after an accept
+-- without an answer, because that accept may still execute. Clients never leave tombstones, because anybody can invent ids.
 --
--- KEYS  1 the project's prefix
--- ARGV  1 time in which a due webhook must be handed over (ms)  2 how long a tombstone stands (ms; 0: none)  then per run: id, request id
--- Returns per run {what it was: queued | running | ended | unknown, webhook due (1/0)}; the same request again gets its first answer.
+-- KEYS  1  the project's prefix
+-- ARGV  1  handover time: ms within which a due webhook must be handed over
+--       2  lifetime of a tombstone (ms; 0 is no tombstone)
+--       runs  per run: id, request id
+-- Returns per run {state before the cancel: queued | running | ended | unknown, webhook due (1/0)}. A repeated request gets its first answer.
 --@include clock
 --@include record
 --@include bytes

@@ -1,15 +1,20 @@
 #!lua flags=allow-oom
--- Begins attempts of runs' deliveries: one at a time each, under a lease. The envelope of a run that returned a value is kept with its
--- first one; any other's is made of what is answered here, and kept by delivery-record before it is sent.
+-- Contract 4: begins attempts of deliveries. A delivery has one attempt at a time, under a lease.
+-- If the run returned a value, its envelope is stored at the first attempt. Every other envelope is built by the dispatcher from this
+-- reply, and delivery-record stores it before it is sent.
 --
--- KEYS  1 the project's prefix
--- ARGV  1 lease (ms)  2-7 what stands before, between and after run id, state, result, run time and end in such an envelope
---       then per run: id, the attempt that the job stands for, token of this attempt
--- Returns per run {gone | settled | busy}, {early, ms until it is due}, or
---       {begun, `<refusals> <ended (ms)> <attempts before this round of the schedule> <age of the round (ms)> <how often the run was taken>
---       <the app> <the caller's traceparent or ->`, when it was parked (ms) and why or empty, url, sealed secret or empty,
---       the envelope as it is kept or empty, the run's result or empty} and, where no envelope is kept yet,
---       {…, `<state> <items> <streamed (1/0)> <run time> <status or 0>`, error, head}
+-- KEYS  1  the project's prefix
+-- ARGV  1  lease (ms)
+--       2-7  the envelope's text before, between and after run id, state, result, run time and end
+--       runs  per run: id, attempt that the job stands for, token of this attempt
+-- Returns per run one of these answers:
+--       1. {gone}, {settled} or {busy}
+--       2. {early, ms until the attempt is due}
+--       3. {begun, figures, time when it was parked (ms) and reason or empty, url, sealed secret or empty, stored envelope or empty,
+--       result of the run or empty}
+--       4. {begun, …, `<state> <items> <streamed (1/0)> <run time> <status or 0>`, error, head} if no envelope is stored yet
+--       figures  `<refusals> <ended (ms)> <attempts before this round of the schedule> <age of the round (ms)> <takes of the run>
+--                <app> <the caller's traceparent or ->`
 -- Asked again: an attempt that has begun begins again under its token.
 --@include clock
 --@include hold
@@ -17,7 +22,7 @@
 --@include many
 local lease, answers, due = tonumber(ARGV[1]), {}, {}
 
--- As src/deliveries/kept-envelope.ts: without the result, which stands in the record.
+-- The same format as src/deliveries/kept-envelope.ts. The envelope is stored without the result, which the record holds already.
 local function kept_envelope(id, state, ms, ended)
   local head = ARGV[2] .. id .. ARGV[3] .. state .. ARGV[4]
   return string.format('%d:', #head) .. head .. ARGV[5] .. ms .. ARGV[6] .. iso_time(tonumber(ended)) .. ARGV[7]
@@ -35,11 +40,11 @@ for i = 8, #ARGV, 3 do
   elseif f[1] ~= 'pending' or attempt <= tonumber(f[2] or 0) then
     answer = {'settled'}
   elseif held and holding ~= token then
-    -- Whoever parks it now must know that it was woken.
+    -- The dispatcher that is parking this delivery must learn that the delivery was woken.
     redis.call('HSET', key, 'missed', 1)
     answer = {'busy'}
   elseif tonumber(f[9] or 0) > now then
-    -- The job was added by another machine's clock; the store's decides.
+    -- Another machine's clock timed the job. The store's clock decides.
     answer = {'early', f[9] - now}
   else
     local upto = string.format('%d', now + lease)
@@ -54,7 +59,7 @@ for i = 8, #ARGV, 3 do
     local figures = string.format('%s %s %s %d %s %s %s', f[8] or '0', f[6], f[10] or '0', now - tonumber(f[11] or f[6]), string.match(f[14] or '0', '^%d+'),
       string.match(f[13], '^%S+'), string.match(f[13], '^%S+ %S+ %d+ %S+ %S+ %S+ (%S+)') or '-')
     local kept = f[7] or ''
-    -- A result that is not sent from here is not read from here.
+    -- A result that this attempt does not send is not read.
     local result = string.sub(kept, 1, 1) == '-' and '' or f[15] or ''
     answer = {'begun', figures, f[12] or '', f[4], f[5] or '', kept, result}
     if not f[7] then

@@ -1,13 +1,18 @@
 #!lua flags=allow-oom
--- Records attempts before anything follows from them, and what is next: delivered, failed for good, another attempt, or (parked) the
--- same attempt later, for it was not made. And before a delivery's first attempt is sent, the envelope that it will have (kept).
+-- Contract 4: records the result of an attempt before any later step. The next state is delivered, failed, another attempt, or (parked)
+-- the same attempt later, because the attempt was not made. `kept` stores a delivery's envelope before the first attempt is sent.
 --
--- KEYS  1 the project's prefix
--- ARGV  1 time after an attempt is due in which it must have begun (ms)
---       then per run: id, attempt, token of this attempt, its record (JSON without its last brace; kept: the envelope as it is kept),
---       next: delivered | failed | pending | parked | kept, milliseconds until the next attempt (for pending and parked), refusals so far
---       (for parked: the reason)
--- Returns per run 1 (also when this was recorded before), 0: superseded, or 2: parked, but its slot came while it was being parked
+-- KEYS  1  the project's prefix
+-- ARGV  1  time (ms) within which a due attempt must have begun
+--       runs  per run: id, attempt, token of this attempt, record, next state, delay, note
+--       record      JSON without its last brace; for kept, the envelope in its stored form
+--       next state  delivered | failed | pending | parked | kept
+--       delay       ms until the next attempt, for pending and parked
+--       note        number of refusals so far; for parked, the reason
+-- Returns per run one of these numbers:
+--       1  recorded, now or by an earlier call
+--       0  superseded
+--       2  parked, but the delivery's slot came during the parking
 --@include clock
 --@include bytes
 --@include many
@@ -16,7 +21,7 @@
 --@include hold
 local KEPT_ATTEMPTS = 100
 
--- The start of the receiver's answer goes where the project's share is full. The rest is small, and what the schedule needs.
+-- Removes the start of the receiver's answer if the project's share is full. The rest is small, and the schedule needs it.
 local function without_answer(text)
   local attempt = cjson.decode(text .. '}')
   attempt.answer = nil
@@ -30,8 +35,8 @@ local function record(id, attempt, token, text, next_state, delay, note)
   if f[2] == token then return 1 end
   if holder(f[1]) ~= token then return 0 end
   if next_state == 'kept' then
-    -- The envelope stays as long as the run: a redelivery sends the same bytes.
-    -- Where it does not fit into the project's share it is made again at each attempt, of the same record and the same items.
+    -- The envelope stays as long as the run, because a redelivery sends the same bytes. If the envelope does not fit into the project's
+    -- share, each attempt builds it again from the same record and the same items.
     if redis.call('HEXISTS', key, 'envelope') == 1 then return 1 end
     local size = beyond(#text) + as_table(#text)
     if make_room(size) ~= 'ok' then return 1 end
@@ -62,7 +67,7 @@ local function record(id, attempt, token, text, next_state, delay, note)
     put('refusals', note)
     redis.call('ZADD', K.due, at + ARGV[1], id)
   else
-    -- The sealed secret stays as long as the run, to sign a redelivery.
+    -- The sealed secret stays as long as the run, because a redelivery is signed with it.
     if tonumber(attempt) > 1 then over[#over + 1] = 'next'; over[#over + 1] = 'refusals' end
     over_with[#over_with + 1] = id
     keep(id, true, tonumber(string.match(f[5], '^%S+ %S+ %d+ (%d+)')))

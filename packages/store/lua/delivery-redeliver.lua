@@ -1,9 +1,14 @@
 #!lua flags=allow-oom
--- Makes deliveries due at once, whatever became of them before: one attempt for each that is granted, and the schedule from its start.
+-- Contract 5, "Deliveries": makes deliveries due at once, in any state. Each granted request gets one attempt, and the schedule starts again.
 --
--- KEYS  1 the project's prefix
--- ARGV  1 time in which it must be handed over (ms)  2 names this request: asked again, its answers are the same  then per run: its id
--- Returns per run 0: no delivery, -1: an attempt is under way or was asked for and not yet made, or the number of the attempt that is due
+-- KEYS  1  the project's prefix
+-- ARGV  1  handover time: ms within which the delivery must be handed over
+--       2  id of this request. A repeated request gets the same answers.
+--       runs  run ids
+-- Returns per run one of these numbers:
+--       0   no delivery
+--       -1  an attempt is under way, or an earlier request's attempt is not made yet
+--       n   number of the attempt that is due
 --@include clock
 --@include hold
 local answers = {}

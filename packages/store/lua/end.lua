@@ -1,15 +1,19 @@
 #!lua flags=allow-oom
--- Ends attempts: the outcome goes to the record, the lease is released, followers are told, a webhook becomes due.
+-- Contract 5: ends attempts. It writes the outcome to the record, releases the lease, notifies followers, and marks the webhook as due.
 --
--- KEYS  1 the project's prefix
--- ARGV  1 time in which a due webhook must be handed over (ms)
---       2 how many kinds of outcomes follow, then per kind: state, how many items, streamed (1/0), HTTP status or empty, error (JSON),
---       head of the answer (JSON) or empty, retry (1: back to the queue, once, if no item and no head has left and nobody cancelled)
---       then per run: its kind (from 1), id, token, run time (ms text), result
--- Returns per run code, last number, webhook due (1/0):
---       ended (also when this attempt ended it before) | requeued (likewise) | behind (items are missing) | lost (fence)
---       refused (ended as output_too_large, likewise: the outcome does not fit into the project's share) | again (it does not fit, but room is
---       being made: ask again)
+-- KEYS  1  the project's prefix
+-- ARGV  1  handover time: ms within which a due webhook must be handed over
+--       2  number of kinds of outcomes
+--       kinds  per kind: state, number of items, streamed (1/0), HTTP status or empty, error (JSON), head of the answer (JSON) or empty, retry
+--       retry  1 puts the run back into the queue once, if the run has no item, no head and no cancel request
+--       runs   per run: kind (from 1), id, token, run time (ms, as text), result
+-- Returns per run code, last number, webhook due (1/0). The code is one of these:
+--       ended     also if this attempt ended the run before
+--       requeued  also if this attempt was requeued before
+--       behind    items are missing
+--       lost      another attempt holds the run (fence)
+--       refused   ended as output_too_large, now or before: the outcome does not fit into the project's share
+--       again     the outcome does not fit, but a gateway is making room: ask again
 --@include clock
 --@include record
 --@include bytes
@@ -20,7 +24,7 @@
 --@include room
 --@include wake
 --@include finish
--- As overShare in src/runs/over-share.ts.
+-- The same text as overShare in src/runs/over-share.ts.
 local TOO_LARGE = '{"code":"output_too_large","message":"The output exceeds the share of the run store that its project may use."}'
 local handover, kinds, answers, runs_at = tonumber(ARGV[1]), {}, {}, 3 + 7 * ARGV[2]
 for i = 3, runs_at - 1, 7 do
@@ -55,7 +59,7 @@ for i = runs_at, #ARGV, 5 do
     code = 'ended'
     if #outcome.result + #outcome.error + #outcome.head > OUTCOME then
       size = size_with(id, run, outcome)
-      -- The run is under way no longer: its own reserve is free.
+      -- The run is no longer under way, so its own reserve is free.
       local room = make_room(size - run.size - RESERVED)
       if room == 'again' then
         code = 'again'

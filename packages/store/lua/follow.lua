@@ -1,31 +1,39 @@
 #!lua flags=allow-oom
--- Reads a run's entries after a cursor and, in the same step, registers the gateway as follower of an open run: where the page
--- reaches the end, an entry is either in it or live, never lost between and never both.
+-- Contract 5, "Resume: `GET /runs/{run_id}/stream`": reads a run's entries after a cursor.
+-- Registers the gateway as a follower of an open run in the same step. If the page reaches the end, each later entry arrives live:
+-- no entry is lost or doubled between page and live messages.
 --
--- KEYS  1 the project's prefix
--- ARGV  1 gateway  2 number of this call (rising per gateway; a lower one does nothing)  3 lease (ms)  4 bytes at most in all
---       (one entry or one result may be over; a run for which nothing is left gets an empty page and asks again)  then per run: id, cursor,
---       what it follows (o, i, l, f: see outbox), number of the last log line it has (- for one that wants only those to come)
--- Returns {stale (1/0), per run: {} when gone, or {state, token, last number, complete (1/0: what comes after this page comes live), entries as
---       {id, kind, blob}, outcome, started (ms, or empty), number of the last log line, parts of the log as in lua/log,
---       head of the answer for who has no item yet, or empty}};
---       outcome is {streamed, ms, ended, status, result, error, head, bytes of a result that is not in this answer or 0} of an ended run whose entries are all in this answer, if it has room for
---       the result, too; else {}
+-- KEYS  1  the project's prefix
+-- ARGV  1  gateway
+--       2  number of this call, rising per gateway. A lower number does nothing.
+--       3  lease (ms)
+--       4  bytes of the whole reply, at most. One entry or one result may exceed the limit. Without room, a run gets an empty page.
+--       runs  per run: id, cursor, what the gateway follows (o, i, l, f: see shared/outbox),
+--             number of the last log line it has (- to receive only future lines)
+-- Returns {stale (1/0), answers}. There is one answer per run:
+--       gone      {}
+--       known     {state, token, last number, complete, entries, outcome, started (ms or empty), number of the last log line, log parts, head}
+--       complete  1 if everything after this page arrives live, else 0
+--       entries   {id, kind, blob} each
+--       log parts  in the format of lua/log
+--       head      head of the answer for a reader without items, or empty
+--       outcome   {streamed, ms, ended, status, result, error, head, bytes of a result that is not in this answer or 0} of an ended run,
+--                 if all entries and the result fit into this answer; else {}
 --@include clock
 --@include record
 --@include outbox
 --@include followers
 local gateway, number, room = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[4])
--- An entry's share of the reply beside its blob: many tiny ones are a large reply, too.
+-- Bytes of an entry in the reply beside its blob. They count, because many tiny entries make a large reply.
 local ENTRY_BYTES = 128
 if number < tonumber(redis.call('HGET', K.numbers, gateway) or 0) then return reply({1, {}}) end
 redis.call('HSET', K.numbers, gateway, number)
 redis.call('ZADD', K.gateways, now + ARGV[3], gateway)
 
--- What one reader takes at once (its socket, see the gateway's stream-response): the rest would be read in vain, and again.
+-- The bytes that one reader takes at once: its socket buffer, see the gateway's stream-response. Further bytes would be read again later.
 local READER_BYTES = 131072
 
--- A larger result is read in pieces (lua/result).
+-- A larger result is read in pieces by lua/result.
 local RESULT_BYTES = 65536
 
 local untouched = true
@@ -72,7 +80,7 @@ for i = 5, #ARGV, 4 do
     if not ENDED[run.state] then
       add_follower(id, run, gateway, mode)
     elseif wants_items and run.items > 0 or wants_log then
-      -- It may be slow: until it has read on, or has left, the run is not forgotten.
+      -- The reader may be slow. The run is not forgotten until the reader has finished or left.
       add_follower(id, run, gateway, mode)
       redis.call('ZADD', K.reading, now + ARGV[3], id)
     end

@@ -1,9 +1,10 @@
 #!lua flags=allow-oom
--- Runs whose callers were answered 202 while they waited: such a caller has not left, so `cancel` with the last reader becomes `go on`.
+-- Contract 1, "Asynchronous calls": a 202 answer is not a disconnect. Runs whose callers got a 202 answer while they waited lose their
+-- `onDisconnect=cancel`, and continue without a reader.
 --
--- KEYS  1 the project's prefix
--- ARGV  ids of runs; one that is unknown, has ended, or is to be cancelled after a time, stays as it is
--- Returns how many go on now that would not have
+-- KEYS  1  the project's prefix
+-- ARGV  run ids. An unknown run, and a run with a timer instead of `cancel`, does not change. The change means nothing to an ended run.
+-- Returns the number of changed runs
 local changed = 0
 for _, id in ipairs(ARGV) do
   local call = redis.call('HGET', K.run .. id, 'call')

@@ -1,12 +1,15 @@
 #!lua
--- Writes the heads of running runs' answers (an app's own web server: status, headers, form), each before the run's first item, and publishes
--- them, one message per gateway.
+-- Contract 1, "Custom runtimes": writes the heads (status, headers, form) of running runs' answers. A head is written before the run's
+-- first item. Publishes the heads, one message per gateway.
 --
--- KEYS  1 the project's prefix
--- ARGV  per run: id, token, the head (JSON)
--- Returns per run ok (also when it was there already) | lost (fence) | full (does not fit into the project's share) | again (the same, but
---       room is being made: ask again)
--- Not allowed when memory is short.
+-- KEYS  1  the project's prefix
+-- ARGV  per run: id, token, head (JSON)
+-- Returns per run one of these codes:
+--       ok     also if the head was there already
+--       lost   another attempt holds the run (fence)
+--       full   the head does not fit into the project's share
+--       again  the same, but a gateway is making room: ask again
+-- Redis refuses this script if memory is short.
 --@include bytes
 --@include room
 --@include fence

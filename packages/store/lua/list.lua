@@ -1,14 +1,19 @@
 #!lua flags=allow-oom
--- Runs as their records say, the newest first, from a place in the order of their acceptance. What an index names and is no more is struck out.
+-- Contract 5, "List: `GET /runs`": lists runs by their records, newest first, from a place in the order of their acceptance.
+-- Removes index entries of runs that have no record.
 --
--- KEYS  1 the project's prefix
--- ARGV  1 place (µs; empty: the newest)  2 the run that was last at that place (empty: none)  3 records read at most  4 runs wanted
---       5 app, 6 function, 7 state (empty: any)  then the names of the fields that are wanted
--- Returns {records read, place and id of the last one read (empty: the end was reached), per run {id, the fields}}
+-- KEYS  1  the project's prefix
+-- ARGV  1  place (µs; empty is the newest)
+--       2  the run that was last at that place (empty: none)
+--       3  records read at most
+--       4  runs wanted
+--       5-7  app, function, state (empty: any)
+--       fields  names of the wanted fields
+-- Returns {records read, place and id of the last read record (empty at the end), per run {id, the fields}}
 local place, last = ARGV[1], ARGV[2]
 local most, wanted, app, fn, state = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7]
 local runs, gone, read, ended = {}, {}, 0, false
--- Places are as good as unique: a few more are asked for, where some before `last` share its place.
+-- Places are almost unique. Eight further entries are read, because some entries before `last` may share its place.
 local found = redis.call('ZRANGE', K.runs, place == '' and '+inf' or place, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, most + 8, 'WITHSCORES')
 for i = 1, #found, 2 do
   local id, at = found[i], string.format('%d', found[i + 1])
@@ -17,7 +22,7 @@ for i = 1, #found, 2 do
     read = read + 1
     place, last = at, id
     local f = redis.call('HMGET', K.run .. id, 'state', 'call')
-    -- Without its call it is of a version before this one: it goes as its time comes.
+    -- A record without a call was written by an earlier version. It stays until its retention ends.
     local its_app, its_fn = string.match(f[2] or '', '^(%S+) (%S+) ')
     if not f[1] then
       gone[#gone + 1] = id
@@ -27,6 +32,6 @@ for i = 1, #found, 2 do
   end
 end
 if #gone > 0 then redis.call('ZREM', K.runs, unpack(gone)) end
--- A full answer of the index may have more behind it.
+-- If the index gave as many entries as asked for, further entries may follow.
 if not ended and #found < (most + 8) * 2 then place, last = '', '' end
 return reply({read, place, last, runs})

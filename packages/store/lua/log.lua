@@ -1,13 +1,15 @@
 #!lua
--- Writes lines to the logs of running runs, and to those that ended under the same attempt: a function's last words. Bounded in bytes, and
--- by the project's share: the oldest go first; lines are numbered on, so what is missing at the front can be counted.
+-- Contract 5, "Logs: `GET /runs/{run_id}/logs`": writes lines to the logs of running runs. A run that ended under the same attempt
+-- still gets its function's last lines. A log is bounded in bytes and by the project's share. The oldest lines are dropped first.
+-- Lines keep their numbers, so the dropped lines can be counted.
 --
--- KEYS  1 the project's prefix
--- ARGV  1 bytes of a run's log that are kept
---       then per part: run id, token, number of this part (rising within the attempt), how many lines, how many were dropped before them, the lines (JSON)
--- Returns per part ok (also when asked again) | lost (fence)
--- A part is kept as `<number of its first line> <how many>`, a newline and the lines.
--- Not allowed when memory is short.
+-- KEYS  1  the project's prefix
+-- ARGV  1  bytes of a run's log that are kept
+--       parts  per part: run id, token, number of this part (rising within the attempt), number of lines,
+--              number of lines dropped before them, lines (JSON)
+-- Returns per part ok (also when asked again) | lost (another attempt holds the run: fence)
+-- A part is kept as `<number of its first line> <number of lines>`, a newline and the lines.
+-- Redis refuses this script if memory is short.
 --@include bytes
 --@include room
 --@include fence

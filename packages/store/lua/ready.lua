@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Changes nothing, as `/readyz` asks it. Redis runs it only where it would run the other scripts: not on a replica, not with a full disk,
--- not for a user who may run no scripts.
+-- Changes nothing: `/readyz` runs this script as a probe. Redis rejects it whenever Redis would reject the other scripts: on a replica,
+-- with a full disk, or for a user without the right to run scripts.
 --
 -- KEYS  1 a project's prefix
 -- Returns 1

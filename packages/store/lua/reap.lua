@@ -1,13 +1,21 @@
 #!lua flags=allow-oom
--- Ends what nobody ends any more, and hands out again what was lost on the way. Any gateway may call it at any time.
+-- Ends what dead workers and gateways left, wakes workers again, and hands overdue deliveries over again.
+-- Any gateway may call this script at any time.
 --
--- KEYS  1 the project's prefix
--- ARGV  1 longest pause between two reaps (ms): after a longer one, or a clock that stepped back, nothing ends and every lease gets
---         a fresh term, for Redis, not its clients, was away  2 fresh term (ms)  3 how long an app may go without a worker (ms)
---       4 time to hand over a due webhook (ms)  5 runs handled at most per kind  6 age at which a queued run is woken for again (ms)
---       7 1: the last keys of an empty project are removed
--- Returns {idle (1: nothing is open, 2: nor is there any run, app, worker or gateway; 0), ids of runs that ended here with a webhook due, overdue
---       deliveries as {id, next attempt}, how many ended, were cancelled, or lost a reader of a dead gateway}
+-- KEYS  1  the project's prefix
+-- ARGV  1  longest pause between two reaps (ms). After a longer pause, or after a clock that stepped back, nothing ends, and every lease
+--          gets a fresh term: Redis was away, and its clients were not.
+--       2  fresh term (ms)
+--       3  time (ms) for which an app may have no worker
+--       4  handover time: ms within which a due webhook must be handed over
+--       5  runs handled at most, per kind
+--       6  age (ms) of a queued run after which its app is woken again
+--       7  1 removes the last keys of an empty project
+-- Returns {idle, ids, overdue deliveries, changes}
+--       idle     1: nothing is open; 2: the project has no run, app, worker or gateway either; else 0
+--       ids      runs that ended here and have a due webhook
+--       overdue deliveries  {id, next attempt} each
+--       changes  number of runs that ended, were cancelled, or lost a reader of a dead gateway
 --@include clock
 --@include record
 --@include bytes
@@ -30,11 +38,11 @@ local function refresh(key)
 end
 if reaped < 0 or now < reaped or now - reaped > pause then
   refresh(K.leases); refresh(K.workers); refresh(K.gateways)
-  -- Readers could not come back while Redis was away.
+  -- Readers could not reconnect while Redis was away.
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', K.absent, '-inf', now + term)) do redis.call('ZADD', K.absent, now + term, id) end
   local away = reaped < 0 and 0 or math.max(0, now - reaped) * 1000
   for i = 1, #apps, 2 do
-    -- Nobody could take a run while Redis was away: that time does not count as waiting.
+    -- No worker could take a run while Redis was away, so that time does not count as waiting.
     local waited = redis.call('ZRANGE', K.queue .. apps[i], 0, -1, 'WITHSCORES')
     for n = 1, #waited, 2 do redis.call('ZADD', K.queue .. apps[i], math.min(waited[n + 1] + away, now_us), waited[n]) end
     local serving = K.serving .. apps[i]
@@ -119,7 +127,7 @@ for i = 1, #apps, 2 do
     end
     queued = queued + redis.call('ZCARD', queue)
   elseif redis.call('HEXISTS', K.apps, app) == 0 and redis.call('EXISTS', K.leases) == 0 then
-    -- Not before: a run that goes back to the queue has its app's queue timeout from here.
+    -- The app's entry stays until no run is leased, because a run that is requeued reads its queue timeout from this entry.
     redis.call('HDEL', K.queues, app)
   end
 end

@@ -1,14 +1,18 @@
 #!lua flags=allow-oom
--- Renews a worker's lease and those of the attempts it really holds, and says which apps it serves. Harmless when repeated.
+-- Renews the leases of a worker and of the attempts that it holds, and records the apps that it serves. A repeated call does no harm.
 --
--- KEYS  1 the project's prefix
--- ARGV  1 worker  2 lease (ms)  3 how many apps follow, the apps  then per run: id, token
--- Returns {unknown (1: the store did not know this worker, or not any more; or an app of its is not known, or as broken, which is another
---       worker's word), per run {held (1/0), number that readers took, cancel (1/0)}}: the second way of acknowledgements and cancels.
+-- KEYS  1  the project's prefix
+-- ARGV  1  worker
+--       2  lease (ms)
+--       3  number of apps, then the apps
+--       runs  per run: id, token
+-- Returns {unknown (1/0), per run {held (1/0), number of the last item that readers took, cancel (1/0)}}. The worker must announce its
+-- apps if unknown is 1: the store did not know the worker, or an app is not known or is stored as broken by another worker.
+-- The answer repeats acknowledgements and cancels, because live messages may be lost.
 --@include clock
 --@include fence
 local worker, lease, napps = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
--- New here, or back after its lease ran out, when reap forgot that it waits: it is woken again by what is queued or comes.
+-- The worker is new, or its lease had ended and reap removed it from the waiting workers. Now queued or future runs wake it again.
 local new = redis.call('ZADD', K.workers, now + lease, worker) == 1
 local unknown = new
 for i = 4, 3 + napps do

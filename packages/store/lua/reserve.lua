@@ -1,11 +1,15 @@
 #!lua
--- Reserves room in the project's share for large results that their workers are about to send: one that does not fit is not sent at all.
+-- Contract 9: reserves room in the project's share for large results before workers send them. A result that does not fit is not sent.
 --
--- KEYS  1 the project's prefix
+-- KEYS  1  the project's prefix
 -- ARGV  per run: id, token, bytes of its result
--- Returns per run ok (also when asked again) | full | again (room is being made: ask again) | lost (fence)
--- The end of the run, whatever it is, gives back what was reserved (shared/finish).
--- Not allowed when memory is short.
+-- Returns per run one of these codes:
+--       ok     also when asked again
+--       full   the result does not fit
+--       again  the same, but a gateway is making room: ask again
+--       lost   another attempt holds the run (fence)
+-- Every end of the run gives the reservation back (shared/finish).
+-- Redis refuses this script if memory is short.
 --@include bytes
 --@include room
 --@include fence

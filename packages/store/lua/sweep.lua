@@ -1,12 +1,16 @@
 #!lua flags=allow-oom
--- Forgets runs that are past their retention and, where room is wanted, the oldest ended ones that nobody was promised. A run that
--- somebody reads stays until that reader has gone.
+-- Contract 5, "Retention and limits": forgets runs after their retention. If room is wanted, it also forgets the oldest ended unpromised
+-- runs. A run with a reader stays until the reader has gone.
 --
--- KEYS  1 the project's prefix
--- ARGV  1 runs handled at most per kind  2 bytes to which the project's runs are to be brought down (empty: no matter)
---       3 how much longer a run that is read stays (ms)
--- Returns {more (1/0: ask again at once), bytes that the project's runs take, and, as text or empty where there is none, when the oldest run
---       that may go for room and when the oldest promised run are past their retention (ms)}
+-- KEYS  1  the project's prefix
+-- ARGV  1  runs handled at most, per kind
+--       2  bytes to which the project's runs must shrink (empty: no limit)
+--       3  further time (ms) for which a run with a reader stays
+-- Returns {more, bytes, kept, promises}
+--       more      1: ask again at once; else 0
+--       bytes     bytes that the project's runs take
+--       kept      end (ms, as text) of the earliest retention among the unpromised ended runs, or empty
+--       promises  end (ms, as text) of the earliest retention among the promised ended runs, or empty
 --@include clock
 --@include bytes
 --@include many

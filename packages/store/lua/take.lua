@@ -1,13 +1,17 @@
 #!lua flags=allow-oom
--- Takes queued runs for a worker's free slots: running, a new attempt, a lease. Where a queue gave less than asked for, the worker
--- waits for that app and is woken by the next accept.
+-- Takes queued runs for a worker's free slots. A taken run is running, has a new attempt, and is leased to the worker. If a queue has fewer
+-- runs than asked for, the worker waits for that app, and the next accept wakes the worker.
 --
--- KEYS  1 the project's prefix
--- ARGV  1 worker  2 number of this take (rising; with the worker it names the attempt: `<worker>:<number>` is the fence)
---       3 lease (ms)  4 bytes of parameters at most (one run may be over)  then per app: name, free slots
--- Returns {now_us, more (1: a queue may hold more for these slots), per run: id, call (see record), number of the attempt, parameters}
--- Asked again with the same number: the same runs, as far as they are still leased to it. A lower number: nothing.
--- Gateways that follow all of a run (f: see outbox) are told that it starts.
+-- KEYS  1  the project's prefix
+-- ARGV  1  worker
+--       2  number of this take, rising. `<worker>:<number>` is the attempt's token (fence).
+--       3  lease (ms)
+--       4  bytes of parameters at most. One run may exceed the limit.
+--       apps  per app: name, free slots
+-- Returns {now_us, more (1 if a queue may hold further runs for these slots), per run: id, call (see shared/record), number of the
+-- attempt, parameters}
+-- A call with the same number returns the same runs, if they are still leased to the worker. A call with a lower number returns none.
+-- Gateways that follow everything of a run (f: see shared/outbox) receive a message that the run starts.
 --@include clock
 --@include fence
 --@include outbox
@@ -20,7 +24,7 @@ if number < last then return reply({now_us, 0}) end
 redis.call('ZADD', K.workers, now + lease, worker)
 
 local function fields_of(id) return redis.call('HMGET', K.run .. id, 'state', 'call', 'attempt', 'body', 'followers') end
--- What one call hands out is bounded, however many slots are free: Redis serves others meanwhile.
+-- The bound of one call, for any number of free slots. Redis serves no other client during the call.
 local MOST = 256
 local answer, ids, more = {now_us, 0}, {}, 0
 local function tell_worker(id, f, number)
@@ -68,7 +72,7 @@ for i = 5, #ARGV, 2 do
     remember[#remember + 1] = '1'
   else
     redis.call('ZREM', K.waiting .. app, worker)
-    -- This worker is full and runs remain: the next one's turn.
+    -- This worker is full and runs remain queued, so the next waiting worker is woken.
     if not full and redis.call('EXISTS', queue) == 1 then wake(app) end
   end
 end

@@ -1,10 +1,13 @@
 #!lua flags=allow-oom
--- The gateway's last reader of these runs has gone. Where no other gateway follows, the run's absent time begins (0: cancelled now).
+-- Contract 1, "Disconnects": removes a gateway from the followers of runs after its last reader disconnected. If no other gateway follows
+-- a run, the run's `onDisconnect` timer starts (0: the run is cancelled now).
 --
--- KEYS  1 the project's prefix
--- ARGV  1 gateway  2 number of this call (rising per gateway; a lower one does nothing)  3 time to hand over a due webhook (ms)
---       then run ids
--- Returns the ids of runs that ended here and have a webhook due
+-- KEYS  1  the project's prefix
+-- ARGV  1  gateway
+--       2  number of this call, rising per gateway. A lower number does nothing.
+--       3  handover time: ms within which a due webhook must be handed over
+--       runs  run ids
+-- Returns the ids of runs that ended here and have a due webhook
 --@include clock
 --@include record
 --@include bytes

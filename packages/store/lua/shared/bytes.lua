@@ -1,14 +1,14 @@
--- Counts the memory of a project's runs as runs grow and go: a flat rate for each run, and its large fields by their length.
--- A run's record holds what it takes beyond the flat rate (`size`), so that the same is taken off when it is forgotten.
--- The figures follow MEMORY USAGE (src/journeys/counted.test.ts). jemalloc rounds an allocation up to one of four sizes between powers of two.
+-- Counts the memory of a project's runs while runs grow and go: a flat rate for each run, and its large fields by their length.
+-- A run's record holds the memory beyond the flat rate (`size`). The same number is subtracted when the run is forgotten.
+-- The figures follow MEMORY USAGE (src/journeys/counted.test.ts). jemalloc rounds an allocation up to the next of four sizes between powers of two.
 local FLAT, STREAM, LIST = 530, 4500, 260
 -- The memory of an idempotency key, and of a webhook without its URL and its secret.
 local CLAIM, HOOK = 250, 530
--- Beside its bytes, an entry of a window, of a log.
+-- Overhead of an entry of a window or a log, beside its bytes.
 local ENTRY = 64
--- A field over `hash-max-listpack-value` makes the record a hash table, for good.
+-- A field over `hash-max-listpack-value` turns the record into a hash table. Redis never turns it back.
 local LISTPACK, TABLE = 4096, 400
--- From this size on a result is reserved before it is sent (lua/reserve).
+-- A result of this size or more is reserved before it is sent (lua/reserve).
 local LARGE = 262144
 local grown = 0
 local function allocated(length)
@@ -23,13 +23,14 @@ local function beyond(length)
   return allocated(length + 10)
 end
 local function as_table(length) return length > LISTPACK and TABLE or 0 end
--- An entry of a stream: a node of the stream holds 4,096 bytes, so at most one or two large ones. A larger entry is a node of its own.
+-- Returns the memory of a stream's entry. A node of the stream holds 4,096 bytes, so at most one or two large entries. A larger entry is a
+-- node by itself.
 local function item_bytes(length)
   if length > 2030 then return allocated(length + 60) + 100 end
   if length > 1350 then return allocated(2 * length + 60) / 2 + 50 end
   return length + 14
 end
--- An attempt of a delivery: a large one is an allocation of its own.
+-- Returns the memory of a delivery's attempt. A large attempt has an allocation for itself.
 local function attempt_bytes(length) return length > 2000 and allocated(length + 16) + 32 or length + ENTRY end
 local function count_bytes()
   if grown ~= 0 then redis.call('INCRBY', K.bytes, string.format('%d', grown)); grown = 0 end

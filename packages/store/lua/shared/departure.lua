@@ -1,7 +1,7 @@
--- What becomes of a run that is cancelled or that its last reader has left.
+-- Contract 1, "Disconnects": decides the fate of a run that is cancelled or that its last reader has left.
 local CANCELLED = '{"code":"cancelled","message":"The run was cancelled."}'
 
--- A queued run ends here; a running one is flagged and its worker told. Returns what it was.
+-- Ends a queued run. Flags a running run and notifies its worker. Returns the run's state before.
 local function cancel_run(id, run, by, handover_ms)
   if not run.cancel then redis.call('HSET', K.run .. id, 'cancel', by) end
   if run.state == 'queued' then
@@ -12,8 +12,8 @@ local function cancel_run(id, run, by, handover_ms)
   return 'running'
 end
 
--- Takes one gateway off a run's followers. When it was an open run's last, the run's `absent` time begins: empty goes on, 0 is over now. When
--- it was the last to read what an ended run left, that may be forgotten.
+-- Removes a gateway from a run's followers. If an open run has no other follower, its `absent` time begins: empty continues the run, 0
+-- cancels the run now. If an ended run has no other reader, the run may be forgotten.
 local function drop_follower(id, gateway, handover_ms)
   local run = load_run(id)
   if run == nil or not run.followers then return end

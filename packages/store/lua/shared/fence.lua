@@ -1,3 +1,3 @@
--- The fence: the attempt that a run is in stands in its record as `<number> <token> <started (ms), or - while it waits again>`. Who took it
--- shows the token with every write.
+-- The fence. A run's record holds its attempt as `<number> <token> <started (ms), or - after a requeue>`. The worker that took the run sends
+-- the token with every write.
 local function is_of(attempt, token) return attempt and string.find(attempt, ' ' .. token .. ' ', 1, true) ~= nil end

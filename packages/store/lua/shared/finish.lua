@@ -1,12 +1,14 @@
--- Ends a run: outcome to the record, out of queue and leases, followers told, webhook due, retention begun. `settle` sends what was gathered.
--- outcome = {state, items, streamed ('1' or '0'), ms, status, result, error, head}; empty strings for what there is not.
+-- Ends a run: writes the outcome, removes the run from queue and leases, notifies followers, marks the webhook as due, begins the retention.
+-- `settle` sends the gathered commands.
+-- outcome = {state, items, streamed ('1' or '0'), ms, status, result, error, head}. An absent value is an empty string.
 local LIVE_BYTES = 65536
--- How long readers of an ended run are believed to go on without word; attend renews it.
+-- Time for which readers of an ended run count as present without a renewal. `attend` renews it.
 local READING_MS = 20000
 local due_runs, due, delivered, released, left, reading = {}, {}, {}, {}, {}, {}
 
--- Whether its function was ever reached: then the run keeps its idempotency key. A worker says 0 ms where it was not, and the store
--- does not know for a worker that vanished; one that went back to the queue was there. What was refused, no function saw.
+-- A run that never reached its function frees its idempotency key; every other run keeps the key. A worker reports 0 ms if the function
+-- was not reached. The store cannot know this about a worker that vanished. A requeued run counts as reached.
+-- A function never sees a refused call.
 local NEVER_STARTED = {'"code":"app_failed_to_start"', '"code":"unavailable"', '"code":"cancelled"'}
 local REFUSED = {'"code":"invalid_input"', '"code":"not_found"'}
 local function is_one_of(codes, err)
@@ -20,15 +22,15 @@ local function never_started(run, outcome)
   return is_one_of(REFUSED, outcome.error) or outcome.ms == '0' and is_one_of(NEVER_STARTED, outcome.error)
 end
 
--- A record's last fields; the even places, and what follows, are each run's own.
+-- A record's last fields. Values at the even places and later fields differ per run.
 local fields = {'state', '', 'ended', now_text, 'ms', '', 'body', ''}
--- Lengths as text: a number takes longer to be written out than the rest of a message, and those of one call are often alike.
+-- Lengths as text. Formatting a number takes longer than the rest of a message, and the lengths of one call are often equal.
 local lengths = setmetatable({}, {__index = function(known, length)
   known[length] = string.format('%d', length)
   return known[length]
 end})
 
--- Returns the size of the run's record with the outcome, beyond the flat rate. The result takes the parameters' place.
+-- Returns the size of the run's record with the outcome, beyond the flat rate. The result replaces the parameters.
 local function size_with(id, run, outcome)
   local key, result, err, head = K.run .. id, outcome.result, outcome.error, outcome.head
   local size, params = run.size + beyond(#result) + beyond(#err), 0
@@ -40,15 +42,15 @@ local function size_with(id, run, outcome)
   return size
 end
 
--- @param size of its record with the outcome, where it is known already
+-- @param size size of the record with the outcome, if the caller knows it already
 local function finish(id, run, outcome, handover_ms, size)
   local key = K.run .. id
   if run.state == 'queued' then redis.call('ZREM', K.queue .. run.app, id) else released[#released + 1] = id end
   if run.absent and run.absent ~= '0' then redis.call('ZREM', K.absent, id) end
   local result, err, head = outcome.result, outcome.error, outcome.head
   if size == nil then size = size_with(id, run, outcome) end
-  -- Who has its items or its log to read stays in its record until it has left. Who wanted the outcome alone stays, too, and means nothing
-  -- any more: to take it off is a command of its own.
+  -- Followers of the items or the log stay in the record until they have left. Followers of the outcome stay in the record too:
+  -- removing them would cost another command, and nothing reads them after the end.
   local large = #result + #err + #head > LIVE_BYTES
   -- Followers read a large outcome from the store, so the run must stay until they have read it.
   if large and run.followers then run.followers = string.gsub(run.followers, ':o', ':i') end
@@ -89,7 +91,7 @@ local function finish(id, run, outcome, handover_ms, size)
         .. ' ' .. outcome.ms .. ' ' .. now_text .. ' ' .. (outcome.status == '' and '0' or outcome.status)
         .. ' ' .. lengths[#result] .. ' ' .. lengths[#err] .. ' ' .. lengths[#head] .. '\n' .. result .. err .. head
     end
-    -- Whatever they follow of it.
+    -- Every follower gets the outcome, in every mode.
     for gateway in string.gmatch(run.followers, '(%S+):%a') do
       post(gateway, message)
       local gone = left[gateway]
@@ -100,12 +102,12 @@ local function finish(id, run, outcome, handover_ms, size)
   end
 end
 
--- Outcomes that the store itself decides. A run that was never in a function took no time.
+-- Returns an outcome that the store itself decides. A run that never reached its function has 0 ms.
 local function failure(run, state, error)
   return {state = state, items = run.items, streamed = '0', ms = '0', status = '', result = '', error = error, head = ''}
 end
 
--- Once, at the end of a script that may have ended runs.
+-- Sends the gathered commands. Called once, at the end of a script that may have ended runs.
 local function settle()
   if #released > 0 then many('ZREM', K.leases, released) end
   if #due > 0 then many('ZADD', K.due, due); many('ZADD', K.deliveries, delivered) end

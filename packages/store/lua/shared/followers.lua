@@ -1,7 +1,7 @@
--- Who follows a run: `<gateway>:<mode>` for each in its record; of an open run, its id in each gateway's set. Who still reads what an ended
--- one left is in its record, too, and the run in `reading`.
+-- The followers of a run: `<gateway>:<mode>` for each in its record. The id of an open run is also in each gateway's `following` set.
+-- Readers of an ended run are in its record too, and the run is in `reading`.
 
--- Puts a gateway among them, or widens what it is told (see outbox): items and log together are all.
+-- Adds a gateway to the followers, or widens its mode (see shared/outbox): items and log together make all.
 local WIDER = {oi = 'i', ol = 'l', of = 'f', il = 'f', ['if'] = 'f', li = 'f', lf = 'f'}
 local function add_follower(id, run, gateway, mode)
   local others, known = {}, nil

@@ -1,4 +1,4 @@
--- A run is forgotten: every key of it goes, its places in the indexes, and its idempotency key where that still names it.
+-- Forgets a run: deletes its keys, its places in the indexes, and its idempotency key if the key still names the run.
 local forgotten = {}
 local function forget(id)
   local f = redis.call('HMGET', K.run .. id, 'call', 'claim', 'size')
@@ -14,7 +14,7 @@ local function send_forgotten(index)
   forgotten = {}
 end
 
--- Makes room: the oldest ended runs that nobody was promised and nobody reads. Returns how many bytes were freed.
+-- Makes room: forgets the oldest ended unpromised runs without readers. Returns the freed bytes.
 local function evict(wanted, most)
   local before, seen = grown, 0
   while before - grown < wanted and seen < most do

@@ -1,9 +1,9 @@
--- A time as an envelope has it (RFC 3339, UTC, milliseconds). Deliveries of one call are of one second mostly: its text is made once.
+-- Formats a time for an envelope (RFC 3339, UTC, milliseconds). Most deliveries of one call share a second, so its text is built once.
 local iso_second, iso_text
 local function iso_time(ms)
   local second = math.floor(ms / 1000)
   if second ~= iso_second then
-    -- The civil date of a day (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms"): years begin in March, eras are of 400 years.
+    -- The civil date of a day (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms"). Years begin in March, and eras have 400 years.
     local day, time = math.floor(second / 86400) + 719468, second % 86400
     local era = math.floor(day / 146097)
     local of_era = day - era * 146097

@@ -1,6 +1,7 @@
--- Retention: a run that has ended, its delivery too, is kept for a while. Those that nobody was promised may go before when the store is full.
+-- Contract 5, "Retention and limits": begins the retention of an ended run whose delivery has ended too. Unpromised runs may go earlier if
+-- the store is full.
 local keeping = {kept = {}, promises = {}}
--- Runs of one call mostly have one retention: its end is written out once.
+-- Most runs of one call share a retention, so its end is formatted once.
 local keep_until = {}
 local function keep(id, promised, ms)
   local list = promised and keeping.promises or keeping.kept

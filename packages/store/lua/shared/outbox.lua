@@ -1,5 +1,5 @@
--- Messages to gateways, gathered and sent once per gateway and script call. Their text is read by src/runs/live.ts.
--- What a gateway follows of a run: o its outcome, i also its items, l also its log, f all of it and its start.
+-- Gathers messages to gateways and sends them once per gateway and script call. src/runs/live.ts parses them.
+-- A follower's mode: o the run's outcome, i also its items, l also its log, f all of it and its start.
 local HEAR = {items = 'if', log = 'lf', start = 'f'}
 local outbox = {}
 local function post(gateway, message)

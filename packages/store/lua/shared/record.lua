@@ -1,10 +1,10 @@
--- A run's record as the scripts see it; nil where there is none.
+-- Reads a run's record for the scripts. Returns nil if there is no record.
 local ENDED = {succeeded = true, failed = true, cancelled = true, timed_out = true, expired = true}
 
--- What was called and agreed at the accept, read at every step and so in one field:
--- `<app> <function> <accepted (ms)> <retention (ms)> <absent (ms) or -> <flags>`, and where the call has one, its ` <traceparent>`.
--- Flags: p promised, s a stream at its readers' pace, h has a webhook, c claims an idempotency key; - none of them.
--- Runs of one call to a script are mostly alike: the same text is read once.
+-- The facts of the accept. They share one field, because every step reads them:
+-- `<app> <function> <accepted (ms)> <retention (ms)> <absent (ms) or -> <flags>`, then ` <traceparent>` if the call has one.
+-- Flags: p promised, s a stream at its readers' pace, h has a webhook, c claims an idempotency key; - no flag.
+-- Most runs of one script call have the same text, so each text is parsed once.
 local calls_read = {}
 local function read_call(call)
   local read = calls_read[call]
@@ -20,7 +20,7 @@ end
 
 local function load_run(id)
   local f = redis.call('HMGET', K.run .. id, 'state', 'call', 'attempt', 'followers', 'items', 'cancel', 'size')
-  -- Without its call it is of a version before this one: nobody can go on with it.
+  -- A record without a call was written by an earlier version, and no script can process it.
   if not f[1] or not f[2] then return nil end
   local call, number, token, started = read_call(f[2]), nil, nil, nil
   if f[3] then number, token, started = string.match(f[3], '^(%d+) (%S+) (%S+)$') end

@@ -1,11 +1,11 @@
--- Contract 9: a project's share of the run store, enforced wherever bytes are written. Every second gateways write `<bytes> <1|0>` (K.share):
--- the share without the reserve of the runs under way, and whether unpromised ended runs may make room. Only gateways may read which
--- runs those are, so a write that needs room leaves a request (K.wanted).
--- Each run under way has RESERVED bytes in reserve: so much counts an outcome of OUTCOME bytes, which is always stored.
+-- Contract 9: enforces a project's share of the run store at every write. Every second gateways write `<bytes> <1|0>` (K.share):
+-- the share without the reserve of the runs under way, and 1 if unpromised ended runs may make room. Only gateways may read the list of
+-- these runs, so a write that needs room leaves a request (K.wanted).
+-- Each run under way has RESERVED bytes in reserve. This is the cost of an outcome of OUTCOME bytes, which is always stored.
 local OUTCOME, RESERVED = 512, 640
 local used, share, evictable
 
--- Returns 'ok', 'full', or 'again' if a gateway is to make room first.
+-- Returns 'ok', 'full', or 'again' if a gateway must make room first.
 local function make_room(more)
   if more <= 0 then return 'ok' end
   if used == nil then

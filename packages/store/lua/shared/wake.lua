@@ -1,5 +1,6 @@
--- Wakes the worker that has waited longest for this app; if nobody received it, the next. The wake only moves a worker to the
--- end: its own take, or its lease's end, removes it, so a lost wake costs a second (reap wakes again), never a run.
+-- Wakes the worker that has waited longest for this app. If no worker received the message, wakes the next worker. A wake only moves the
+-- worker to the end of the list. The worker's take or the end of its lease removes it. So a lost wake costs a second (reap wakes again), and
+-- no run is lost.
 local function wake(app)
   local waiting = K.waiting .. app
   for i = 1, redis.call('ZCARD', waiting) do
