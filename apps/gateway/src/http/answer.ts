@@ -1,4 +1,5 @@
-// Contract 2 and 3: every answer is written here, in one call to the raw response; Nest's and Fastify's reply paths are not used.
+// Contract 2: writes JSON answers, errors and the empty 204 answer to the raw response. Nest's and Fastify's reply paths are not used.
+// Other files write streams (streaming/), forwarded answers (passthrough/), large stored answers (stored-answer.ts) and preflights (cors.ts).
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { type ErrorFields, errorObject, retryAfterOf, ServiceError } from '@inference-proxy/contracts';
 import { openAiError, shouldRetry } from '../openai/openai-errors.ts';
@@ -9,17 +10,17 @@ export const JSON_TYPE = 'application/json; charset=utf-8';
 export const SERVER = 'inference-proxy';
 
 /**
- * How long in all and after its last byte, and for how many bytes, a body that nobody wants is thrown away so that the answer before it arrives
- * (RFC 9112 §9.6): most callers read no answer before they have sent all, and a reset is all they would see of their 413.
+ * Limits for discarding a body that nobody reads: total time, time after its last byte, and bytes.
+ * Most callers read no answer before they have sent everything. Without this step, they would see a reset instead of their 413 (RFC 9112 §9.6).
  */
 const LINGER_MS = 5000;
 const LINGER_IDLE_MS = 500;
 const LINGER_BYTES = 32 * 1024 * 1024;
 
-/** Copying more would cost more than a second piece. */
+/** Copying a larger body would cost more than writing a second piece. */
 const ONE_PIECE_BYTES = 4096;
 
-/** A whole answer with its body. `more` are headers beyond those that every answer has. */
+/** Writes a whole answer with its body. `more` contains additional headers. */
 export function send(
   raw: ServerResponse,
   requestId: string,
@@ -38,21 +39,21 @@ export function send(
     ...(unread && { connection: 'close' }),
   });
   if (unread) endAfterLingering(raw, body);
-  // As text of one byte a character, which keeps every byte, it goes out in one piece with its head: 3 µs less.
+  // As latin1 text, which keeps every byte, the body is written in one piece with its head: 3 µs less.
   else if (body.length <= ONE_PIECE_BYTES) raw.end(body.toString('latin1'), 'latin1');
   else raw.end(body);
 }
 
-/** 204, which ends an EventSource: no event follows the last one that the reader has (contract 5). */
+/** Answers 204, which ends an EventSource: no event follows the last event of the reader (contract 5). */
 export function sendNothing(raw: ServerResponse, requestId: string): void {
   if (raw.destroyed) return;
   raw.writeHead(204, { 'x-request-id': requestId, 'cache-control': 'no-cache', server: SERVER }).end();
 }
 
 /**
- * Answers a failure in contract 2's form; on OpenAI paths with the members and the header that OpenAI's clients read.
+ * Answers an error in the form of contract 2. On OpenAI paths, the answer has the members and the header that OpenAI clients read.
  *
- * An error that is no ServiceError is answered as `internal`: its text stays in the log.
+ * An error that is not a ServiceError is answered as `internal`. Its text appears only in the log.
  */
 export function sendError(raw: ServerResponse, requestId: string, error: unknown, more?: OutgoingHttpHeaders): void {
   const known = asServiceError(error);
@@ -68,14 +69,14 @@ export function sendError(raw: ServerResponse, requestId: string, error: unknown
   });
 }
 
-/** RFC 6750 §3.1: what was wrong is named where a token was sent. */
+/** Returns the challenge of a 401 answer (RFC 6750 §3.1). It names an error only if the caller sent a token. */
 const challenge = ({ authorization = '' }: IncomingHttpHeaders): string =>
   /^bearer +\S/i.test(authorization) ? 'Bearer error="invalid_token"' : 'Bearer';
 
 export const asServiceError = (error: unknown): ServiceError =>
   error instanceof ServiceError ? error : new ServiceError('internal', 'Internal error.', { cause: error });
 
-/** What `errorObject` takes, of a thrown error. */
+/** Returns the fields of an error in the form for `errorObject`. */
 export const fieldsOf = (error: ServiceError): ErrorFields => ({
   code: error.code,
   message: error.message,
@@ -83,7 +84,7 @@ export const fieldsOf = (error: ServiceError): ErrorFields => ({
   ...(error.details !== undefined && { details: error.details }),
 });
 
-/** Returns the `Retry-After` header of an answer with this error. @param knownS seconds, if more is known than the error says */
+/** Returns the `Retry-After` header of an answer with this error. @param knownS seconds, if a better value than the error's is known */
 export function retryAfter(
   error: Pick<ErrorFields, 'code' | 'status' | 'retryAfter'>,
   knownS?: number,
@@ -93,8 +94,8 @@ export function retryAfter(
 }
 
 /**
- * Closing a socket that still holds unread bytes makes the kernel send a reset, which can take the answer away from the caller. So the
- * answer goes out first, and a bounded rest of the body is thrown away before the connection is closed.
+ * Sends the answer, discards a bounded rest of the request's body, and then closes the connection.
+ * Closing a socket with unread bytes makes the kernel send a reset, and a reset can take the answer away from the caller.
  */
 function endAfterLingering(raw: ServerResponse, body: Buffer): void {
   const { req } = raw;

@@ -6,7 +6,7 @@ interface Waiting {
   readonly enter: () => void;
 }
 
-/** Bounds the bytes of large answers that this process holds for their readers. The rest waits in the store, first come, first served. */
+/** Bounds the bytes of large answers that this process holds for their readers. Further answers stay in the store, first come, first served. */
 export class AnswersInFlight {
   #held = 0;
   readonly #waiting = new Set<Waiting>();
@@ -14,14 +14,14 @@ export class AnswersInFlight {
   /** @param limit bytes, `ANSWERS_IN_FLIGHT_BYTES` */
   constructor(private readonly limit: number) {}
 
-  /** Of all answers together. */
+  /** Bytes of all answers that are held now. */
   get heldBytes(): number {
     return this.#held;
   }
 
   /**
-   * Runs `use` when there is room for its bytes, and gives the room back when `use` has ended. An answer over the whole limit waits until it
-   * is the only one. `use` is not run if the caller disconnects first.
+   * Runs `use` when there is room for its bytes, and frees the room when `use` has ended.
+   * An answer over the whole limit waits until no other answer is held. `use` does not run if the caller disconnects first.
    */
   async hold(raw: ServerResponse, bytes: number, use: () => Promise<void>): Promise<void> {
     const room = Math.min(bytes, this.limit);

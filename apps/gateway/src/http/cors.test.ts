@@ -27,7 +27,7 @@ const preflight = (origin: string, path = CALL): Promise<Answer> =>
     },
   });
 
-/** Every way in which an answer is written. */
+/** Returns one answer of each way in which answers are written. */
 async function answers(origin: string): Promise<[string, number, IncomingMessage['headers']][]> {
   const headers = { origin };
   const all: [string, number, IncomingMessage['headers']][] = [];
@@ -65,7 +65,7 @@ async function answers(origin: string): Promise<[string, number, IncomingMessage
 }
 const STATUSES = [200, 200, 200, 500, 202, 200, 200, 401, 403, 404, 405, 400, 400, 501, 200];
 
-/** The head of the answer to a request that Node's parser refuses: no response is written for it. */
+/** Returns the head of the answer to a request that Node's parser rejects. No response object exists for this request. */
 const unparsed = (origin: string): Promise<string> =>
   answerTo(`GET / HTTP/1.1\r\nHost: a\r\nOrigin: ${origin}\r\nX-Large: ${'x'.repeat(40_000)}\r\n\r\n`);
 
@@ -83,10 +83,10 @@ async function answerTo(bytes: string): Promise<string> {
   return text;
 }
 
-describe('for all origins', () => {
+describe('with all origins allowed', () => {
   withOrigins({ CORS_ORIGINS: '*' });
 
-  test('a page is told that its head is too large', async () => {
+  test('a page can read that its head is too large', async () => {
     const head = await unparsed(PAGE);
     expect(head).toMatch(/^HTTP\/1.1 400 Bad Request\r\n/);
     expect(head).toContain('\r\naccess-control-allow-origin: *\r\n');
@@ -94,7 +94,7 @@ describe('for all origins', () => {
     expect(head).toMatch(/\r\nx-request-id: /);
   });
 
-  test('every answer may be read by every page', async () => {
+  test('every page may read every answer', async () => {
     const all = await answers(PAGE);
     expect(all.map(([, status]) => status)).toEqual(STATUSES);
     for (const [what, , headers] of all) {
@@ -119,21 +119,21 @@ describe('for all origins', () => {
     }
   });
 
-  test('what comes from no page has none of that', async () => {
+  test('an answer to a request without an origin has no CORS headers', async () => {
     const { headers } = await gateway.get('/healthz');
     expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
   });
 
-  test('OPTIONS that is no preflight is a method like others', async () => {
+  test('OPTIONS without a preflight is an ordinary method', async () => {
     const answer = await gateway.request(CALL, { method: 'OPTIONS', headers: { origin: PAGE } });
     expect([answer.status, answer.headers.allow]).toEqual([405, 'POST']);
   });
 });
 
-describe('for some origins', () => {
+describe('with some origins allowed', () => {
   withOrigins({ CORS_ORIGINS: `https://other.example.com, ${PAGE}` });
 
-  test('theirs may read every answer, and caches keep answers for others apart', async () => {
+  test('pages of an allowed origin may read every answer, and caches keep answers to other origins apart', async () => {
     const all = await answers(PAGE);
     expect(all.map(([, status]) => status)).toEqual(STATUSES);
     for (const [what, , headers] of all) {
@@ -156,7 +156,7 @@ describe('for some origins', () => {
     'null',
     '*',
     '',
-  ])('the origin %j may not', async (origin) => {
+  ])('the origin %j is not allowed', async (origin) => {
     for (const answer of [await gateway.get(`/v4/${PROJECT}`, { origin }), await preflight(origin)]) {
       expect(answer.headers['access-control-allow-origin']).toBeUndefined();
       expect(answer.headers.vary).toBe('Origin');
@@ -164,7 +164,7 @@ describe('for some origins', () => {
     expect((await preflight(origin)).status).toBe(401);
   });
 
-  test('what cannot be parsed is answered to theirs as everything else is, and to others not', async () => {
+  test('the answer to an unparsed request has CORS headers for allowed origins only', async () => {
     const theirs = await unparsed(PAGE);
     expect(theirs).toContain(`\r\naccess-control-allow-origin: ${PAGE}\r\n`);
     expect(theirs).toContain('\r\nvary: Origin\r\n');
@@ -189,12 +189,12 @@ describe('for some origins', () => {
     expect(theirs).toContain(`\r\naccess-control-allow-origin: ${PAGE}\r\n`);
   });
 
-  test('an answer to no page says that it might be another for a page', async () => {
+  test('an answer to a request without an origin has `Vary: Origin`', async () => {
     expect((await gateway.get('/healthz')).headers.vary).toBe('Origin');
   });
 });
 
-describe('for none', () => {
+describe('without allowed origins', () => {
   withOrigins({});
 
   test('a custom runtime decides itself which pages may read its answers', async () => {
@@ -207,11 +207,11 @@ describe('for none', () => {
     expect((await answering).headers['access-control-allow-origin']).toBe('*');
   });
 
-  test('nor is it to what cannot be parsed', async () => {
+  test('the answer to an unparsed request has no CORS headers', async () => {
     expect(await unparsed(PAGE)).not.toMatch(/access-control|vary/i);
   });
 
-  test('nothing is said of origins, and a preflight is a method like others', async () => {
+  test('answers have no CORS headers, and a preflight is an ordinary method', async () => {
     expect((await preflight(PAGE)).status).toBe(401);
     for (const [, , headers] of await answers(PAGE)) {
       expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
@@ -220,7 +220,7 @@ describe('for none', () => {
   });
 });
 
-describe('the setting', () => {
+describe('the setting CORS_ORIGINS', () => {
   test.each([
     'app.example.com',
     'https://app.example.com/',
@@ -228,11 +228,11 @@ describe('the setting', () => {
     'https://*.example.com/x',
     'null',
     'https://a.example.com:443',
-  ])('%j is no origin', (word) => {
+  ])('%j is not an origin', (word) => {
     expect(() => corsOrigins([word])).toThrow(`got ${word}`);
   });
 
-  test('one `*` among others is all', () => {
+  test('a `*` among origins allows all origins', () => {
     expect(corsOrigins([PAGE, '*'])).toBe('*');
     expect(corsOrigins([PAGE, 'http://localhost:3000'])).toEqual(new Set([PAGE, 'http://localhost:3000']));
   });

@@ -1,16 +1,17 @@
-// Contract 6, `CORS_ORIGINS`: which origins' pages may call (fetch.spec.whatwg.org, "CORS protocol"). No credentials: tokens come in a header that the page sets itself.
+// Contract 6, `CORS_ORIGINS`: decides which origins' pages may call (fetch.spec.whatwg.org, "CORS protocol").
+// Credentials are not allowed, because a page sets the header with its token itself.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** `*` is every origin. */
+/** `*` allows every origin. */
 export type Origins = '*' | ReadonlySet<string>;
 
-/** What a page may read of an answer beyond its status, type and body. */
+/** Headers that a page may read beyond an answer's status, type and body. */
 const EXPOSED = 'X-Request-Id, Idempotency-Replayed, Location, Preference-Applied, Retry-After, X-Should-Retry';
 const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE';
-/** The longest that browsers honour (Chromium: 2 hours). */
+/** The longest time that browsers honour (Chromium: 2 hours). */
 const REMEMBERED_S = '7200';
 
-/** `CORS_ORIGINS`. @throws Error that says what was expected */
+/** Reads `CORS_ORIGINS`. @throws Error with the expected form */
 export function corsOrigins(words: readonly string[]): Origins {
   if (words.includes('*')) return '*';
   const wrong = words.find((word) => URL.parse(word)?.origin !== word);
@@ -19,12 +20,12 @@ export function corsOrigins(words: readonly string[]): Origins {
 }
 
 /**
- * Puts the headers on a response that every answer has, whoever writes it: those set before `writeHead` are merged into its head.
+ * Sets the CORS headers of an answer before its head is written. `writeHead` keeps headers that are set earlier.
  *
  * @returns whether a page of the request's origin may call
  */
 export function allowOrigin(origins: Origins, request: IncomingMessage, response: ServerResponse): boolean {
-  // Caches keep the answers for several origins apart; a request without one may fill a cache, too.
+  // Caches must separate the answers to different origins. A request without an origin may fill a cache, too.
   if (origins !== '*' && origins.size > 0) response.setHeader('vary', 'Origin');
   const { origin } = request.headers;
   if (origin === undefined || (origins !== '*' && !origins.has(origin))) return false;
@@ -34,10 +35,10 @@ export function allowOrigin(origins: Origins, request: IncomingMessage, response
 }
 
 /**
- * The same headers for what could not be parsed, as lines of a head: a page that asked with too large a head is told so. Where every origin may
- * call, they need not know which one it was.
+ * Returns the same headers as lines of a head, for a request that could not be parsed. A page can then read that its head is too large.
+ * If every origin may call, the request's origin is not needed.
  *
- * @param packet what the parser was reading; a browser's head is in one, with its origin near the start
+ * @param packet the bytes that the parser was reading. A browser's head is in one packet, with the origin near the start
  */
 export function originLines(origins: Origins, packet: Buffer | undefined): string[] {
   if (origins === '*') return ['access-control-allow-origin: *', `access-control-expose-headers: ${EXPOSED}`];
@@ -49,7 +50,7 @@ export function originLines(origins: Origins, packet: Buffer | undefined): strin
 
 const FIELD = 'origin:';
 
-/** The value of `Origin` in a head that is not parsed; reads whole lines up to the first empty one. */
+/** Returns the value of `Origin` in an unparsed head. Reads whole lines up to the first empty line. */
 function originIn(head: string): string | undefined {
   const lines = head.split('\r\n').slice(1, -1);
   const end = lines.indexOf('');
@@ -57,7 +58,7 @@ function originIn(head: string): string | undefined {
   return line && withoutBlanks(line.slice(FIELD.length));
 }
 
-/** Removes spaces and tabs at both ends (RFC 9110 §5.6.3); `trim` would remove more than that. */
+/** Removes spaces and tabs at both ends (RFC 9110 §5.6.3). `trim` would remove other characters, too. */
 function withoutBlanks(text: string): string {
   const isBlank = (character: string | undefined): boolean => character === ' ' || character === '\t';
   let from = 0;
@@ -67,16 +68,16 @@ function withoutBlanks(text: string): string {
   return text.slice(from, to);
 }
 
-/** A browser's question before a call that is no simple one. It has no token, and needs none. */
+/** Returns whether the request is a preflight: a browser's question before a call that is not simple. A preflight has no token and needs none. */
 export const isPreflight = ({ method, headers }: IncomingMessage): boolean =>
   method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
 
-/** Answers it for an origin that is allowed. */
+/** Answers the preflight of an allowed origin. */
 export function answerPreflight(request: IncomingMessage, response: ServerResponse, requestId: string): void {
   const asked = request.headers['access-control-request-headers'];
   response.writeHead(204, {
     'access-control-allow-methods': METHODS,
-    // As asked: custom runtimes have headers of their own, and `*` would leave out `Authorization`.
+    // The asked headers are returned by name: custom runtimes have their own headers, and `*` would leave out `Authorization`.
     ...(asked !== undefined && { 'access-control-allow-headers': asked }),
     'access-control-max-age': REMEMBERED_S,
     'x-request-id': requestId,
@@ -84,7 +85,7 @@ export function answerPreflight(request: IncomingMessage, response: ServerRespon
   response.end();
 }
 
-/** The value of `Vary` for an answer that also varies with `names`. */
+/** Returns the value of `Vary` for an answer that also varies with `names`. */
 export function varyWith(response: ServerResponse, names: string): string {
   const already = response.getHeader('vary');
   return already === undefined ? names : `${already}, ${names}`;

@@ -1,4 +1,4 @@
-// RFC 9110 and 9112, contract 1 and 6: what is settled before a route is looked for, and costs no token, no body and no run.
+// RFC 9110 and 9112, contract 1 and 6: answers requests that need no route, before they cost a token check, a body or a run.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ErrorCode, errorObject, ServiceError } from '@inference-proxy/contracts';
 import { send, sendError } from './answer.ts';
@@ -7,19 +7,19 @@ import { headerCount } from './header-count.ts';
 
 const CONTINUE = /^100-continue$/i;
 const WEBSOCKET = /(^|[\s,])websocket($|[\s,/])/i;
-/** The root of an app, as a base URL that ends in a slash asks for it. */
+/** The root of an app with a final slash, as some clients write a base URL. */
 const SLASHED_ROOT = /^(\/v4\/[^/?]+\/[^/?]+)\/(?=\?|$)/;
 const ABSOLUTE = /^https?:\/\/[^/?#]*/i;
 
 export interface Edge {
   readonly origins: Origins;
   readonly newRequestId: () => string;
-  /** Told of every error that is answered here. */
+  /** Called with the code of every error that is answered here. */
   readonly count: (code: ErrorCode) => void;
 }
 
 /**
- * Answers what needs no route; makes of the rest what the routes expect.
+ * Answers requests that need no route, and gives other requests the form that the routes expect.
  *
  * @returns whether the request has been answered
  */
@@ -31,14 +31,17 @@ export function answeredAtTheEdge(
   const allowed = allowOrigin(origins, request, response);
   const wrong = wrongFraming(request) ?? wrongTarget(request) ?? websocket(request);
   if (wrong !== undefined) {
-    // Where its framing is in doubt, so is what follows on the connection.
+    // If the framing is in doubt, the following bytes on the connection are in doubt too.
     response.shouldKeepAlive = false;
     count(wrong.code);
     sendError(response, newRequestId(), wrong);
     return true;
   }
   if (unmetExpectation(request)) {
-    const error = errorObject({ code: 'invalid_request', message: 'No such expectation can be met.' });
+    const error = errorObject({
+      code: 'invalid_request',
+      message: 'This `Expect` is not supported; send the request without it.',
+    });
     count('invalid_request');
     send(response, newRequestId(), 417, Buffer.from(JSON.stringify({ error })));
     return true;
@@ -48,9 +51,12 @@ export function answeredAtTheEdge(
   return true;
 }
 
-/** RFC 9112 §2.3: a version that is ours. §3.2: one `Host`, also where nobody looks at it. §6.1: HTTP/1.0 knows no transfer codings, and no other than `chunked` is decoded. */
+/**
+ * Checks the framing. RFC 9112 §2.3: the version is 1.0 or 1.1. §3.2: there is one `Host`, even if no route reads it.
+ * §6.1: HTTP/1.0 has no transfer codings. The gateway decodes no transfer coding except `chunked`.
+ */
 function wrongFraming({ httpVersion, headers, rawHeaders }: IncomingMessage): ServiceError | undefined {
-  // Node's parser lets 0.9 and 2.0 through, which are other protocols.
+  // Node's parser accepts 0.9 and 2.0, which are other protocols.
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return new ServiceError('invalid_request', 'Expected HTTP/1.1.');
   const hosts = headerCount(rawHeaders, 'host');
   if (hosts > 1 || (hosts === 0 && httpVersion === '1.1'))
@@ -62,10 +68,10 @@ function wrongFraming({ httpVersion, headers, rawHeaders }: IncomingMessage): Se
   return undefined;
 }
 
-/** RFC 9112 §3.2.2: a target may be a whole URL, as proxies are sent; routes know paths. */
+/** Checks the target. A whole URL, as clients send it to proxies (RFC 9112 §3.2.2), becomes a path, because routes know paths only. */
 function wrongTarget(request: IncomingMessage): ServiceError | undefined {
   const { url = '', method } = request;
-  // The router would take what comes after the slash for a function without a name.
+  // The router would read the text after the slash as a function without a name.
   if (SLASHED_ROOT.test(url)) request.url = url.replace(SLASHED_ROOT, '$1');
   if (url.startsWith('/') || (url === '*' && method === 'OPTIONS')) return undefined;
   const path = url.replace(ABSOLUTE, '');
@@ -82,7 +88,10 @@ function websocket({ headers }: IncomingMessage): ServiceError | undefined {
   );
 }
 
-/** RFC 9110 §10.1.1: an expectation in HTTP/1.0 does not count, and the only one there is asks before it sends a body. */
+/**
+ * Returns whether the gateway cannot meet the request's expectation. In HTTP/1.0 an expectation does not count (RFC 9110 §10.1.1).
+ * The only known expectation is `100-continue`: the caller asks before it sends its body.
+ */
 function unmetExpectation({ headers, httpVersion }: IncomingMessage): boolean {
   if (headers.expect === undefined) return false;
   if (httpVersion === '1.1') return !CONTINUE.test(headers.expect);

@@ -1,4 +1,4 @@
-// Contract 2: the one place where what was thrown becomes an answer.
+// Contract 2: converts thrown errors into answers, in one place.
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import { type ErrorCode, ServiceError } from '@inference-proxy/contracts';
 import { type LineLog, type Logger, repeatedLines } from '@inference-proxy/platform';
@@ -6,7 +6,7 @@ import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { asServiceError, sendError } from './answer.ts';
 
-/** Which methods a path has; the first that fits counts. */
+/** The methods of each path. The first match counts. */
 const METHODS: readonly (readonly [RegExp, string])[] = [
   [/^\/v4\/[^/?]+\/runs\/[^/?]+\/(cancel|deliveries\/[^/?]+\/redeliver)(\?|$)/, 'POST'],
   [/^\/v4\/[^/?]+\/deliveries\/redeliver(\?|$)/, 'POST'],
@@ -17,7 +17,7 @@ const METHODS: readonly (readonly [RegExp, string])[] = [
   [/^\/v4\/[^/?]+\/[^/?]+\/[^/?]+\/models(\/[^/?]+)?(\?|$)/, 'GET, HEAD'],
 ];
 
-/** A request that no route took: another method on a path that exists, or nothing of ours. */
+/** Returns the error of a request without a route: another method on a known path, or an unknown path. */
 export function unrouted(request: Pick<IncomingMessage, 'method' | 'url'>): {
   error: ServiceError;
   headers?: { allow: string };
@@ -27,10 +27,13 @@ export function unrouted(request: Pick<IncomingMessage, 'method' | 'url'>): {
   if (allow === undefined || allow.split(', ').includes(method ?? '')) {
     return { error: new ServiceError('not_found', `There is nothing at ${method} ${url.split('?', 1)[0]}.`) };
   }
-  return { error: new ServiceError('method_not_allowed', `${method} is not for this path.`), headers: { allow } };
+  return {
+    error: new ServiceError('method_not_allowed', `The method ${method} is not allowed on this path.`),
+    headers: { allow },
+  };
 }
 
-/** The status that an error of Nest's or Fastify's carries. */
+/** Returns the status of an error of Nest or Fastify. */
 function statusOf(error: unknown): number | undefined {
   if (error instanceof HttpException) return error.getStatus();
   if (error instanceof Error && 'statusCode' in error && typeof error.statusCode === 'number') return error.statusCode;
@@ -39,10 +42,10 @@ function statusOf(error: unknown): number | undefined {
 
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
-  /** For errors of known cause, such as a script that fails: each call may get one. */
+  /** Limits the lines of errors with one known cause, such as a failing script. Every call may meet such an error. */
   readonly #repeated: Pick<LineLog, 'error'>;
 
-  /** @param count told of every error that is answered here */
+  /** @param count called with the code of every error that is answered here */
   constructor(
     private readonly logger: Logger,
     readonly count: (code: ErrorCode) => void,
@@ -55,7 +58,7 @@ export class ErrorFilter implements ExceptionFilter {
     this.answer(thrown, http.getRequest<FastifyRequest>(), http.getResponse<FastifyReply>());
   }
 
-  /** Answers on the raw response; also for what fails before a route is found. */
+  /** Answers on the raw response, also for errors before a route is found. */
   answer(thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
     if (!reply.sent) reply.hijack();
     const status = statusOf(thrown);

@@ -1,4 +1,4 @@
-// RFC 9112 §6.3: a request has a body when its head says so.
+// RFC 9112 §6.3: the head of a request decides whether the request has a body.
 import type { IncomingHttpHeaders } from 'node:http';
 
 export const hasBody = (headers: IncomingHttpHeaders): boolean =>

@@ -1,4 +1,4 @@
-// Contract 6: alive, and able to serve. Neither needs a token.
+// Contract 6: reports whether the gateway is alive, and whether it is ready. Both pages need no token.
 import { ServiceError } from '@inference-proxy/contracts';
 import { GatewayStore } from '@inference-proxy/store';
 import { Controller, Get, Req, Res } from '@nestjs/common';
@@ -21,7 +21,7 @@ export class HealthController {
   @Get('readyz')
   async ready(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
     if (this.openCalls.leaving) throw new ServiceError('unavailable', 'This gateway is stopping.');
-    // The reason may quote Redis. It is on the operations port, which callers do not reach.
+    // The reason may quote Redis. Only the operations port shows it, because callers do not reach that port.
     if ((await this.store.trouble()) !== undefined)
       throw new ServiceError('unavailable', 'The run store does not answer or refuses commands.');
     send(reply.hijack().raw, request.id, 200, Buffer.from('{"status":"ready"}'));

@@ -12,7 +12,7 @@ import { stopListening } from './listener.ts';
 const CALLERS = 20;
 const LOOK_EVERY_MS = 5;
 
-/** Connects so often, says so, and then sends a request on each connection; says how many were answered. */
+/** Opens this many connections, reports that, sends a request on each, and reports the number of answers. */
 const PROGRAM = `
 import { connect } from 'node:net';
 import { writeSync } from 'node:fs';
@@ -27,7 +27,7 @@ const sum = (await Promise.all(answered)).reduce((one, other) => one + other, 0)
 writeSync(1, sum + ' answered');
 `;
 
-test('of callers that have connected while a gateway was too busy to notice, none is turned away when it stops', async () => {
+test('a stopping gateway answers callers that connected while the gateway was too busy to notice', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'listener-'));
   const path = join(folder, 'said');
   const server = createServer((_request, response) => response.end('answered'));

@@ -1,22 +1,22 @@
-// How a gateway takes itself out: nobody can connect any more, and nobody who has just connected is turned away.
+// Contract 6: a stopping gateway accepts no new connections, and answers the callers that have just connected.
 import type { Server } from 'node:http';
 import { Server as TcpServer } from 'node:net';
 import { setImmediate as checkPhase, setTimeout as sleep } from 'node:timers/promises';
 
-/** For calls that are on their way on connections that were just made. */
+/** Time for requests on new connections to arrive. */
 const ON_THEIR_WAY_MS = 500;
-/** Against waiting for ever where somebody connects in each turn of the event loop: the phase's deadline is not far. */
+/** Prevents an endless wait if a client connects in each turn of the event loop. The deadline of the stop is near. */
 const MOST_TURNS = 10_000;
 
-/** A whole turn of the event loop: the first of the two may come before the turn looks at its sockets. */
+/** Waits for a whole turn of the event loop. The first check phase may come before the turn reads its sockets. */
 async function aTurn(): Promise<void> {
   await checkPhase();
   await checkPhase();
 }
 
 /**
- * Resolves when every connection that waited has been accepted: one in a turn of the event loop (libuv 1.45 and later). What still waits when a
- * listener closes is reset by the kernel.
+ * Resolves when every waiting connection is accepted. libuv 1.45 and later accept one connection in a turn of the event loop.
+ * The kernel resets the connections that still wait when a listener closes.
  */
 async function acceptAll(server: Server): Promise<void> {
   let accepted = 0;
@@ -31,15 +31,16 @@ async function acceptAll(server: Server): Promise<void> {
 }
 
 /**
- * Stops listening, and resolves when what was on its way has come. A balancer tries a refused connection elsewhere; a POST on one that was taken
- * and then closed is lost, since nobody may send it again. Node's own `close` would close every connection that has no request yet.
+ * Stops listening. Resolves when the requests on new connections have arrived.
+ * A load balancer tries a refused connection elsewhere. A POST on a connection that closes after its accept is lost, because no proxy may repeat it.
+ * Node's own `close` would close every connection that has no request yet.
  */
 export async function stopListening(server: Server): Promise<void> {
   await acceptAll(server);
   TcpServer.prototype.close.call(server);
   const open = await new Promise<number>((resolve) => server.getConnections((_error, count) => resolve(count ?? 0)));
   if (open > 0) await sleep(ON_THEIR_WAY_MS);
-  // What came meanwhile is read before connections are looked at: timers are first in a turn.
+  // Timers run first in a turn, so this turn reads the requests that arrived meanwhile before idle connections are closed.
   await aTurn();
   server.closeIdleConnections();
 }

@@ -1,12 +1,12 @@
-// Contract 5: what stands after a path's `?`, and the parameters that lists have in common.
+// Contract 5: reads queries, and defines the parameters that all lists share.
 import { ServiceError } from '@inference-proxy/contracts';
 import { z } from 'zod';
 
 const LONGEST_LIMIT = 100;
-/** A cursor is short; a filter that is longer than any name finds nothing. */
+/** A cursor is short, and a filter that is longer than any name finds nothing. */
 const LONGEST_VALUE = 512;
 
-/** What stands after the `?`, undecoded. */
+/** Returns the text after the `?`, undecoded. */
 export function queryOf(url: string): string {
   const mark = url.indexOf('?');
   return mark === -1 ? '' : url.slice(mark + 1);
@@ -14,7 +14,7 @@ export function queryOf(url: string): string {
 
 export const filterWord = z.string().min(1, 'is empty').max(LONGEST_VALUE, 'is too long').optional();
 
-/** Of every list: how many a page may have, and where it begins. */
+/** Parameters of every list: the most entries of a page, and where the page begins. */
 export const paging = {
   limit: z
     .string()
@@ -27,10 +27,10 @@ export const paging = {
 };
 
 /**
- * A query's parameters, each given once.
+ * Reads the parameters of a query. Each parameter may be given once.
  *
- * @param unknown what is done about parameters of other names
- * @throws ServiceError `invalid_request` that says which parameter is wrong
+ * @param unknown whether parameters of other names are ignored or refused
+ * @throws ServiceError `invalid_request` that names the wrong parameter
  */
 export function readQuery<S extends z.ZodObject>(
   schema: S,

@@ -17,14 +17,14 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** What comes back for bytes, until the connection is closed. */
+/** Returns the bytes that arrive until the connection is closed. */
 async function spoken(write: (socket: Socket) => void): Promise<string> {
   const socket = gateway.socket();
   let text = '';
   socket.on('data', (chunk: Buffer) => {
     text += chunk.toString();
   });
-  // A connection that is cut off while it is written to has an error too.
+  // A connection that is closed during a write also reports an error.
   socket.on('error', () => {});
   const closed = new Promise((resolve) => socket.once('close', resolve));
   write(socket);
@@ -32,7 +32,7 @@ async function spoken(write: (socket: Socket) => void): Promise<string> {
   return text;
 }
 
-/** One answer out of bytes. */
+/** Parses one answer. */
 function answerOf(text: string): Answer {
   const [head = '', body = ''] = text.split('\r\n\r\n', 2);
   const [status = '', ...lines] = head.split('\r\n');
@@ -49,15 +49,18 @@ function expectError(answer: Answer, status: number, code: string): void {
 
 const withBearer = (bearer: string): Record<string, string> => ({ authorization: `Bearer ${bearer}` });
 
-describe('who may call', () => {
-  test.each(['', 'Bearer', 'Bearer ', 'Basic dTpw', 'Bearer a b', 'Bearer abc'])('%j is 401', async (authorization) => {
-    const answer = await gateway.call({ headers: { authorization } });
-    expectError(answer, 401, 'unauthorized');
-    const sent = authorization.startsWith('Bearer ') && authorization !== 'Bearer ';
-    expect(answer.headers['www-authenticate']).toBe(sent ? 'Bearer error="invalid_token"' : 'Bearer');
-  });
+describe('authorization', () => {
+  test.each(['', 'Bearer', 'Bearer ', 'Basic dTpw', 'Bearer a b', 'Bearer abc'])(
+    '%j returns 401',
+    async (authorization) => {
+      const answer = await gateway.call({ headers: { authorization } });
+      expectError(answer, 401, 'unauthorized');
+      const sent = authorization.startsWith('Bearer ') && authorization !== 'Bearer ';
+      expect(answer.headers['www-authenticate']).toBe(sent ? 'Bearer error="invalid_token"' : 'Bearer');
+    },
+  );
 
-  test('a token of another project, or without the scope, is 403', async () => {
+  test('a token of another project or without the scope returns 403', async () => {
     for (const claims of [{ project_id: 'other' }, { project_id: undefined }, { scope: 'runs:read' }]) {
       expectError(await gateway.call({ headers: withBearer(token(claims)) }), 403, 'forbidden');
     }
@@ -66,14 +69,14 @@ describe('who may call', () => {
     expectError(await gateway.get(path, withBearer(token({ scope: 'runs:read' }))), 404, 'not_found');
   });
 
-  test('a token for the project among others, or for all, is good', async () => {
+  test('a token for several projects or for all projects is accepted', async () => {
     for (const projects of [['other', PROJECT], '*', ['*']]) {
       const answer = await gateway.get(`/v4/${PROJECT}`, withBearer(token({ project_id: projects })));
       expect(answer.status).toBe(200);
     }
   });
 
-  test('a body is not waited for before 401 and 403', async () => {
+  test('401 and 403 do not wait for the body', async () => {
     for (const bearer of ['abc', token({ project_id: 'other' })]) {
       const text = await spoken((socket) =>
         socket.write(
@@ -86,7 +89,7 @@ describe('who may call', () => {
     }
   });
 
-  test('a caller that sends on is answered, and cut off', async () => {
+  test('a caller that continues to send gets the answer, and its connection is closed', async () => {
     const text = await spoken((socket) => {
       socket.write(`POST ${CALL} HTTP/1.1\r\nhost: x\r\ncontent-length: 100000000\r\n\r\n`);
       const more = (): void => {
@@ -98,7 +101,7 @@ describe('who may call', () => {
     expectError(answerOf(text), 401, 'unauthorized');
   });
 
-  test('a caller that asks before it sends is told to go on only when its body is wanted', async () => {
+  test('a caller with `Expect: 100-continue` gets 100 only when the gateway needs its body', async () => {
     const head = (bearer: string): string =>
       `POST ${CALL} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${bearer}\r\nexpect: 100-continue\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n`;
     expect(await spoken((socket) => socket.write(head('abc')))).toMatch(/^HTTP\/1\.1 401 /);
@@ -116,7 +119,7 @@ describe('who may call', () => {
   });
 });
 
-describe('what a body may be', () => {
+describe('the body of a call', () => {
   test.each<[string, Buffer | string]>([
     ['text', 'hello'],
     ['half an object', '{"a":'],
@@ -127,11 +130,11 @@ describe('what a body may be', () => {
     ['not UTF-8', Buffer.from([0x7b, 0x22, 0x61, 0x22, 0x3a, 0x22, 0xff, 0x22, 0x7d])],
     ['a byte order mark', '\ufeff{}'],
     ['Python’s NaN', '{"a":NaN}'],
-  ])('%s is 400', async (_, body) => {
+  ])('%s returns 400', async (_, body) => {
     expectError(await gateway.call({ body }), 400, 'invalid_request');
   });
 
-  test('over the limit is 413, told or found out', async () => {
+  test('a body over the limit returns 413, with or without `Content-Length`', async () => {
     const body = `{"a":"${'x'.repeat(MAX_BODY)}"}`;
     expectError(await gateway.call({ body }), 413, 'payload_too_large');
     const text = await spoken((socket) => {
@@ -143,13 +146,13 @@ describe('what a body may be', () => {
     expectError(answerOf(text), 413, 'payload_too_large');
   });
 
-  test('far over the limit is 413 as well, for callers that send all before they read', async () => {
+  test('a body far over the limit returns 413 to callers that send everything before they read', async () => {
     for (let n = 0; n < 5; n++) {
       expectError(await gateway.call({ body: Buffer.alloc(16 * 1024 * 1024, ' ') }), 413, 'payload_too_large');
     }
   });
 
-  test('too many large ones at a time are 429, and the ones under way go on', async () => {
+  test('too many large bodies at one time return 429, and later calls succeed', async () => {
     const head = `POST ${CALL} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token()}\r\ncontent-type: application/json\r\ncontent-length: ${MAX_BODY}\r\n\r\n`;
     const half = Buffer.alloc(MAX_BODY - 1, ' ');
     const sockets = Array.from({ length: 34 }, () => gateway.socket());
@@ -169,13 +172,13 @@ describe('what a body may be', () => {
     expect((await answer).status).toBe(200);
   });
 
-  test('another type is 415', async () => {
+  test('another content type returns 415', async () => {
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', '/', '']) {
       expectError(await gateway.call({ headers: { 'content-type': type } }), 415, 'unsupported_media_type');
     }
   });
 
-  test('a wrong webhook is 400 before anything runs', async () => {
+  test('a wrong webhook returns 400, and the call does not run', async () => {
     expectError(await gateway.call({ query: '?webhookEndpoint=http://10.0.0.1/' }), 400, 'invalid_request');
     const query = '?webhookEndpoint=https://example.com/';
     const headers = { 'x-webhook-secret': ['a', 'b'] };
@@ -183,12 +186,12 @@ describe('what a body may be', () => {
   });
 });
 
-describe('a body in chunks that are malformed is 400', () => {
+describe('a body with malformed chunks returns 400', () => {
   const chunked = (path: string, chunks: string, bearer = token(), method = 'POST'): string =>
     `${method} ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${bearer}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n${chunks}`;
 
   test.each([
-    ['a size that is none', 'zz\r\n{}\r\n0\r\n\r\n'],
+    ['a malformed size', 'zz\r\n{}\r\n0\r\n\r\n'],
     ['more bytes than the size', '1\r\n{}\r\n0\r\n\r\n'],
     ['an endless extension', `2;${'x'.repeat(100_000)}`],
     ['a second chunk that is malformed', '1\r\n{\r\n}\r\n'],
@@ -198,7 +201,7 @@ describe('a body in chunks that are malformed is 400', () => {
     expect(answerOf(text).headers.connection).toBe('close');
   });
 
-  test('when the chunk comes after the head, and whatever the path is', async () => {
+  test('also if the chunk arrives after the head, on every path', async () => {
     const paths: [string, string][] = [
       [CALL, 'POST'],
       [`${CALL}/chat/completions`, 'POST'],
@@ -216,7 +219,7 @@ describe('a body in chunks that are malformed is 400', () => {
     }
   });
 
-  test('the answer to the request before it still arrives', async () => {
+  test('the answer to the previous request still arrives', async () => {
     const socket = gateway.socket();
     let text = '';
     socket.on('data', (chunk: Buffer) => {
@@ -232,7 +235,7 @@ describe('a body in chunks that are malformed is 400', () => {
     expect(text).toMatch(/^HTTP\/1.1 200 [\s\S]*"first"[\s\S]*HTTP\/1.1 400 /);
   });
 
-  test('no run is made of it, and no error of the gateway', async () => {
+  test('no run is created, and no internal error is logged', async () => {
     expect(gateway.lines.filter(({ msg }) => msg === 'internal error')).toEqual([]);
     const calling = gateway.call({ body: '{"text":"next"}' });
     const run = await gateway.worker.next();
@@ -242,8 +245,8 @@ describe('a body in chunks that are malformed is 400', () => {
   });
 });
 
-describe('every other request', () => {
-  test('another method on a call’s path is 405 with Allow', async () => {
+describe('other requests', () => {
+  test('another method on a call’s path returns 405 with Allow', async () => {
     for (const method of ['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND', 'QUERY']) {
       const answer = await gateway.request(CALL, { method });
       expectError(answer, 405, 'method_not_allowed');
@@ -253,13 +256,13 @@ describe('every other request', () => {
     expect(head).toMatchObject({ status: 405, text: '' });
   });
 
-  test('another method on a run’s path is 405 too', async () => {
+  test('another method on a run’s path returns 405 with Allow', async () => {
     const answer = await gateway.request(`/v4/${PROJECT}/runs/x`, { method: 'DELETE' });
     expectError(answer, 405, 'method_not_allowed');
     expect(answer.headers.allow).toContain('GET');
   });
 
-  test('a websocket is refused with 501', async () => {
+  test('a websocket returns 501', async () => {
     const headers = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' };
     for (const path of [CALL, '/', '/v4']) {
       expectError(await gateway.request(path, { method: 'GET', headers }), 501, 'not_implemented');
@@ -275,12 +278,12 @@ describe('every other request', () => {
     '/v4/acme/chat/run/more',
     '/v4//chat/run',
     '/v4/acme/chat/',
-  ])('there is nothing at %s', async (path) => {
+  ])('%s returns 404', async (path) => {
     expectError(await gateway.request(path), 404, 'not_found');
   });
 
   test.each([
-    ['an escape that is none', '/v4/acme/chat/%zz', 400, 'invalid_request'],
+    ['a malformed escape', '/v4/acme/chat/%zz', 400, 'invalid_request'],
     ['an endless name', `/v4/acme/chat/${'x'.repeat(2000)}`, 404, 'not_found'],
     ['a slash in a name', '/v4/acme/chat%2Frun/run', 404, 'not_found'],
   ])('%s', async (_, path, status, code) => {
@@ -289,12 +292,12 @@ describe('every other request', () => {
 
   test.each([
     ['no HTTP at all', 'hello\r\n\r\n'],
-    ['a method that is none', `FLY ${CALL} HTTP/1.1\r\nhost: x\r\n\r\n`],
+    ['an unknown method', `FLY ${CALL} HTTP/1.1\r\nhost: x\r\n\r\n`],
     ['headers without end', `GET / HTTP/1.1\r\nhost: x\r\nx: ${'x'.repeat(100_000)}\r\n\r\n`],
     ['no host', `POST ${CALL} HTTP/1.1\r\nconnection: close\r\n\r\n`],
     ['two hosts', `POST ${CALL} HTTP/1.1\r\nhost: x\r\nhost: y\r\nconnection: close\r\n\r\n`],
     ['two lengths', `POST ${CALL} HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n`],
-  ])('%s is 400', async (_, bytes) => {
+  ])('%s returns 400', async (_, bytes) => {
     const text = await spoken((socket) => {
       socket.write(bytes);
     });
@@ -325,13 +328,13 @@ test('a project lists its apps', async () => {
   expectError(await gateway.get('/v4/nobody', withBearer(token({ project_id: '*' }))), 404, 'not_found');
 });
 
-test('an unknown run is 404', async () => {
+test('an unknown run returns 404', async () => {
   for (const id of ['x', '0199aaaa-0000-7000-8000-000000000000', '..%2f..']) {
     expectError(await gateway.get(`/v4/${PROJECT}/runs/${id}`), 404, 'not_found');
   }
 });
 
-test('health needs no token', async () => {
+test('the health pages need no token', async () => {
   for (const path of ['/healthz', '/readyz']) {
     const answer = await gateway.get(path, { authorization: '', connection: 'keep-alive' });
     expect(answer.status).toBe(200);

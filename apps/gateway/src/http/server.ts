@@ -1,4 +1,4 @@
-// The HTTP server: Fastify under Nest on a server of ours, with the parts that would answer by themselves made to answer in contract 2's shape.
+// Contract 1 and 2: the HTTP server, Fastify under Nest. Answers that Node or Fastify would write by themselves get the form of contract 2.
 import {
   createServer,
   METHODS,
@@ -17,28 +17,28 @@ import { answeredAtTheEdge, type Edge } from './edges.ts';
 import type { ErrorFilter } from './error.filter.ts';
 import { answerConnect, answerUnparsed } from './unparsed.ts';
 
-/** Balancers keep connections for 60 s; whoever closes first must be they, or a call is lost in between. */
+/** Load balancers keep connections for 60 s. They must close first, because a call on a connection that the gateway closes is lost. */
 const IDLE_MS = 75_000;
 const PROBE_AFTER_MS = 30_000;
-/** How much longer than a call's body (calls/bodies.ts) a request may take to arrive, so that the call can be told. */
+/** Extra time for a request beyond the time for a call's body (calls/bodies.ts), so that the gateway can answer a late body. */
 const SLACK_MS = 5000;
 const LONGEST_CHECK_MS = 15_000;
-/** Than which no head is longer (Node's own limit): the first segment of a path below an app may be anything. */
+/** The longest head that Node accepts. The first segment of a path below an app may be any text. */
 const LONGEST_SEGMENT = 16 * 1024;
 
 export interface ServerParts {
   readonly filter: ErrorFilter;
   readonly newRequestId: () => RunId;
   readonly origins: Origins;
-  /** For a whole request to arrive, ms; a quarter of it for its head. An answer may take as long as it likes. */
+  /** Time for a whole request to arrive, ms; a quarter of this time for its head. The time of an answer has no limit. */
   readonly requestMs: number;
-  /** How long a reader may take no bytes of its answer, ms. */
+  /** Longest time in which a reader takes no bytes of its answer, ms. */
   readonly stallMs: number;
 }
 
-/** Nest's adapter; `X-Request-Id` of every request is an id that a run may have. */
+/** Returns Nest's adapter. `X-Request-Id` of every request is an id that a run may have. */
 export function httpServer({ filter, newRequestId, origins, requestMs, stallMs }: ServerParts): FastifyAdapter {
-  /** By connection: when the answer to its newest request is out, so are all others. */
+  /** The newest response of each connection. When this response is sent, all earlier responses are sent. */
   const newest = new WeakMap<Duplex, ServerResponse>();
   const unfinished = (socket: Duplex): ServerResponse | undefined => {
     const response = newest.get(socket);
@@ -52,20 +52,20 @@ export function httpServer({ filter, newRequestId, origins, requestMs, stallMs }
       newest.set(request.socket, response);
       if (!answeredAtTheEdge(edge, request, response)) route(request, response);
     });
-    // Node drops headers beyond a number silently; their size is limited anyway.
+    // Node would silently drop headers beyond a number. Their size has its own limit.
     server.maxHeadersCount = 0;
-    // Node calls this when nothing has moved on a connection for that long. Bytes that a write under way has passed on count as movement.
+    // Node calls this after that time without activity on a connection. Progress of a write counts as activity.
     server.setTimeout(Math.ceil(stallMs), (socket) => {
       const response = newest.get(socket);
       const isWaitingForUs = response?.writableFinished === false && socket.writableLength === 0;
-      // A request that does not arrive has limits of its own.
+      // A request that does not arrive has its own time limits.
       if (response !== undefined && !isWaitingForUs) socket.destroy();
     });
-    // `Expect: 100-continue` is answered when the body is wanted (calls/bodies.ts), not before the guard.
+    // `Expect: 100-continue` is answered when the body is needed (calls/bodies.ts), after the guard.
     const pass: RequestListener = (request, response) => server.emit('request', request, response);
     server.on('checkContinue', pass).on('checkExpectation', pass);
     server.on('connect', (_, socket) => answerConnect(socket, unfinished(socket) !== undefined, edge));
-    // A caller that closes its side after the request is answered all the same; calls/departure.ts finds out whether it is there.
+    // A caller that closes its side after the request still gets its answer. calls/departure.ts finds out whether the caller has left.
     return Object.assign(server, { httpAllowHalfOpen: true });
   }
 
@@ -73,7 +73,7 @@ export function httpServer({ filter, newRequestId, origins, requestMs, stallMs }
     genReqId: newRequestId,
     routerOptions: { maxParamLength: LONGEST_SEGMENT },
     serverFactory: serverInFrontOf,
-    // Fastify's own 503 has another shape; `OpenCalls` refuses.
+    // Fastify's own 503 has another form. `OpenCalls` rejects calls of a stopping gateway.
     return503OnClosing: false,
     skipMiddie: true,
     multipart: false,
@@ -82,9 +82,9 @@ export function httpServer({ filter, newRequestId, origins, requestMs, stallMs }
     clientErrorHandler: (error: Error, socket: Socket) => answerUnparsed(error, socket, unfinished(socket), edge),
   });
   const fastify = adapter.getInstance();
-  // A body is taken as a stream after the guard. Fastify would read it before, reject `__proto__` keys, and answer bad types by itself.
+  // The body is read as a stream after the guard. Fastify would read it earlier, reject `__proto__` keys, and answer wrong types by itself.
   for (const method of METHODS) {
-    // Those two it has without a body already, and CONNECT is no method of a path.
+    // Fastify already treats GET and HEAD as bodiless. CONNECT is no method of a path.
     if (!['GET', 'HEAD', 'CONNECT'].includes(method)) {
       fastify.addHttpMethod(method, { hasBody: false, overrideExisting: true });
     }
@@ -93,7 +93,7 @@ export function httpServer({ filter, newRequestId, origins, requestMs, stallMs }
 }
 
 const limits = (requestMs: number): ServerOptions => ({
-  // Node takes whole milliseconds.
+  // Node accepts only whole milliseconds.
   headersTimeout: Math.ceil(requestMs / 4),
   requestTimeout: Math.ceil(requestMs) + SLACK_MS,
   connectionsCheckingInterval: Math.min(Math.ceil(requestMs / 4), LONGEST_CHECK_MS),

@@ -15,10 +15,10 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** A JSON text that is longer than all buffers of a connection, and cannot be compressed. */
+/** A JSON text that is longer than all buffers of a connection and does not compress. */
 const LARGE = JSON.stringify(randomBytes(9_000_000).toString('base64'));
 
-/** A run that has returned this. */
+/** Returns a run that has ended with this result. */
 async function ended(json: string): Promise<PlayedRun> {
   const calling = gateway.call({ query: '?async=true', body: '{}' });
   const run = await gateway.worker.next();
@@ -31,7 +31,7 @@ const path = (run: PlayedRun): string => `/v4/${PROJECT}/runs/${run.taken.runId}
 const lookUp = (run: PlayedRun, more = ''): Promise<IncomingMessage> =>
   gateway.open(path(run) + more, { method: 'GET' });
 
-/** A connection that asks for a path and reads nothing. Resolves with the gateway's side of it. */
+/** Asks for a path on a connection that reads nothing. Resolves with the gateway's response object. */
 async function stalled(at: GatewayUnderTest, target: string): Promise<ServerResponse> {
   const responses: ServerResponse[] = [];
   const onRequest = (message: unknown): void => void responses.push((message as { response: ServerResponse }).response);
@@ -46,12 +46,12 @@ async function stalled(at: GatewayUnderTest, target: string): Promise<ServerResp
   return responses[0] as ServerResponse;
 }
 
-/** Resolves when the socket takes no more of an answer. */
+/** Resolves when the buffers of the answer's socket are full. */
 async function full(response: ServerResponse): Promise<void> {
   while (!response.writableNeedDrain) await new Promise((resolve) => setImmediate(resolve));
 }
 
-describe('a large answer is the same, piece by piece:', () => {
+describe('a large answer is sent unchanged in pieces:', () => {
   test('the envelope of a call, with its length', async () => {
     const calling = gateway.open(`/v4/${PROJECT}/chat/run`, { body: '{}' });
     const run = await gateway.worker.next();
@@ -99,7 +99,7 @@ describe('a large answer is the same, piece by piece:', () => {
   });
 });
 
-test('at the bound a further large answer stays in the store until bytes are free, and a small one does not wait', async () => {
+test('at the bound, a large answer stays in the store until bytes are free, and a small answer does not wait', async () => {
   const [large, small] = [await ended(LARGE), await ended('"small"')];
   const held = [await stalled(gateway, path(large)), await stalled(gateway, path(large))];
   await Promise.all(held.map(full));
@@ -111,7 +111,7 @@ test('at the bound a further large answer stays in the store until bytes are fre
   held[1]?.destroy();
 });
 
-test('one that waits for bytes and disconnects takes no place', async () => {
+test('a waiting reader that disconnects takes no place', async () => {
   const large = await ended(LARGE);
   const held = [await stalled(gateway, path(large)), await stalled(gateway, path(large))];
   await Promise.all(held.map(full));
@@ -129,16 +129,16 @@ describe('a reader that takes no bytes for `ANSWER_STALL_S` is disconnected:', (
   });
   afterAll(() => hasty.stop());
 
-  test.each(['', '/stream'])('of a run’s path %j', async (more) => {
+  test.each(['', '/stream'])('on the run’s path %j', async (more) => {
     const response = await stalled(hasty, path(await ended(LARGE)) + more);
     if (!response.closed) await once(response, 'close');
     expect(response.writableFinished).toBe(false);
   });
 
-  test('but not one whose run takes longer than that', async () => {
+  test('but not a reader whose run takes longer', async () => {
     const calling = hasty.call({ body: '{}' });
     const run = await gateway.worker.next();
-    // The stalled reader comes later, and is disconnected before.
+    // The stalled reader connects later and is disconnected first.
     const response = await stalled(hasty, path(await ended(LARGE)));
     if (!response.closed) await once(response, 'close');
     await run.returns('1');

@@ -1,4 +1,4 @@
-// Contract 5, "Answers that wait for slow readers": an answer that is read from the store while its socket takes it.
+// Contract 5, "Answers that wait for slow readers": reads an answer from the store at the pace of its socket.
 import { once } from 'node:events';
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { breakOff } from '../passthrough/break-off.ts';
@@ -7,18 +7,18 @@ import type { AnswersInFlight } from './answers-in-flight.ts';
 
 /** A body that is still in the store. */
 export interface StoredBody {
-  /** Its length; absent where it is not known before it is read. */
+  /** Length in bytes. Absent if the length is unknown before the body is read. */
   readonly bytes?: number;
-  /** How much of it this process holds at a time. */
+  /** How many bytes of the body this process holds at one time. */
   readonly heldBytes: number;
-  /** It is held as a whole: its length is known then. */
+  /** The process holds the whole body, so that it knows the length. */
   readonly whole?: boolean;
   pieces(): AsyncGenerator<Buffer>;
 }
 
 export type AnswerBody = Buffer | StoredBody;
 
-/** Answers with a body, of which a stored one waits until this process may hold it. @throws what the store throws before the first byte */
+/** Sends an answer. A stored body waits until this process may hold it. @throws errors of the store before the first byte */
 export async function sendBody(
   answers: AnswersInFlight,
   raw: ServerResponse,
@@ -52,8 +52,8 @@ export async function sendBody(
 /**
  * Writes a body at the pace of its socket. Resolves when the reader has taken all of it, or has disconnected.
  *
- * @param begin puts the head on the response; called when the first piece is there
- * @throws what the store throws; after the head, the connection is broken off
+ * @param begin sets the head of the response; called when the first piece has been read
+ * @throws errors of the store; after the head, the connection is closed before the body is complete
  */
 export async function writePieces(raw: ServerResponse, body: StoredBody, begin: () => void): Promise<void> {
   const pieces = body.pieces();
@@ -76,7 +76,7 @@ export async function writePieces(raw: ServerResponse, body: StoredBody, begin: 
   }
 }
 
-/** Resolves when the socket takes more, or is closed. */
+/** Resolves when the socket accepts more bytes, or is closed. */
 async function drained(raw: ServerResponse): Promise<void> {
   if (raw.destroyed) return;
   const waiting = new AbortController();
@@ -85,12 +85,12 @@ async function drained(raw: ServerResponse): Promise<void> {
   waiting.abort();
 }
 
-/** Resolves when the whole answer has left this process, or its connection is closed. */
+/** Resolves when the whole answer is sent, or its connection is closed. */
 export async function taken(raw: ServerResponse): Promise<void> {
   if (!raw.destroyed && !raw.closed) await once(raw, 'close');
 }
 
-/** All pieces together, in memory. */
+/** Returns all pieces in memory. */
 export async function all(pieces: AsyncIterable<Buffer>): Promise<Buffer[]> {
   const list: Buffer[] = [];
   for await (const piece of pieces) list.push(piece);

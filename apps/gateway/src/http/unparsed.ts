@@ -1,4 +1,5 @@
-// Contract 2: what Node's parser refuses, or hands over as a bare connection, has no response object. It is answered in the same shape, or closed.
+// Contract 2: answers requests that Node's parser rejects or passes on as a bare connection. They have no response object.
+// The answer has the form of contract 2, or the connection is closed.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -14,17 +15,17 @@ const REASONS: Readonly<Record<string, string>> = {
 
 export interface ParseError extends Error {
   readonly code?: string;
-  /** What the parser was reading when it failed. */
+  /** The bytes that the parser was reading when it failed. */
   readonly rawPacket?: Buffer;
 }
 
-/** Requests that were refused because of their body. */
+/** Requests that were rejected because of their body. */
 const refused = new WeakSet<IncomingMessage>();
 
 /**
  * Answers an error of the parser or the connection.
  *
- * @param newest the response to the newest request of the connection, if it is not finished. Nothing can be written inside it
+ * @param newest the unfinished response to the newest request of the connection. No other answer can be written inside this response
  */
 export function answerUnparsed(
   error: ParseError,
@@ -32,7 +33,7 @@ export function answerUnparsed(
   newest: ServerResponse | undefined,
   edge: Edge,
 ): void {
-  // A connection made ahead has asked nothing: what would be said on it could be taken for the answer to the request that is on its way.
+  // A connection without bytes has sent no request. An answer on it could be taken for the answer to a request on its way.
   if (error.code === 'ECONNRESET' || !socket.writable || socket.bytesRead === 0) {
     socket.destroy();
     return;
@@ -43,7 +44,7 @@ export function answerUnparsed(
     return;
   }
   if (newest) {
-    // What has been written is let out: it may be the answer to this very request, whose head was read before it went wrong.
+    // Written bytes are sent first. They may answer this request, because its head was read before the error.
     socket.destroySoon();
     return;
   }
@@ -55,11 +56,11 @@ export function answerUnparsed(
   );
 }
 
-/** The parser failed inside the body of this request, and its answer has not begun. Errors of the connection have other codes. */
+/** Returns whether the parser failed inside this request's body before the answer began. Connection errors have other codes. */
 const isBodyBroken = ({ code = '' }: ParseError, { req, headersSent }: ServerResponse): boolean =>
   code.startsWith('HPE_') && !req.complete && !headersSent;
 
-/** RFC 9112 §7.1: a request whose chunks are malformed. Its route finds the answer written, and the connection closed. */
+/** Rejects a request with malformed chunks (RFC 9112 §7.1). Its route finds the answer written and the connection closed. */
 function refuseBody(response: ServerResponse, { newRequestId, count }: Edge): void {
   refused.add(response.req);
   response.shouldKeepAlive = false;
@@ -67,17 +68,17 @@ function refuseBody(response: ServerResponse, { newRequestId, count }: Edge): vo
   sendError(response, newRequestId(), new ServiceError('invalid_request', 'The chunks of the body are malformed.'));
 }
 
-/** CONNECT (RFC 9110 §9.3.6) asks for a tunnel; this is an origin. */
+/** Answers CONNECT (RFC 9110 §9.3.6), which asks for a tunnel. This server is an origin and opens no tunnels. */
 export function answerConnect(socket: Duplex, busy: boolean, edge: Edge): void {
-  // The parser has let go of the connection, and with it of its errors.
+  // The parser has released the connection and no longer handles its errors.
   socket.on('error', () => socket.destroy());
   if (busy) socket.destroy();
   else
     answerBare(
       socket,
       edge,
-      { code: 'method_not_allowed', message: 'CONNECT is not for this server.' },
-      // No page can ask for one.
+      { code: 'method_not_allowed', message: 'This server does not support CONNECT.' },
+      // Pages cannot send CONNECT, so the answer has no CORS headers.
       ['allow: POST, GET, HEAD'],
     );
 }

@@ -1,4 +1,4 @@
-// Contract 6: what is told of a call when it has ended: one log line, its metrics, its span.
+// Contract 6: reports a call that has ended, in one log line, in metrics and in a span.
 import type { RunId } from '@inference-proxy/contracts';
 import {
   type AccountLog,
@@ -12,12 +12,12 @@ import type { FastifyRequest } from 'fastify';
 import type { CallPath } from '../calls/call-request.ts';
 import { type CallForm, type CallMetrics, type KnownApp, UNKNOWN_APP } from './call-metrics.ts';
 
-/** How a call ended, as its log line says it. */
+/** How a call ended, as its log line reports it. */
 export interface Answered {
   readonly status: number | 'gone';
-  /** Of the run that answers, where an earlier call made it. */
+  /** Id of the run that answers, if an earlier call created it. */
   readonly replayedRun?: string;
-  /** Where it failed. */
+  /** Error code, if the call failed. */
   readonly code?: string;
   readonly items?: number;
 }
@@ -28,11 +28,11 @@ export interface AccountParts {
   readonly log: AccountLog;
 }
 
-/** One call's account, from its request on. */
+/** The account of one call, beginning with its request. */
 export class CallAccount {
-  /** `performance.now()` when the request came. */
+  /** `performance.now()` when the request arrived. */
   readonly startedAt = performance.now();
-  /** What the run and all that follows from it are told: this call's span, or the caller's where there is no tracing. */
+  /** The trace context for the run and its webhook: this call's span, or the caller's span if tracing is off. */
   readonly traceparent: string | undefined;
   private readonly runId: RunId;
   private readonly path: CallPath;
@@ -51,7 +51,7 @@ export class CallAccount {
     this.path = params;
     this.#fn = params.function;
     const { traceparent } = headers;
-    // What is none is ignored (W3C Trace Context); two of them are none, and Node has joined them.
+    // An invalid header is ignored (W3C Trace Context). Node joins two headers into one invalid header.
     const callers = validTraceparent(typeof traceparent === 'string' ? traceparent : undefined);
     this.#span = parts.tracing?.start({
       name: `${method} ${routeOptions.url}`,
@@ -62,14 +62,14 @@ export class CallAccount {
     this.traceparent = this.#span?.traceparent ?? callers;
   }
 
-  /** It is a valid call. Told again where its body asks for another form than its head. */
+  /** Counts the call as valid. Called again if the body asks for another form than the head. */
   begun(form: CallForm): void {
     if (form === this.#form) return;
     this.parts.metrics.begun(form, this.#form);
     this.#form = form;
   }
 
-  /** It is for an app that exists. @param fn the function, or the path below the app's own server */
+  /** Records that the call's app exists. @param fn the function, or the path below the app's own server */
   known(fn: string): void {
     this.#app = this.path;
     this.#fn = fn;
@@ -81,11 +81,11 @@ export class CallAccount {
     this.parts.metrics.firstItem(this.#app, this.#firstItemMs / 1000);
   };
 
-  /** It is answered, or its caller has gone. */
+  /** Reports the end: the call is answered, or its caller has disconnected. */
   end(answered: Answered): void {
     const { status, code = status === 'gone' ? 'gone' : 'ok', items } = answered;
     const ms = this.#elapsedMs();
-    // Nothing but an app that exists fails to start.
+    // Only an app that exists can fail to start.
     const app: KnownApp = code === 'app_failed_to_start' ? this.path : this.#app;
     this.parts.metrics.ended(app, this.#form ?? 'sync', code, ms / 1000, this.#form !== undefined);
     const { project, app: name } = this.path;
@@ -111,7 +111,7 @@ export class CallAccount {
         'inference_proxy.items': items,
         'inference_proxy.replayed_run_id': answered.replayedRun,
       },
-      // A caller that left, or asked for what there is not, is no failure of this server (HTTP semantic conventions).
+      // A caller that disconnected or asked for an unknown thing is no failure of this server (HTTP semantic conventions).
       (status !== 'gone' && status >= 500) || (status === 200 && answered.code !== undefined)
         ? (answered.code ?? String(status))
         : undefined,

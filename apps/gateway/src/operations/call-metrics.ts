@@ -1,21 +1,21 @@
-// Contract 6, `/metrics` of the gateway: what callers got, and how fast.
+// Contract 6: the gateway's `/metrics` about calls, their results and their times.
 import { Counter, DURATION_BUCKETS, Gauge, Histogram, type Registry } from '@inference-proxy/platform';
 
-/** How a caller wants its answer. */
+/** The form of answer that a caller asked for. */
 export type CallForm = 'sync' | 'stream' | 'async';
 
-/** Only names that a worker has announced become labels: what a caller makes up must not become a series. */
+/** An app that a worker has announced. Only announced names become labels, so that callers cannot create new series. */
 export interface KnownApp {
   readonly project: string;
   readonly app: string;
 }
 
-/** An empty label is none, to Prometheus. */
+/** Prometheus treats an empty label as an absent label. */
 export const UNKNOWN_APP: KnownApp = { project: '', app: '' };
 
 /**
- * What is counted at each call. A counter and a histogram together take 1.6 µs a call (measured); children made beforehand take no less,
- * for prom-client checks and hashes the labels again at each use.
+ * The metrics of each call. A counter and a histogram together take 1.6 µs a call (measured).
+ * Children made beforehand take no less, because prom-client checks and hashes the labels at each use.
  */
 export class CallMetrics {
   readonly #calls: Counter<'project' | 'app' | 'form' | 'code'>;
@@ -54,7 +54,7 @@ export class CallMetrics {
     for (const form of ['sync', 'stream', 'async'] as const) this.#open.set({ form }, 0);
   }
 
-  /** @param before what it was taken for until now */
+  /** @param before the form that was counted until now */
   begun(form: CallForm, before?: CallForm): void {
     if (before !== undefined) this.#open.dec({ form: before });
     this.#open.inc({ form });
@@ -64,7 +64,7 @@ export class CallMetrics {
     this.#firstItem.observe({ project, app }, seconds);
   }
 
-  /** @param begun whether `begun` was told of it: what is no valid call has no form, and counts as `sync` */
+  /** @param begun whether `begun` was called. An invalid call has no form and counts as `sync` */
   ended({ project, app }: KnownApp, form: CallForm, code: string, seconds: number, begun: boolean): void {
     this.#calls.inc({ project, app, form, code });
     this.#duration.observe({ project, app, form }, seconds);

@@ -1,4 +1,4 @@
-// Contract 6, `/metrics` of the gateway: what is open at it, read when asked.
+// Contract 6: the gateway's `/metrics` about open connections, streams and bodies, read at each scrape.
 import type { Server } from 'node:http';
 import type { ErrorCode } from '@inference-proxy/contracts';
 import { Counter, Gauge, type Registry } from '@inference-proxy/platform';
@@ -19,7 +19,7 @@ export function gaugeConnections(registry: Registry, server: Pick<Server, 'getCo
   });
 }
 
-/** What is open, as its owners count it. */
+/** Returns the current counts of open streams and held bytes. */
 export interface OpenThings {
   readonly streams: () => number;
   readonly bodyBytes: () => number;
@@ -45,7 +45,7 @@ export function gaugeOpenThings(registry: Registry, { streams, bodyBytes }: Open
   });
 }
 
-/** Counts requests of any kind that were answered by an error and no run's envelope: a wrong token, a path that does not exist. */
+/** Counts requests that are answered with an error and without an envelope, such as a wrong token or an unknown path. */
 export function errorCounter(registry: Registry): (code: ErrorCode) => void {
   const counter = new Counter({
     name: 'inference_proxy_error_answers_total',

@@ -1,4 +1,4 @@
-// Contract 6 at the gateway: what its metrics, its log and its spans tell of calls. The worker is played.
+// Contract 6: the metrics, log lines and spans of a gateway about calls. The test plays the worker.
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { SpanAttributes, SpanStart, Tracing } from '@inference-proxy/platform';
@@ -8,7 +8,7 @@ import { GatewayUnderTest, PROJECT } from '../../test/gateway-under-test.ts';
 const callers = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
 const ours = '00-4bf92f3577b34da6a3ce929d0e0e4736-aaaaaaaaaaaaaaaa-01';
 
-/** Spans as they are begun and ended. */
+/** Spans in the order in which they began and ended. */
 const begun: SpanStart[] = [];
 const ended: { attributes: SpanAttributes; failed: string | undefined }[] = [];
 const tracing: Tracing = {
@@ -30,7 +30,7 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-/** The samples of a scrape by their names and labels. */
+/** Returns the samples of a scrape by their names and labels. */
 async function samples(of = gateway): Promise<Map<string, number>> {
   const text = await of.operations.registry.metrics();
   return new Map(
@@ -44,7 +44,7 @@ async function samples(of = gateway): Promise<Map<string, number>> {
   );
 }
 
-/** Looks until there is something. */
+/** Repeats `look` until it finds something. */
 async function until<T>(look: () => Promise<T | false>): Promise<T> {
   for (;;) {
     const found = await look();
@@ -62,7 +62,7 @@ async function played(calling: Promise<unknown>, json = '1'): Promise<void> {
   await calling;
 }
 
-test('a call is counted and timed by its app, its form and what came of it', async () => {
+test('a call is counted and timed by its app, its form and its result', async () => {
   await played(gateway.call());
   const failing = gateway.call();
   await (await gateway.worker.next()).fails({ code: 'function_error', message: 'no', type: 'ValueError' });
@@ -75,7 +75,7 @@ test('a call is counted and timed by its app, its form and what came of it', asy
   expect(found.get(`inference_proxy_call_duration_seconds_count{${APP},form="sync"}`)).toBe(2);
 });
 
-test('a stream is counted while it is open, its first item is timed when it comes, its end when it ends', async () => {
+test('a stream is counted while it is open, and its first item and its end are timed', async () => {
   const streaming = gateway.stream();
   const run = await gateway.worker.next();
   await run.items(['a']);
@@ -100,7 +100,7 @@ test('a stream is counted while it is open, its first item is timed when it come
   expect(line).toMatchObject({ status: 200, items: 2, firstItemMs: expect.any(Number), ms: expect.any(Number) });
 });
 
-test('a caller that left is counted as gone', async () => {
+test('a caller that disconnected is counted as gone', async () => {
   const answer = await Promise.all([gateway.stream(), gateway.worker.next().then((run) => run.items(['a']))]).then(
     ([stream]) => stream,
   );
@@ -110,7 +110,7 @@ test('a caller that left is counted as gone', async () => {
   expect((await samples()).get(calls('stream', 'gone'))).toBe(1);
 });
 
-test('what a caller makes up becomes no label', async () => {
+test('names that a caller invents do not become labels', async () => {
   const before = await samples();
   for (let n = 0; n < 5; n++) {
     expect((await gateway.request(`/v4/${PROJECT}/made-up-${n}/run`, { body: '{}' })).status).toBe(404);
@@ -123,9 +123,9 @@ test('what a caller makes up becomes no label', async () => {
   expect([...after.keys()].filter((name) => /made-up|other-/.test(name))).toEqual([]);
 });
 
-test('what waits in the store is told by its project and app, and what the store holds', async () => {
+test('gauges report the waiting runs by project and app, and the bytes of the store', async () => {
   const calling = gateway.call();
-  // The worker that the test plays takes nothing until it is told to; each reading is kept for a second.
+  // The played worker takes a run only when the test asks for one. Each reading is kept for a second.
   const read = await until(async () => {
     const found = await samples(traced);
     const waits = (found.get(`inference_proxy_queue_oldest_seconds{${APP}}`) ?? 0) > 0;
@@ -138,7 +138,7 @@ test('what waits in the store is told by its project and app, and what the store
   expect((await samples(traced)).get('inference_proxy_store_bound_bytes')).toBeGreaterThan(0);
 });
 
-test('the caller’s traceparent goes with the run, and its trace is in the log; one that is none is ignored', async () => {
+test('the run and the log get the caller’s traceparent, and an invalid traceparent is ignored', async () => {
   const calling = gateway.call({ headers: { traceparent: callers } });
   const run = await gateway.worker.next();
   expect(run.taken.traceparent).toBe(callers);
@@ -156,7 +156,7 @@ test('the caller’s traceparent goes with the run, and its trace is in the log;
   }
 });
 
-test('where there is tracing, a call is a span under the caller’s, and the run goes on from that span', async () => {
+test('with tracing, a call is a span below the caller’s span, and the run’s parent is the call’s span', async () => {
   const calling = traced.call({
     headers: { traceparent: callers, 'x-webhook-secret': 'hunter2' },
     query: '?webhookEndpoint=https%3A%2F%2Fexample.com%2Fhunter2',
@@ -181,7 +181,7 @@ test('where there is tracing, a call is a span under the caller’s, and the run
   expect(JSON.stringify([begun, ended])).not.toContain('hunter2');
 });
 
-test('a failure of this side is an error of the span, one of the caller’s is none', async () => {
+test('a failure of the server is an error of the span, and a failure of the caller is not', async () => {
   ended.length = 0;
   const failing = traced.call();
   await (await gateway.worker.next()).fails({ code: 'worker_lost', message: 'gone' });
@@ -190,7 +190,7 @@ test('a failure of this side is an error of the span, one of the caller’s is n
   expect(ended.map(({ failed }) => failed)).toEqual(['worker_lost', undefined]);
 });
 
-test('a store that is away leaves its gauges without a value, and the scrape with all others', async () => {
+test('if the store is unreachable, its gauges have no value, and the scrape has all other metrics', async () => {
   const alone = await GatewayUnderTest.start({}, undefined, { commandMs: 2000 });
   try {
     await alone.redis.kill();

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { seldom } from './store-gauges.ts';
 
-test('however often and by however many it is asked, the store is read once a second', async () => {
+test('the store is read once a second, for any number of scrapers', async () => {
   let now = 0;
   let reads = 0;
   const read = seldom(
@@ -15,7 +15,7 @@ test('however often and by however many it is asked, the store is read once a se
   expect(await read()).toBe(2);
 });
 
-test('a reading that fails is nothing, and is tried again a second later', async () => {
+test('a failed reading has no value, and is repeated a second later', async () => {
   let now = 0;
   let away = true;
   const read = seldom(

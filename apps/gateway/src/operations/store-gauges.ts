@@ -1,4 +1,4 @@
-// Contract 6, `/metrics` of the gateway: what waits and what is kept in the run store, read when asked and the same at every gateway.
+// Contract 6: the gateway's `/metrics` about the queues and bytes of the run store, read at each scrape. All gateways report the same values.
 import { Gauge, type Registry } from '@inference-proxy/platform';
 import type { StoreDepths } from '@inference-proxy/store';
 
@@ -6,9 +6,9 @@ import type { StoreDepths } from '@inference-proxy/store';
 const FRESH_MS = 1000;
 
 /**
- * Reads at most once a second, however often it is asked; nothing while the store is away.
+ * Returns a function that reads at most once a second. Its value is undefined while the store is unreachable.
  *
- * @param now milliseconds of any clock that does not step
+ * @param now milliseconds of a monotonic clock
  */
 export function seldom<T>(read: () => Promise<T>, now: () => number = () => performance.now()) {
   let readAt = Number.NEGATIVE_INFINITY;
@@ -22,7 +22,11 @@ export function seldom<T>(read: () => Promise<T>, now: () => number = () => perf
   };
 }
 
-/** @param read rejects while the store is away: the gauges have no values then, and the scrape has all others */
+/**
+ * Registers the gauges of the store.
+ *
+ * @param read rejects while the store is unreachable. The gauges then have no values, and the scrape has all other metrics
+ */
 export function gaugeStore(registry: Registry, read: () => Promise<StoreDepths>): void {
   const depths = seldom(read);
   const gauge = <Label extends string>(
