@@ -1,4 +1,4 @@
-// Contract 2: the response envelope and the errors that calls end with, from real Python to the caller.
+// Contract 2: the response envelope and the errors of calls, from a Python function to the caller.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { type Answer, errorOf } from '../client/http.ts';
@@ -18,7 +18,7 @@ afterAll(() => stack.stop());
 
 const result = (answer: Answer): unknown => (JSON.parse(answer.text) as { result: unknown }).result;
 
-test('the envelope is exactly that of the contract, and the request id is the run’s', async () => {
+test('the envelope has exactly the contract’s fields, and the request id is the run’s id', async () => {
   const before = Date.now();
   const answer = await caller.call('streams/value', '{"value":{"a":[1.0,null]}}');
   expect(answer.status).toBe(200);
@@ -41,7 +41,7 @@ test('the result of a generator or iterator is the list of all items in order', 
   expect(result(await caller.call('streams/items', { items }))).toEqual(items);
 });
 
-test('run_time_ms is the time in the function', async () => {
+test('run_time_ms is the execution time of the function', async () => {
   const { run_time_ms: ms } = JSON.parse((await caller.call('streams/sleeping', { n: 2, seconds: 0.2 })).text);
   expect(ms).toBeGreaterThanOrEqual(400);
 });
@@ -62,7 +62,7 @@ test.each([
   expect(JSON.parse(answer.text)).toMatchObject({ status: 'succeeded', result: { status_code: asked } });
 });
 
-test('the status_code of a first yielded object is data', async () => {
+test('the status_code of a yielded object does not set the answer’s status', async () => {
   const answer = await caller.call('faults/yields_status', { status: 404 });
   expect(answer.status).toBe(200);
   expect(result(answer)).toEqual([{ status_code: 404 }]);
@@ -103,7 +103,7 @@ describe('a failure', () => {
       run_time_ms: expect.any(Number),
       timestamp: expect.stringMatching(/Z$/),
     });
-    // The traceback goes to the logs, with the run's id.
+    // The worker logs the traceback with the run's id.
     const runId = String(answer.headers['x-request-id']);
     await until(() =>
       stack
@@ -115,11 +115,11 @@ describe('a failure', () => {
 
   test.each([
     ['a generator that raises after items', 'streams/raises_late', {}, 'failed', 500, 'function_error', false],
-    ['a result that is no JSON', 'faults/no_json', {}, 'failed', 500, 'unserializable_output', false],
-    ['an item that is no JSON', 'faults/no_json_item', {}, 'failed', 500, 'unserializable_output', false],
-    ['a number that JSON has not', 'faults/not_a_number', {}, 'failed', 500, 'unserializable_output', false],
+    ['a result that is not JSON', 'faults/no_json', {}, 'failed', 500, 'unserializable_output', false],
+    ['an item that is not JSON', 'faults/no_json_item', {}, 'failed', 500, 'unserializable_output', false],
+    ['a number that JSON cannot express', 'faults/not_a_number', {}, 'failed', 500, 'unserializable_output', false],
     ['a result over the app’s limit', 'limited/large', { n: 1001 }, 'failed', 500, 'output_too_large', false],
-    ['items over the app’s limit together', 'limited/many', { n: 11 }, 'failed', 500, 'output_too_large', false],
+    ['items that together exceed the app’s limit', 'limited/many', { n: 11 }, 'failed', 500, 'output_too_large', false],
     [
       'an item over MAX_ITEM_BYTES',
       'streams/items',
@@ -133,16 +133,16 @@ describe('a failure', () => {
     ['a process that exits', 'faults/exits', {}, 'failed', 502, 'replica_crashed', true],
     ['a process that exits after an item', 'faults/exits_late', {}, 'failed', 502, 'replica_crashed', true],
     ['a process that a signal ends', 'faults/signalled', {}, 'failed', 502, 'replica_crashed', true],
-  ] as const)('%s', async (_, fn, params, status, http, code, retryable) => {
+  ] as const)('%s is reported', async (_, fn, params, status, http, code, retryable) => {
     const answer = await caller.call(fn, params);
     expect(ended(answer)).toMatchObject({ status, error: { code, retryable, message: expect.stringMatching(/./) } });
     expect(answer.status).toBe(http);
     expect(ended(answer)).not.toHaveProperty('result');
-    // The next call works.
+    // The app still serves the next call.
     expect(result(await caller.call('faults/fine'))).toBe('fine');
   });
 
-  test('what is within the limits is answered', async () => {
+  test('output within the limits is answered', async () => {
     expect(result(await caller.call('limited/large', { n: 900 }))).toHaveLength(900);
     expect(result(await caller.call('limited/many', { n: 9 }))).toHaveLength(9);
   });
@@ -152,7 +152,7 @@ describe('a failure', () => {
     expect(await events.rest()).toHaveLength(100);
   });
 
-  test('a crash under a stream is a last event, and other apps do not notice', async () => {
+  test('a crash during a stream is its last event, and other apps are not disturbed', async () => {
     const [one, other] = await Promise.all([
       caller.stream('faults/exits_late'),
       caller.stream('streams/sleeping', { n: 4, seconds: 0.2 }),

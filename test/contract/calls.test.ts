@@ -1,4 +1,4 @@
-// Contract 1: calling a function. Who may, what a body may be, what is refused before anything runs, look-ups, and what a project has to call.
+// Contract 1: calling a function. Tokens, bodies, rejected calls, webhook URLs, look-ups, and the list of a project's apps.
 import { createHmac } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).to
 const HOUR_AHEAD = Math.floor(Date.now() / 1000) + 3600;
 const CLAIMS = { sub: 'tester', project_id: 'demo', exp: HOUR_AHEAD, iss: 'us', aud: 'callers' };
 
-/** A token put together by hand. */
+/** Signs a token without the service's code. */
 function token(claims: object = {}, header: object = {}, key = stack.jwtSecret): string {
   const signed = `${encode({ alg: 'HS256', typ: 'JWT', ...header })}.${encode({ ...CLAIMS, ...claims })}`;
   return `${signed}.${createHmac('sha256', key).update(signed).digest('base64url')}`;
@@ -46,14 +46,14 @@ function token(claims: object = {}, header: object = {}, key = stack.jwtSecret):
 const calledWith = (authorization: string): Promise<Answer> =>
   caller.call('streams/value', { value: 1 }, { headers: { authorization } });
 
-describe('the token', () => {
+describe('a token', () => {
   test('is required', async () => {
     const answer = await caller.request('/v4/demo/streams/value', { headers: { authorization: '' }, body: 'no JSON' });
     expectError(answer, 401, 'unauthorized');
     expect(answer.headers['www-authenticate']).toBe('Bearer');
   });
 
-  test('good for the project, it is taken', async () => {
+  test('for the project is accepted', async () => {
     expect((await calledWith(`Bearer ${token()}`)).status).toBe(200);
     expect((await calledWith(`bearer ${token({ project_id: ['x', 'demo'] })}`)).status).toBe(200);
     expect((await calledWith(`Bearer ${token({ project_id: '*' })}`)).status).toBe(200);
@@ -63,27 +63,27 @@ describe('the token', () => {
     ['malformed', () => 'abc'],
     ['of another scheme', () => `Basic ${token()}`],
     ['expired', () => `Bearer ${token({ exp: 1 })}`],
-    ['without an end', () => `Bearer ${token({ exp: undefined })}`],
+    ['without exp', () => `Bearer ${token({ exp: undefined })}`],
     ['signed by another key', () => `Bearer ${token({}, {}, 'x'.repeat(44))}`],
-    ['of alg none', () => `Bearer ${encode({ alg: 'none' })}.${encode(CLAIMS)}.`],
-    ['that names another algorithm', () => `Bearer ${token({}, { alg: 'HS512' })}`],
+    ['with alg none', () => `Bearer ${encode({ alg: 'none' })}.${encode(CLAIMS)}.`],
+    ['with another algorithm', () => `Bearer ${token({}, { alg: 'HS512' })}`],
     ['of another issuer', () => `Bearer ${token({ iss: 'them' })}`],
     ['for another audience', () => `Bearer ${token({ aud: 'others' })}`],
   ])('%s is 401', async (_, authorization) => {
     expectError(await calledWith(authorization()), 401, 'unauthorized');
   });
 
-  test('good but not for this project is 403', async () => {
+  test('for another project or another scope is 403', async () => {
     expectError(await calledWith(`Bearer ${token({ project_id: 'other' })}`), 403, 'forbidden');
     expectError(await calledWith(`Bearer ${token({ scope: 'runs:read' })}`), 403, 'forbidden');
   });
 });
 
-describe('the body', () => {
+describe('a body', () => {
   const call = (body: string | undefined, type: string): Promise<Answer> =>
     caller.request('/v4/demo/streams/echo', { headers: { 'content-type': type }, ...(body !== undefined && { body }) });
 
-  test('is a JSON object; no body is {}', async () => {
+  test('is a JSON object; a missing body is {}', async () => {
     const answer = await caller.request('/v4/demo/streams/echo');
     expect(JSON.parse(answer.text)).toMatchObject({ status: 'succeeded', result: {} });
     expect((await call('{"a":1}', 'application/json; charset=utf-8')).status).toBe(200);
@@ -98,24 +98,24 @@ describe('the body', () => {
     expectError(await call('a=1', 'application/x-www-form-urlencoded'), 415, 'unsupported_media_type');
   });
 
-  test('over MAX_BODY_BYTES is 413, at it is not', async () => {
+  test('over MAX_BODY_BYTES is 413; a body of MAX_BODY_BYTES is accepted', async () => {
     const padded = (bytes: number): string => `{"a":"${'x'.repeat(bytes - 8)}"}`;
     expectError(await caller.call('streams/echo', padded(MAX_BODY_BYTES + 1)), 413, 'payload_too_large');
     expect((await caller.call('streams/echo', padded(MAX_BODY_BYTES))).status).toBe(200);
   });
 
-  test('reaches the function as it is: any key, large integers, 1.0', async () => {
+  test('reaches the function unchanged: any key, large integers, 1.0', async () => {
     const params =
       '{"__proto__":{"x":1},"constructor":2,"n":12345678901234567890123,"f":1.0,"s":"naïve 東京 🚀\\u0000"}';
     const answer = await caller.call('streams/echo', params);
     expect(answer.text).toContain(`"result":${params},`);
   });
 
-  test('of two values for a key the function gets the last, as Python reads JSON', async () => {
+  test('with a repeated key has the last value, as in Python’s JSON parser', async () => {
     expect((await caller.call('streams/echo', '{"a":1,"a":2}')).text).toContain('"result":{"a":2},');
   });
 
-  test('missing and unknown parameters are 422 with details', async () => {
+  test('with missing or unknown parameters is 422 with details', async () => {
     const answer = await caller.call('streams/value', { other: 1 });
     expectError(answer, 422, 'invalid_input');
     expect(errorOf(answer).details).toEqual([
@@ -125,7 +125,7 @@ describe('the body', () => {
   });
 });
 
-describe('what is not there', () => {
+describe('names and methods that do not exist', () => {
   test.each(['streams/_hidden', 'streams/_mark', 'streams/nothing', 'nothing/run', 'runs/run', 'deliveries/run'])(
     '%s is 404, also with async=true',
     async (fn) => {
@@ -148,7 +148,7 @@ describe('what is not there', () => {
     }
   });
 
-  test('a websocket is refused with 501', async () => {
+  test('a websocket is rejected with 501', async () => {
     const headers = { connection: 'Upgrade', upgrade: 'websocket' };
     expectError(await caller.request('/v4/demo/streams/value', { method: 'GET', headers }), 501, 'not_implemented');
   });
@@ -164,14 +164,14 @@ describe('what is not there', () => {
   });
 });
 
-describe('the webhook of a call is judged before anything runs', () => {
+describe('a webhook URL is checked before a run is stored', () => {
   test.each([
     ['an address of the private network', 'http://10.0.0.1/'],
     ['the metadata address', 'http://169.254.169.254/latest'],
     ['another scheme', 'ftp://example.com/'],
     ['credentials', 'http://user:secret@example.com/'],
-    ['no URL', 'nonsense'],
-    ['nothing', ''],
+    ['a text that is not a URL', 'nonsense'],
+    ['an empty text', ''],
   ])('%s is 400', async (_, url) => {
     const started = join(stack.marksDir, `forbidden-${encodeURIComponent(url)}`);
     const query = `?webhookEndpoint=${encodeURIComponent(url)}`;
@@ -181,12 +181,12 @@ describe('the webhook of a call is judged before anything runs', () => {
       400,
       'invalid_request',
     );
-    // Whatever was accepted before this call has begun by its end.
+    // A run that was accepted before this call has started by the end of this call.
     await caller.call('streams/value', { value: 1 });
     await expect(writeFile(started, '', { flag: 'wx' })).resolves.toBeUndefined();
   });
 
-  test('given twice, or with an empty or doubled secret, it is 400', async () => {
+  test('a repeated URL, and an empty or repeated secret, is 400', async () => {
     const query = '?webhookEndpoint=http%3A%2F%2F127.0.0.1%3A9%2F';
     const call = (query: string, secret: string | string[]): Promise<Answer> =>
       caller.call('streams/value', { value: 1 }, { query, headers: { 'x-webhook-secret': secret } });
@@ -197,32 +197,35 @@ describe('the webhook of a call is judged before anything runs', () => {
   });
 });
 
-describe('a call that does not wait', () => {
+describe('an asynchronous call', () => {
   test.each([
     ['async=true', { query: '?async=true' }, undefined],
     ['Prefer: respond-async', { headers: { prefer: 'respond-async' } }, 'respond-async'],
-  ])('%s is answered by 202 at once, and the run is looked up later', async (how, options, applied) => {
-    const [gate, started] = [join(stack.marksDir, `gate-${how}`), join(stack.marksDir, `started-${how}`)];
-    const answer = await caller.call('streams/waits', { gate, started }, options);
-    expect(answer.status).toBe(202);
-    const { run_id: runId } = JSON.parse(answer.text) as { run_id: string };
-    expect(JSON.parse(answer.text)).toEqual({ run_id: runId });
-    expect(answer.headers.location).toBe(`/v4/demo/runs/${runId}`);
-    expect(answer.headers['x-request-id']).toBe(runId);
-    expect(answer.headers['preference-applied']).toBe(applied);
-    // The function's own run_id is the one that was answered.
-    expect(await fileSays(started)).toBe(runId);
-    expect(await caller.lookUp(runId)).toMatchObject({
-      run_id: runId,
-      status: 'running',
-      app: 'streams',
-      function: 'waits',
-    });
-    await writeFile(gate, '');
-    expect(await caller.ended(runId)).toMatchObject({ status: 'succeeded', result: 'waited' });
-  });
+  ])(
+    'with %s is answered with 202 immediately, and a look-up returns the result later',
+    async (how, options, applied) => {
+      const [gate, started] = [join(stack.marksDir, `gate-${how}`), join(stack.marksDir, `started-${how}`)];
+      const answer = await caller.call('streams/waits', { gate, started }, options);
+      expect(answer.status).toBe(202);
+      const { run_id: runId } = JSON.parse(answer.text) as { run_id: string };
+      expect(JSON.parse(answer.text)).toEqual({ run_id: runId });
+      expect(answer.headers.location).toBe(`/v4/demo/runs/${runId}`);
+      expect(answer.headers['x-request-id']).toBe(runId);
+      expect(answer.headers['preference-applied']).toBe(applied);
+      // The function received the same run_id as the caller.
+      expect(await fileSays(started)).toBe(runId);
+      expect(await caller.lookUp(runId)).toMatchObject({
+        run_id: runId,
+        status: 'running',
+        app: 'streams',
+        function: 'waits',
+      });
+      await writeFile(gate, '');
+      expect(await caller.ended(runId)).toMatchObject({ status: 'succeeded', result: 'waited' });
+    },
+  );
 
-  test('the look-up of a run that was streamed has its items, of a failed one its error', async () => {
+  test('a look-up returns the items of a streamed run, and the error of a failed run', async () => {
     const { events, runId } = await caller.stream('streams/items', { items: ['a', 1.5] });
     await events.rest();
     const found = await caller.ended(runId);
@@ -238,7 +241,7 @@ describe('a call that does not wait', () => {
     });
   });
 
-  test('an unknown run is 404, as is one of another project', async () => {
+  test('the look-up of an unknown run, or of a run of another project, is 404', async () => {
     const runId = String((await caller.call('streams/value', { value: 1 })).headers['x-request-id']);
     const other = new Caller(stack.port, stack.jwtSecret, 'other', { iss: 'us', aud: 'callers' });
     for (const path of [`/v4/other/runs/${runId}`, '/v4/other/runs/nothing'])
@@ -247,14 +250,14 @@ describe('a call that does not wait', () => {
   });
 });
 
-test('a parameter named run_id gets the run’s id unless the caller sent one', async () => {
+test('a parameter named run_id gets the run’s id unless the caller sends a value', async () => {
   const answer = await caller.call('streams/named');
   const { result, run_id: runId } = JSON.parse(answer.text) as { result: string; run_id: string };
   expect(result).toBe(runId);
   expect(JSON.parse((await caller.call('streams/named', { run_id: 'mine' })).text).result).toBe('mine');
 });
 
-test('a project lists its apps: functions with their parameters, state, and why a broken one is broken', async () => {
+test('a project lists its apps with functions, parameters and state, and the error of a broken app', async () => {
   const other = new Caller(stack.port, stack.jwtSecret, 'other', { iss: 'us', aud: 'callers' });
   await other.ready('hello');
   expect(JSON.parse((await other.request('/v4/other', { method: 'GET' })).text)).toEqual({
@@ -289,7 +292,7 @@ test('a project lists its apps: functions with their parameters, state, and why 
   expect(apps[1]?.functions.map(({ name }) => name)).not.toContain('_hidden');
 });
 
-test('health needs no token', async () => {
+test('health pages need no token', async () => {
   for (const path of ['/healthz', '/readyz']) {
     const answer = await caller.request(path, { method: 'GET', headers: { authorization: '' } });
     expect(answer.status).toBe(200);

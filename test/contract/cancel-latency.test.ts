@@ -1,4 +1,4 @@
-// Contract 5, cancel, by what the function does just then: it is interrupted, its `finally` blocks run, and what obeys nothing is replaced.
+// Contract 5, "Cancel: `POST /runs/{run_id}/cancel`": a cancel interrupts the function and runs its `finally` blocks. A stuck process is replaced.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -6,7 +6,7 @@ import { Caller } from '../client/caller.ts';
 import { until } from '../client/until.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 
-/** `cancel_grace` of the app `stubborn`. That of `interrupted` is longer than a test may take: what ends there was interrupted. */
+/** `cancel_grace` of `stubborn`. That of `interrupted` exceeds the limit of a test, so a run of `interrupted` that ends was interrupted. */
 const GRACE_MS = 1_000;
 
 let stack: TestStack;
@@ -23,7 +23,7 @@ async function textsOf(runId: string): Promise<string[]> {
   return (JSON.parse(text) as { logs: { text: string }[] }).logs.map((line) => line.text);
 }
 
-/** Starts it as a promised run; resolves when its function has begun. */
+/** Starts a promised run. Resolves when its function has begun. */
 async function begun(fn: string, params: object = {}): Promise<string> {
   const answer = await caller.call(fn, params, { query: '?async=true' });
   const runId = String(answer.headers['x-request-id']);
@@ -31,7 +31,7 @@ async function begun(fn: string, params: object = {}): Promise<string> {
   return runId;
 }
 
-/** Milliseconds from the request to the run's end, by the service's own clock where it can. */
+/** Cancels a run. Returns the milliseconds until the run's end. */
 async function cancelled(runId: string): Promise<number> {
   const startedAt = performance.now();
   expect((await caller.cancel(runId)).status).toBe(202);
@@ -40,7 +40,7 @@ async function cancelled(runId: string): Promise<number> {
 }
 
 test.each(['sleeps', 'loops', 'computes', 'awaits', 'yields_async', 'yields'])(
-  'a function that %s is interrupted at once, and its finally block runs',
+  'a function that %s is interrupted immediately, and its finally block runs',
   async (fn) => {
     for (let round = 0; round < 5; round++) {
       const runId = await begun(`interrupted/${fn}`);
@@ -50,10 +50,10 @@ test.each(['sleeps', 'loops', 'computes', 'awaits', 'yields_async', 'yields'])(
   },
 );
 
-test('a generator that waits for its reader is interrupted too', async () => {
+test('a generator that waits for its reader is interrupted', async () => {
   const { runId, events } = await caller.stream('interrupted/yields');
   expect(await events.next()).toBe('data: item');
-  // Nothing more is read: the window and the sockets fill, and the generator stands.
+  // The caller reads nothing more, so the window and the sockets fill, and the generator stops.
   const items = async (): Promise<number> => (await caller.lookUp(runId)).items;
   let before = -1;
   await until(async () => {
@@ -67,7 +67,7 @@ test('a generator that waits for its reader is interrupted too', async () => {
   events.leave();
 });
 
-test('one in a C call is given up after the grace; its neighbour ends well in the old process, new calls go to a new one', async () => {
+test('a run in a C call ends after the grace time; its neighbour finishes in the old process, and new calls start in a new process', async () => {
   const pid = async (): Promise<unknown> => JSON.parse((await caller.call('stubborn/pid')).text).result;
   const before = await pid();
   const gate = join(stack.marksDir, 'gate');
@@ -80,7 +80,7 @@ test('one in a C call is given up after the grace; its neighbour ends well in th
   expect(await textsOf(stuck)).toEqual(['begun']);
 });
 
-test('one that catches everything is given up after the grace', async () => {
+test('a run that catches every exception ends after the grace time', async () => {
   const runId = await begun('stubborn/refuses');
   expect(await cancelled(runId)).toBeGreaterThan(GRACE_MS * 0.9);
   expect(await textsOf(runId)).toEqual(['begun', 'refused']);

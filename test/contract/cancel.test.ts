@@ -1,4 +1,4 @@
-// Contract 5: `POST /runs/{run_id}/cancel`. What is queued never starts, what runs is interrupted, and whoever waits is told.
+// Contract 5, "Cancel: `POST /runs/{run_id}/cancel`": a queued run never starts, a running run is interrupted, callers and receivers are notified.
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -27,11 +27,11 @@ const mark = (name: string): string => join(stack.marksDir, name);
 const body = (answer: Pick<Answer, 'text'>): Record<string, unknown> => JSON.parse(answer.text);
 const runOf = (answer: Answer): string => String(answer.headers['x-request-id']);
 const toSink = (): string => `?async=true&webhookEndpoint=${encodeURIComponent(sink.url)}`;
-/** What the receiver was told of a run. */
+/** Returns the envelope that the receiver got for a run. */
 const told = (runId: string): Promise<Record<string, unknown>> =>
   until(() => sink.requests.map((request) => JSON.parse(`${request.body}`)).find(({ run_id: id }) => id === runId));
 
-test('a queued run never starts, leaves the queue’s count, and its webhook tells of it', async () => {
+test('a cancelled run in the queue never starts, frees its place in the queue, and is delivered as cancelled', async () => {
   const [gate, started] = [mark('queue-gate'), mark('queue-first')];
   const running = runOf(await caller.call('narrow/waits', { gate, started }, { query: '?async=true' }));
   await fileSays(started);
@@ -45,7 +45,7 @@ test('a queued run never starts, leaves the queue’s count, and its webhook tel
   expect(asked.headers.location).toBe(`/v4/demo/runs/${runOf(one)}`);
   expect(await caller.lookUp(runOf(one))).toMatchObject({ status: 'cancelled', error: { code: 'cancelled' } });
   expect(await caller.lookUp(runOf(one))).not.toHaveProperty('started_at');
-  // Its place is free.
+  // The place in the queue is free.
   const three = await queue('queue-three');
   expect(three.status).toBe(202);
   expect(await told(runOf(one))).toMatchObject({ status: 'cancelled', error: { code: 'cancelled', retryable: false } });
@@ -54,7 +54,7 @@ test('a queued run never starts, leaves the queue’s count, and its webhook tel
   expect(existsSync(mark('queue-one'))).toBe(false);
 });
 
-test('a running one is interrupted: its finally blocks run, its stream ends with the error, its webhook tells', async () => {
+test('a running run is interrupted: its finally blocks run, its stream ends with the error, and its webhook is cancelled', async () => {
   const webhook = `?webhookEndpoint=${encodeURIComponent(sink.url)}`;
   const { events, runId } = await caller.stream('streams/tidy', { mark: mark('tidied') }, { query: webhook });
   expect(await events.next()).toBe('data: begun');
@@ -69,7 +69,7 @@ test('a running one is interrupted: its finally blocks run, its stream ends with
   expect(await told(runId)).toMatchObject({ status: 'cancelled', error: { code: 'cancelled' } });
 });
 
-test('who waits for the answer of a cancelled run gets 499 and the envelope', async () => {
+test('a caller that waits for the answer of a cancelled run gets 499 and the envelope', async () => {
   const waiting = caller.call('streams/waits', { gate: mark('never'), started: mark('waiting') });
   const runId = await fileSays(mark('waiting'));
   expect((await caller.cancel(runId)).status).toBe(202);
@@ -78,7 +78,7 @@ test('who waits for the answer of a cancelled run gets 499 and the envelope', as
   expect(body(answer)).toMatchObject({ run_id: runId, status: 'cancelled', error: { code: 'cancelled' } });
 });
 
-test('asked for twice, or by several, it is the same cancel', async () => {
+test('repeated and concurrent requests cancel the run once', async () => {
   const started = mark('twice');
   await caller.call('streams/waits', { gate: mark('never'), started }, { query: '?async=true' });
   const runId = await fileSays(started);
@@ -88,7 +88,7 @@ test('asked for twice, or by several, it is the same cancel', async () => {
   expect((await caller.ended(runId)).status).toBe('cancelled');
 });
 
-test('a run that has ended is 409, and stays as it ended', async () => {
+test('the cancel of an ended run is 409, and the outcome does not change', async () => {
   const runId = runOf(await caller.call('streams/value', { value: 1 }));
   const answer = await caller.cancel(runId);
   expect(answer.status).toBe(409);
@@ -96,13 +96,13 @@ test('a run that has ended is 409, and stays as it ended', async () => {
   expect((await caller.lookUp(runId)).status).toBe('succeeded');
 });
 
-test.each(['0199c0de-0000-7000-8000-000000000000', 'no-run', '..'])('%s is 404', async (runId) => {
+test.each(['0199c0de-0000-7000-8000-000000000000', 'no-run', '..'])('the cancel of %s is 404', async (runId) => {
   const answer = await caller.cancel(runId);
   expect(answer.status).toBe(404);
   expect(errorOf(answer).code).toBe('not_found');
 });
 
-test('another project’s run is 404, and goes on', async () => {
+test('the cancel of another project’s run is 404, and the run continues', async () => {
   const started = mark('ours');
   const gate = mark('ours-gate');
   await caller.call('streams/waits', { gate, started }, { query: '?async=true' });
@@ -114,7 +114,7 @@ test('another project’s run is 404, and goes on', async () => {
   expect((await caller.ended(runId)).status).toBe('succeeded');
 });
 
-test('it takes the scope runs:write, and POST', async () => {
+test('a cancel requires the scope runs:write and the method POST', async () => {
   const runId = runOf(await caller.call('streams/value', { value: 1 }));
   const scoped = (scope: string) => new Caller(stack.port, stack.jwtSecret, 'demo', { scope }).cancel(runId);
   expect((await scoped('call runs:read')).status).toBe(403);

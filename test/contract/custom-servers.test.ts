@@ -1,4 +1,4 @@
-// Contract 1, "Custom runtimes": FastAPI under uvicorn, plain Node, a server that misbehaves and one that runs elsewhere, over the whole stack.
+// Contract 1, "Custom runtimes": FastAPI under uvicorn, plain Node, a faulty server and a server behind a `url`, over the whole stack.
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -26,7 +26,7 @@ let hook: Receiver & { requests: Request[] };
 let stack: TestStack;
 let caller: Caller;
 
-/** An app of a folder with these files, whose server is started so. */
+/** Writes an app with a copy of these files and the entrypoint of its server. */
 async function app(name: string, files: string, entrypoint: readonly string[], more = ''): Promise<void> {
   const place = join(folder, 'demo', name);
   await cp(files, place, { recursive: true, filter: (path) => !path.endsWith('__pycache__') });
@@ -76,13 +76,13 @@ const reach = (path: string, options: RequestOptions = {}): Promise<IncomingMess
   caller.open(`/v4/demo/${path}`, { method: 'GET', ...options });
 const runOf = ({ headers }: Pick<IncomingMessage, 'headers'>): string => String(headers['x-request-id']);
 
-/** What a receiver was POSTed for a run, as it came. */
+/** Returns the request of a run's delivery, without changes. */
 const delivered = (runId: string): Promise<Request> =>
   until(() => hook.requests.find(({ headers }) => headers['x-request-id'] === runId));
 
-describe('a request reaches the server', () => {
+describe('a request to a custom runtime', () => {
   test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
-    'as it was made, whatever its body is: %s',
+    'reaches the server unchanged, with any body: %s',
     async (method) => {
       const body = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
       const answer = await ask('fast/seen/a%2Fb/%F0%9F%A6%8A?x=1&async=false&x=%20&onDisconnect=continue', {
@@ -117,12 +117,12 @@ describe('a request reaches the server', () => {
     },
   );
 
-  test('that runs elsewhere, below its URL', async () => {
+  test('reaches a server behind a url, below the path of the url', async () => {
     const { text } = await ask('elsewhere/x?y=1', { method: 'POST', body: 'sent' });
     expect(text).toBe('POST /base/x?y=1 sent');
   });
 
-  test('at its largest, and not beyond', async () => {
+  test('reaches the server at the largest size, and is 413 above that size', async () => {
     const largest = Buffer.alloc(8 * 1024 * 1024, 'x');
     const answer = await ask('plain/echo', { method: 'POST', body: JSON.stringify('x'.repeat(largest.length - 2)) });
     expect([answer.status, answer.text.length]).toEqual([200, largest.length]);
@@ -131,19 +131,26 @@ describe('a request reaches the server', () => {
   });
 });
 
-describe('its answer comes back', () => {
-  test.each([201, 404, 418, 500, 503])('with its status and headers, %d: the run has succeeded', async (status) => {
-    const answer = await ask(`fast/status/${status}`);
-    expect(answer).toMatchObject({ status, text: `{"so":${status}}` });
-    expect(answer.headers).toMatchObject({ 'x-own': 'yes', 'set-cookie': ['a=b'], 'content-type': 'application/json' });
-    expect(await caller.lookUp(runOf(answer))).toMatchObject({
-      status: 'succeeded',
-      function: `status/${status}`,
-      status_code: status,
-      content_type: 'application/json',
-      result: { so: status },
-    });
-  });
+describe('the answer of a custom runtime reaches the caller', () => {
+  test.each([201, 404, 418, 500, 503])(
+    'with its status and headers (%d), and the run has succeeded',
+    async (status) => {
+      const answer = await ask(`fast/status/${status}`);
+      expect(answer).toMatchObject({ status, text: `{"so":${status}}` });
+      expect(answer.headers).toMatchObject({
+        'x-own': 'yes',
+        'set-cookie': ['a=b'],
+        'content-type': 'application/json',
+      });
+      expect(await caller.lookUp(runOf(answer))).toMatchObject({
+        status: 'succeeded',
+        function: `status/${status}`,
+        status_code: status,
+        content_type: 'application/json',
+        result: { so: status },
+      });
+    },
+  );
 
   test('byte for byte', async () => {
     const answer = await reach('fast/bytes');
@@ -151,12 +158,12 @@ describe('its answer comes back', () => {
     expect([...(await bytesOf(answer))]).toEqual(Array.from({ length: 256 }, (_, byte) => byte));
   });
 
-  test('without a body where there is none', async () => {
+  test('without a body if the server sends none', async () => {
     expect(await ask('odd/no-content')).toMatchObject({ status: 204, text: '', headers: { 'x-own': 'yes' } });
     expect(await ask('odd/not-modified')).toMatchObject({ status: 304, text: '', headers: { etag: '"a"' } });
   });
 
-  test('as events with their own names and ids, whatever was asked for', async () => {
+  test('as events with the server’s names and ids, whatever the caller accepts', async () => {
     const answer = await reach('fast/named', { headers: { accept: 'application/json' } });
     expect(answer.headers['content-type']).toMatch(/^text\/event-stream/);
     const text = await textOf(answer);
@@ -171,7 +178,7 @@ describe('its answer comes back', () => {
     expect(await caller.lookUp(runOf(answer))).toMatchObject({ items: 3, result: 'eins zwei\ndrü' });
   });
 
-  test.each(['fast', 'plain'])('piece by piece, as they come: %s', async (name) => {
+  test.each(['fast', 'plain'])('piece by piece, as the server sends the pieces: %s', async (name) => {
     const marks = join(stack.marksDir, name);
     await mkdir(marks);
     const answer = await reach(`${name}/step_by_step`, {
@@ -186,7 +193,7 @@ describe('its answer comes back', () => {
     expect(await events.next()).toBeUndefined();
   });
 
-  test('later, where it is asked for like that, and again under its key', async () => {
+  test('later for an asynchronous call, and again under its Idempotency-Key', async () => {
     const accepted = await ask('plain/add?async=true', { method: 'POST', body: '{"a":1}' });
     expect(accepted.status).toBe(202);
     expect(await caller.ended(runOf(accepted))).toMatchObject({ status: 'succeeded', result: 3, status_code: 200 });
@@ -199,13 +206,13 @@ describe('its answer comes back', () => {
     });
   });
 
-  test('in our own form to whoever takes the stream up', async () => {
+  test('as numbered events to a reader that resumes the stream', async () => {
     const answer = await ask('plain/count?onDisconnect=continue', { method: 'POST', body: '{"n":3}' });
     const { events } = await caller.takeUp(runOf(answer), 1);
     expect(await events.rest()).toEqual(['id: 2\ndata: item 1', 'id: 3\ndata: item 2']);
   });
 
-  test('from the example', async () => {
+  test('from the example app board', async () => {
     const posted = await ask('board/notices', { method: 'POST', body: '{"text":"hello"}' });
     expect(posted).toMatchObject({ status: 201, text: '{"text":"hello"}' });
     const ticks = await reach('board/ticks');
@@ -215,7 +222,7 @@ describe('its answer comes back', () => {
   });
 });
 
-describe('a webhook carries the envelope', () => {
+describe('a webhook of a custom runtime carries the envelope', () => {
   const to = (path: string, options: RequestOptions = {}) =>
     ask(`${path}?webhookEndpoint=${encodeURIComponent(hook.url)}`, {
       ...options,
@@ -264,7 +271,7 @@ describe('a webhook carries the envelope', () => {
   });
 });
 
-describe('a server that misbehaves is named', () => {
+describe('a faulty server is reported', () => {
   test.each([
     ['closes-at-once', 'upstream_unavailable'],
     ['resets-at-once', 'upstream_unavailable'],
@@ -277,14 +284,14 @@ describe('a server that misbehaves is named', () => {
     ['garbage', 'upstream_reset'],
     ['large-head', 'upstream_reset'],
     ['switches-protocols', 'upstream_reset'],
-  ])('by a 502 where nothing of it has been told: %s', async (path, code) => {
+  ])('by a 502 if the caller has received nothing: %s', async (path, code) => {
     const answer = await ask(`odd/${path}`);
     expect([answer.status, errorOf(answer).code]).toEqual([502, code]);
     expect(JSON.parse(answer.text)).toMatchObject({ run_id: runOf(answer), status: 'failed' });
   });
 
   test.each(['closes-mid-chunk', 'closes-between-chunks', 'resets-mid-stream', 'ends-mid-event'])(
-    'by the last event where its stream has begun: %s',
+    'by the last event if the stream has begun: %s',
     async (path) => {
       const answer = await reach(`odd/${path}`);
       expect(answer.statusCode).toBe(200);
@@ -295,19 +302,19 @@ describe('a server that misbehaves is named', () => {
     },
   );
 
-  test('by our own limit where it says nothing, or never ends', async () => {
+  test('by the time limit if the server sends nothing or never ends', async () => {
     for (const path of ['never-answers', 'never-ends-its-head', 'never-ends-its-body']) {
       const answer = await ask(`slow/${path}`);
       expect([path, answer.status, errorOf(answer).code]).toEqual([path, 504, 'timed_out']);
     }
   });
 
-  test('by its limit where its body is endless', async () => {
+  test('by the output limit if the body is endless', async () => {
     const answer = await ask('odd/large-length');
     expect([answer.status, errorOf(answer).code]).toEqual([500, 'output_too_large']);
   });
 
-  test('by its end where it dies, and it is there again for the next call', async () => {
+  test('by a 502 if the server dies, and a new server answers the next call', async () => {
     const answer = await ask('plain/exits', { method: 'POST', body: '{}' });
     expect(answer.status).toBe(502);
     expect(['replica_crashed', 'upstream_reset', 'upstream_unavailable']).toContain(errorOf(answer).code);
@@ -318,7 +325,7 @@ describe('a server that misbehaves is named', () => {
 describe('a run is cancelled by closing the connection to the server', () => {
   const cleanups = (): number => stack.logs().split('cleaned up').length - 1;
 
-  test.each(['fast', 'plain'])('when its caller leaves: %s', async (name) => {
+  test.each(['fast', 'plain'])('if the caller disconnects: %s', async (name) => {
     const before = cleanups();
     const answer = await reach(`${name}/sleeper`, { method: 'POST', body: '{}' });
     const events = new EventReader(answer);
@@ -328,7 +335,7 @@ describe('a run is cancelled by closing the connection to the server', () => {
     await until(() => cleanups() > before);
   });
 
-  test('when somebody asks for it, and its reader is told', async () => {
+  test('if a client cancels the run, and the reader gets the error', async () => {
     const answer = await reach('plain/sleeper', { method: 'POST', body: '{}' });
     const events = new EventReader(answer);
     await events.next();
@@ -338,15 +345,15 @@ describe('a run is cancelled by closing the connection to the server', () => {
   });
 });
 
-test('a websocket is refused', async () => {
+test('a websocket to a custom runtime is rejected', async () => {
   const answer = await ask('fast/ws', { headers: { connection: 'upgrade', upgrade: 'websocket' } });
   expect([answer.status, errorOf(answer).code]).toEqual([501, 'not_implemented']);
 });
 
-test('a server elsewhere that takes no connection is unavailable', async () => {
+test('a server behind a url that accepts no connection is unavailable', async () => {
   elsewhere.closeAllConnections();
   elsewhere.close();
   const answer = await ask('elsewhere/x');
-  // Where its worker has noticed first, nobody tries.
+  // If the worker has noticed the closed server first, the call is rejected without an attempt.
   expect(['502 upstream_unavailable', '503 app_failed_to_start']).toContain(`${answer.status} ${errorOf(answer).code}`);
 });

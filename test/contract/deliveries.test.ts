@@ -1,4 +1,4 @@
-// Contract 4: webhooks, from a real run's end to real receivers.
+// Contract 4: webhooks, from the end of a real run to real receivers.
 import { spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
@@ -18,10 +18,10 @@ beforeAll(async () => {
   stack = await startTestStack({
     env: {
       WORKER_APPS: 'demo/streams,demo/faults,demo/hasty',
-      // Over a second between attempts: their timestamps count seconds.
+      // The webhook timestamps have a resolution of one second, so attempts are more than a second apart.
       WEBHOOK_SCHEDULE: '0,1.2,1.2,1.2',
       WEBHOOK_JITTER: '0',
-      // The lease of an attempt whose dispatcher was killed is as long as all of them.
+      // The lease of an attempt is the sum of these limits. The test that kills the dispatcher waits for the lease.
       WEBHOOK_TIMEOUT_S: '10',
       WEBHOOK_RECORD_S: '5',
     },
@@ -44,16 +44,16 @@ const taking = () => standing(receiver(() => ({ status: 204 })));
 
 const SECRET = 'a secret of the caller';
 
-/** The options of a call whose envelope goes to `url`. */
+/** Returns the options of a call whose envelope is sent to `url`. */
 const to = (url: string, secret: string | Buffer = SECRET): CallOptions => ({
   query: `?webhookEndpoint=${encodeURIComponent(url)}`,
   headers: { 'x-webhook-secret': Buffer.from(secret).toString('latin1') },
 });
 
-/** The n-th request that a receiver has got. */
+/** Resolves with the n-th request of a receiver. */
 const nth = ({ requests }: { requests: Request[] }, n: number): Promise<Request> => until(() => requests[n - 1]);
 
-/** How a run's delivery stands, once it is neither pending nor unknown. */
+/** Resolves with the state of a run's delivery when the delivery is not pending. */
 const settled = (runId: string) =>
   until(async () => {
     const { webhook } = await caller.lookUp(runId);
@@ -62,7 +62,7 @@ const settled = (runId: string) =>
 
 const header = ({ headers }: Request, name: string): string => String(headers[name]);
 
-/** Checks the service's own signature as a receiver would. */
+/** Checks the service's signature as a receiver does. */
 function expectSigned(request: Request, secret: string | Buffer): void {
   const timestamp = header(request, 'x-service-webhook-timestamp');
   const digest = createHmac('sha256', secret)
@@ -74,7 +74,7 @@ function expectSigned(request: Request, secret: string | Buffer): void {
   expect(header(request, 'webhook-timestamp')).toBe(timestamp);
 }
 
-test('a delivery is the caller’s envelope byte for byte, signed by both schemes', async () => {
+test('a delivery is the caller’s envelope byte for byte, signed in both schemes', async () => {
   const sink = await taking();
   const answer = await caller.call(
     'streams/value',
@@ -94,7 +94,7 @@ test('a delivery is the caller’s envelope byte for byte, signed by both scheme
   expect(await settled(String(answer.headers['x-request-id']))).toMatchObject({ state: 'delivered', attempts: 1 });
 });
 
-test('a whsec_ secret is decoded as Standard Webhooks says; by its own scheme it is bytes', async () => {
+test('a whsec_ secret is decoded for Standard Webhooks; the other scheme signs with its bytes', async () => {
   const sink = await taking();
   const secret = `whsec_${Buffer.from('twenty-four bytes of key').toString('base64')}`;
   await caller.call('streams/value', { value: 1 }, to(sink.url, secret));
@@ -120,7 +120,7 @@ test('without a secret a delivery has no signature', async () => {
   expect(headers['webhook-id']).toBeDefined();
 });
 
-test('a streamed run’s result is the list of its items, and its stream is as without a webhook', async () => {
+test('a streamed run is delivered with the list of its items, and the webhook does not change the stream', async () => {
   const sink = await taking();
   const items = ['a', 'two\nlines', { b: 1 }, 'data: ready\n\n'];
   const { events, runId } = await caller.stream('streams/items', { items }, to(sink.url));
@@ -133,7 +133,7 @@ test.each([
   ['function_error', 'streams/raises', 'failed'],
   ['timed_out', 'hasty/sleeps', 'timed_out'],
   ['replica_crashed', 'faults/exits', 'failed'],
-])('a run that ends with %s is delivered, too', async (code, fn, status) => {
+])('a run that ends with %s is delivered', async (code, fn, status) => {
   const sink = await taking();
   const answer = await caller.call(fn, {}, to(sink.url));
   const request = await nth(sink, 1);
@@ -152,7 +152,7 @@ test('a failure after items is delivered as a failure', async () => {
   });
 });
 
-test('a call that was answered by 202 is delivered, and so is one whose caller has left', async () => {
+test('an asynchronous run is delivered, and so is a run whose caller has disconnected', async () => {
   const sink = await taking();
   const { query, headers } = to(sink.url);
   const asked = await caller.call('streams/value', { value: 'later' }, { query: `${query}&async=true`, headers });
@@ -166,7 +166,7 @@ test('a call that was answered by 202 is delivered, and so is one whose caller h
   expect(JSON.parse((await nth(sink, 2)).body.toString())).toMatchObject({ run_id: runId, result: [0, 1, 2] });
 });
 
-test('after a 503 the same body goes out again, with the same webhook-id and a fresh timestamp', async () => {
+test('after a 503 the next attempt has the same body, the same webhook-id and a new timestamp', async () => {
   const sink = await standing(receiver((_, count) => ({ status: count < 3 ? 503 : 200 })));
   const answer = await caller.call('streams/value', { value: 1 }, to(sink.url));
   await nth(sink, 3);
@@ -182,7 +182,7 @@ test('after a 503 the same body goes out again, with the same webhook-id and a f
   expect(requests).toHaveLength(3);
 });
 
-test('410 stops, and a receiver that never takes it is given up when the schedule has run out', async () => {
+test('a 410 ends a delivery, and a delivery that is never accepted fails at the end of the schedule', async () => {
   const gone = await standing(receiver(() => ({ status: 410 })));
   const failing = await standing(receiver(() => ({ status: 500 })));
   const [first, second] = await Promise.all([
@@ -194,7 +194,7 @@ test('410 stops, and a receiver that never takes it is given up when the schedul
   expect([gone.requests.length, failing.requests.length]).toEqual([1, 4]);
 });
 
-test('a redirect is not followed: it is a failure', async () => {
+test('a redirect is not followed and counts as a failure', async () => {
   const elsewhere = await taking();
   const sink = await standing(
     receiver((_, count) => (count === 1 ? { status: 307, headers: { location: elsewhere.url } } : { status: 204 })),
@@ -205,14 +205,14 @@ test('a redirect is not followed: it is a failure', async () => {
   expect(elsewhere.requests).toEqual([]);
 });
 
-test('a receiver that hangs delays neither its caller, nor other receivers', async () => {
+test('a hanging receiver delays neither the caller nor other receivers', async () => {
   let asked = 0;
   const hanging = await standing(rawReceiver((socket) => void socket.once('data', () => asked++)));
   const sink = await taking();
   const answers = await Promise.all(
     Array.from({ length: 10 }, () => caller.call('streams/value', { value: 1 }, to(hanging.url))),
   );
-  // All are answered and none is delivered: nobody has waited for the receiver.
+  // The calls are answered although their deliveries are open: no caller waits for the receiver.
   expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
   await until(() => asked === 10);
   const answer = await caller.call('streams/value', { value: 1 }, to(sink.url));
@@ -222,7 +222,7 @@ test('a receiver that hangs delays neither its caller, nor other receivers', asy
   expect(answer.status).toBe(200);
 });
 
-test('a dispatcher that is killed between POST and acknowledgement repeats, and does not lose', async () => {
+test('a delivery whose dispatcher is killed between POST and record is repeated and not lost', async () => {
   const sink = await standing(receiver((_, count) => (count === 1 ? undefined : { status: 204 })));
   const answer = await caller.call('streams/value', { value: 1 }, to(sink.url));
   const first = await nth(sink, 1);
@@ -238,7 +238,7 @@ describe.each([
   ['Node', process.execPath, 'node/receiver.mjs'],
   ['Python', 'python3', 'python/receiver.py'],
 ])('the example receiver in %s', (_language, program, script) => {
-  /** Starts it; `said` gives its lines one after the other. */
+  /** Starts the example receiver. `said` returns its next line of output. */
   async function example(secret: string) {
     const child = spawn(program, [join(projectRoot(), 'examples', 'receivers', script)], {
       env: { PATH: process.env.PATH, PORT: '0', SECRET: secret },
@@ -254,7 +254,7 @@ describe.each([
     return { url: /http:\S+/.exec(await said())?.[0] ?? '', said };
   }
 
-  test('verifies real deliveries, and drops a redelivery', async () => {
+  test('accepts real deliveries and ignores a redelivery', async () => {
     const { url, said } = await example(SECRET);
     const answer = await caller.call('streams/value', { value: 'naïve 東京 🚀' }, to(url));
     const runId = String(answer.headers['x-request-id']);
@@ -267,7 +267,7 @@ describe.each([
     expect(await settled(runId)).toMatchObject({ state: 'delivered', attempts: 2 });
   });
 
-  test('refuses what is signed with another secret', async () => {
+  test('rejects a delivery that is signed with another secret', async () => {
     const { url, said } = await example('another');
     await caller.call('streams/value', { value: 1 }, to(url));
     expect(await said()).toContain('refused msg_');

@@ -1,4 +1,4 @@
-// Contract 1: `Idempotency-Key`. A caller that retries joins its run or gets its answer again, and does not pay twice.
+// Contract 1, "Idempotency": a caller that retries under its `Idempotency-Key` joins its run or gets the answer again. The function runs once.
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -21,13 +21,13 @@ const runOf = (answer: Pick<Answer, 'headers'>): string => String(answer.headers
 const replayed = ({ headers }: Pick<Answer, 'headers'>): boolean => headers['idempotency-replayed'] === 'true';
 
 let keys = 0;
-/** Options of a call under a key of its own, or under `key`. */
+/** Returns the options of a call under `key`, or under a new key. */
 const under = (key = `key ${++keys}`, more: CallOptions = {}): CallOptions => ({
   ...more,
   headers: { 'idempotency-key': key, ...more.headers },
 });
 
-test('a call joins the run that is going under its key, and the function runs once', async () => {
+test('a call joins the running run of its key, and the function runs once', async () => {
   const params = { mark: mark('once'), gate: mark('once-gate') };
   const options = under();
   const first = caller.call('streams/once', params, options);
@@ -45,7 +45,7 @@ test('a call joins the run that is going under its key, and the function runs on
   expect(await readFile(params.mark, 'utf8')).toBe('.');
 });
 
-test('a stream is joined from its start, while it goes', async () => {
+test('a call with the key of an open stream gets the stream from its start', async () => {
   const params = { folder: stack.marksDir, n: 3 };
   const options = under();
   const one = await callWhenOpen('0', () => caller.stream('streams/gated', params, options));
@@ -64,8 +64,8 @@ async function callWhenOpen<T>(gate: string, call: () => Promise<T>): Promise<T>
   return call();
 }
 
-describe('a run that has ended is answered again', () => {
-  test('with the same bytes, and the status that the function gave it', async () => {
+describe('an ended run is answered again', () => {
+  test('with the same bytes and the status that the function set', async () => {
     const options = under();
     const first = await caller.call('streams/with_status', { status: 418 }, options);
     const again = await caller.call('streams/with_status', { status: 418 }, options);
@@ -73,7 +73,7 @@ describe('a run that has ended is answered again', () => {
     expect([replayed(first), replayed(again), runOf(again)]).toEqual([false, true, runOf(first)]);
   });
 
-  test('when it failed, too: the function is not called anew', async () => {
+  test('after a failure, too: the function is not called again', async () => {
     const options = under();
     const first = await caller.call('streams/raises', {}, options);
     const again = await caller.call('streams/raises', {}, options);
@@ -82,7 +82,7 @@ describe('a run that has ended is answered again', () => {
     expect(replayed(again)).toBe(true);
   });
 
-  test('as a stream to whom asks for one, and as an envelope to whom does not', async () => {
+  test('as a stream if the caller accepts a stream, and else as an envelope', async () => {
     const items = ['a', 'two\nlines', { b: 1 }];
     const options = under();
     const first = await caller.stream('streams/items', { items }, options);
@@ -103,7 +103,7 @@ describe('a run that has ended is answered again', () => {
     expect(await again.events.rest()).toEqual(events);
   });
 
-  test('to whom only waits, at once', async () => {
+  test('immediately to a caller with Prefer: wait', async () => {
     const options = under(undefined, { headers: { prefer: 'wait=60' } });
     const first = await caller.call('streams/value', { value: 1 }, options);
     const again = await caller.call('streams/value', { value: 1 }, options);
@@ -111,7 +111,7 @@ describe('a run that has ended is answered again', () => {
   });
 });
 
-test('another request under the key is 422, and says nothing of the first', async () => {
+test('a different request under the key is 422 and reveals nothing of the first request', async () => {
   const options = under('fixed');
   const first = await caller.call('streams/value', { value: 1 }, options);
   const others = [
@@ -136,7 +136,7 @@ test('the key belongs to project, app and function', async () => {
   expect(other.status).toBe(200);
 });
 
-test('racing first calls are one run', async () => {
+test('concurrent first calls under one key share one run', async () => {
   const params = { mark: mark('raced'), gate: mark('raced') };
   const options = under();
   const answers = await Promise.all(Array.from({ length: 20 }, () => caller.call('streams/once', params, options)));
@@ -157,7 +157,7 @@ test.each([
 });
 
 describe('the key is free again', () => {
-  test('after a call that was refused', async () => {
+  test('after a rejected call', async () => {
     const options = under('refused first');
     const refused = [
       await caller.call('streams/value', '[]', options),
@@ -175,7 +175,7 @@ describe('the key is free again', () => {
 
   const asynchronous = (options: CallOptions): CallOptions => ({ ...options, query: '?async=true' });
 
-  test('after a run that never started: cancelled in the queue, or refused for its queue', async () => {
+  test('after a run that never started: cancelled in the queue, or rejected because the queue was full', async () => {
     const busy = { gate: mark('free'), started: mark('free-started') };
     const first = await caller.call('narrow/waits', busy, { query: '?async=true' });
     await fileSays(busy.started);
@@ -211,7 +211,7 @@ describe('the key is free again', () => {
   });
 });
 
-test('a call whose accept was never answered is 503 with the run’s id; retried under its key it runs once', async () => {
+test('a call that Redis did not answer is 503 with the run’s id; a retry under its key runs once', async () => {
   const params = { mark: mark('unanswered'), gate: mark('unanswered-gate') };
   await writeFile(params.gate, '');
   const options = under();
@@ -232,6 +232,6 @@ test('a call whose accept was never answered is 503 with the run’s id; retried
     return retried.status !== 503 && retried;
   });
   expect(JSON.parse(again.text)).toMatchObject({ status: 'succeeded', result: 'once' });
-  // Accepted at the first attempt, or not at all: never both.
+  // The store accepted the run at the first attempt or at the retry, but not twice.
   expect(await readFile(params.mark, 'utf8')).toBe('.');
 });

@@ -1,4 +1,4 @@
-// Contract 1, 2 and 6: limits. Each with its code, told to whom waits and to the webhook. (Limits of items and outputs: answers.test.ts.)
+// Contract 1, 2 and 6: each limit has an error code, which the caller and the receiver get. Limits of items and outputs: answers.test.ts.
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -37,11 +37,11 @@ const mark = (name: string): string => join(stack.marksDir, name);
 const body = (answer: Pick<Answer, 'text'>): Record<string, unknown> => JSON.parse(answer.text);
 const runOf = (answer: Answer): string => String(answer.headers['x-request-id']);
 const hook = (): string => `?webhookEndpoint=${encodeURIComponent(sink.url)}`;
-/** What the receiver was told of a run, as text. */
+/** Returns the body that the receiver got for a run, as text. */
 const told = (runId: string): Promise<string> =>
   until(() => sink.requests.find(({ headers }) => headers['x-request-id'] === runId)?.body.toString());
 
-test('a queue that is full is 429 with Retry-After, and nothing was accepted', async () => {
+test('a call to a full queue is 429 with Retry-After and is not accepted', async () => {
   const [gate, started] = [mark('full-gate'), mark('full-started')];
   const asynchronous = { query: '?async=true' };
   const accepted = [runOf(await caller.call('narrow/waits', { gate, started }, asynchronous))];
@@ -61,7 +61,7 @@ test('a queue that is full is 429 with Retry-After, and nothing was accepted', a
   expect(existsSync(mark('full-refused'))).toBe(false);
 });
 
-test('a run that waits in the queue for too long is expired: its caller and its webhook are told then, and it never starts', async () => {
+test('a run that waits too long in the queue expires and never starts, and its caller and receiver are notified', async () => {
   const [gate, started] = [mark('late-gate'), mark('late-started')];
   const first = runOf(await caller.call('brief/waits', { gate, started }, { query: '?async=true' }));
   await fileSays(started);
@@ -79,24 +79,24 @@ test('a run that waits in the queue for too long is expired: its caller and its 
   const record = await caller.lookUp(runId);
   expect(record).toMatchObject({ status: 'expired', error: { code: 'expired' } });
   expect(record).not.toHaveProperty('started_at');
-  // The app's `queue_timeout` is 2 s; a reap every 100 ms and a busy machine come on top.
+  // The app's `queue_timeout` is 2 s. The interval of the reap (100 ms) and the load of the machine add to this time.
   const waited = Date.parse(String(record.ended_at)) - Date.parse(String(record.queued_at));
   expect(waited).toBeGreaterThanOrEqual(2000);
-  // The queue was blocked all the time: both were told while the first still ran.
+  // The first run still blocked the queue when the caller and the receiver got the error.
   expect((await caller.lookUp(first)).status).toBe('running');
   await writeFile(gate, '');
   expect((await caller.ended(first)).status).toBe('succeeded');
   expect(existsSync(mark('late-never'))).toBe(false);
 });
 
-test('a function over its `timeout` is timed_out, to its caller and to the webhook', async () => {
+test('a function over its `timeout` is reported as timed_out to the caller and the receiver', async () => {
   const answer = await caller.call('hasty/sleeps', {}, { query: hook() });
   expect(answer.status).toBe(504);
   expect(body(answer)).toMatchObject({ status: 'timed_out', error: { code: 'timed_out', retryable: true } });
   expect(await told(runOf(answer))).toBe(answer.text);
 });
 
-test('a body over MAX_BODY_BYTES is 413, whatever is asked for, and nothing was accepted', async () => {
+test('a body over MAX_BODY_BYTES is 413 for every form of a call, and the call is not accepted', async () => {
   const large = JSON.stringify({ value: 'x'.repeat(MAX_BODY_BYTES) });
   for (const query of ['', '?async=true', hook()]) {
     const answer = await caller.call('streams/value', large, { query });
@@ -109,22 +109,22 @@ test('a body over MAX_BODY_BYTES is 413, whatever is asked for, and nothing was 
 test.each([
   ['an item over MAX_ITEM_BYTES', 'streams/items', { items: ['x'.repeat(5001)] }],
   ['a result over the app’s max_output_bytes', 'limited/large', { n: 1001 }],
-  ['items over it together', 'limited/many', { n: 11 }],
-])('%s is output_too_large, to its caller and to the webhook', async (_, fn, params) => {
+  ['items that together exceed max_output_bytes', 'limited/many', { n: 11 }],
+])('%s is reported as output_too_large to the caller and the receiver', async (_, fn, params) => {
   const answer = await caller.call(fn, params, { query: hook() });
   expect(answer.status).toBe(500);
   expect(body(answer)).toMatchObject({ status: 'failed', error: { code: 'output_too_large', retryable: false } });
   expect(await told(runOf(answer))).toBe(answer.text);
 });
 
-test('a store that is full of promises is 429 with Retry-After, and what was promised stays', async () => {
+test('a call is 429 with Retry-After if promised runs fill the store, and the promised runs stay', async () => {
   const promised: string[] = [];
   const refused = await until(async () => {
     const answer = await caller.call('streams/value', { value: 'x'.repeat(2000) }, { query: '?async=true' });
     if (answer.status === 429) return answer;
     expect(answer.status).toBe(202);
     promised.push(runOf(answer));
-    // Its room is counted when it has ended.
+    // The store counts the bytes of a run when the run has ended.
     await caller.ended(runOf(answer));
     return false;
   });

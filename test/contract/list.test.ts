@@ -1,4 +1,4 @@
-// Contract 5: `GET /runs` and `GET /runs/{run_id}`. What a project can see of its runs, while they come and go.
+// Contract 5: `GET /runs` and `GET /runs/{run_id}`, while the project's runs start and end.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -38,7 +38,7 @@ async function page(query = '', from = caller): Promise<Page> {
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-test('a look-up tells all of a run: state, times, items, result, webhook', async () => {
+test('a look-up returns a run’s state, times, items, result and webhook', async () => {
   const [gate, started] = [mark('told-gate'), mark('told')];
   const hook = `?async=true&webhookEndpoint=${encodeURIComponent(sink.url)}`;
   const runId = runOf(await caller.call('streams/waits', { gate, started }, { query: hook }));
@@ -63,13 +63,13 @@ test('a look-up tells all of a run: state, times, items, result, webhook', async
   expect(record).toMatchObject({ status: 'succeeded', result: 'waited', webhook: { state: 'delivered', attempts: 1 } });
   const times = ['accepted_at', 'queued_at', 'started_at', 'ended_at'].map((name) => String(record[name]));
   expect(times).toEqual([...times].sort());
-  // Caller, webhook and look-up show the same end.
+  // The caller, the receiver and the look-up get the same outcome.
   const [told] = sink.requests.map(({ body }) => JSON.parse(`${body}`));
   expect(told).toMatchObject({ run_id: runId, result: 'waited', timestamp: record.timestamp });
   expect(record.run_time_ms).toBe(told.run_time_ms);
 });
 
-test('of a generator it tells the count, the first item’s time and the items', async () => {
+test('the look-up of a generator’s run returns the count, the first item’s time and the items', async () => {
   const { events, runId } = await caller.stream('streams/items', { items: ['a', { b: 1 }] });
   await events.rest();
   const record = await caller.ended(runId);
@@ -77,7 +77,7 @@ test('of a generator it tells the count, the first item’s time and the items',
   expect(record).not.toHaveProperty('webhook');
 });
 
-test('of a failure it tells the error', async () => {
+test('the look-up of a failed run returns the error', async () => {
   const runId = runOf(await caller.call('streams/raises', { text: 'no' }));
   const record = await caller.lookUp(runId);
   expect(record).toMatchObject({
@@ -87,7 +87,7 @@ test('of a failure it tells the error', async () => {
   expect(record).not.toHaveProperty('result');
 });
 
-test('a list is the look-ups, newest first, without results, filtered as asked', async () => {
+test('a list has the look-ups without results, newest first, filtered by the query', async () => {
   const failed = runOf(await caller.call('streams/raises'));
   const limited = runOf(await caller.call('limited/large', { n: 1 }));
   const value = runOf(await caller.call('streams/value', { value: 1 }));
@@ -104,7 +104,7 @@ test('a list is the look-ups, newest first, without results, filtered as asked',
   expect((await page('?app=limited&status=failed')).runs).toEqual([]);
 });
 
-test('pages stay stable while runs come and go: every run that was there is on exactly one', async () => {
+test('pages stay stable while runs are added: each run from before is on exactly one page', async () => {
   const there: string[] = [];
   for (let n = 0; n < 30; n++) there.unshift(runOf(await caller.call('streams/value', { value: n })));
   let calling = true;
@@ -134,7 +134,7 @@ test('a project sees its own runs only', async () => {
   expect((await caller.request(`/v4/demo/runs/${runId}`, { method: 'GET' })).status).toBe(404);
 });
 
-test('what makes no sense is 400, and says what', async () => {
+test('a wrong parameter is 400, and the message names the parameter', async () => {
   for (const [query, name] of [
     ['?limit=1000', 'limit'],
     ['?status=done', 'status'],

@@ -1,4 +1,4 @@
-// Contract 5: `GET /runs/{run_id}/logs`. What a function prints and logs is told with its run, also while a hundred share one process.
+// Contract 5, "Logs: `GET /runs/{run_id}/logs`": lines are kept with their run, also while a hundred runs share one process.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -29,14 +29,14 @@ const path = (runId: string): string => `/v4/demo/runs/${runId}/logs`;
 const logOf = async (runId: string): Promise<Log> =>
   JSON.parse((await caller.request(path(runId), { method: 'GET' })).text) as Log;
 const textsOf = ({ logs }: Log): string[] => logs.map(({ text }) => text);
-/** The log, once it holds so many lines: they reach the store after the run's end, if only by a moment. */
+/** Resolves with the log when it has `n` lines, because lines can reach the store shortly after the run's end. */
 const withLines = (runId: string, n: number): Promise<Log> =>
   until(async () => {
     const log = await logOf(runId);
     return log.cut + log.logs.length >= n && log;
   });
 
-test('lines are told in order, with number, stream and time', async () => {
+test('a log has its lines in order, with number, stream and time', async () => {
   const before = Date.now();
   const lines = ['one', '', 'naïve 東京 🚀', '"quoted"', 'a\tb'];
   const runId = runOf(await caller.call('printing/says', { lines }));
@@ -51,7 +51,7 @@ test('lines are told in order, with number, stream and time', async () => {
   }
 });
 
-test('stdout, stderr and logging are told apart', async () => {
+test('a line names its stream: stdout, or stderr, which logging uses', async () => {
   const runId = runOf(await caller.call('printing/both', { text: 'said' }));
   const { logs } = await withLines(runId, 3);
   expect(logs).toMatchObject([
@@ -61,17 +61,20 @@ test('stdout, stderr and logging are told apart', async () => {
   ]);
 });
 
-test.each(['slowly', 'threaded'])('a hundred runs of %s share a process, and each has its own lines', async (fn) => {
-  const answers = await Promise.all(
-    Array.from({ length: 100 }, (_, n) => caller.call(`printing/${fn}`, { name: `run ${n}`, n: 20 })),
-  );
-  for (const [n, answer] of answers.entries()) {
-    const log = await withLines(runOf(answer), 20);
-    expect(textsOf(log)).toEqual(Array.from({ length: 20 }, (_, k) => `run ${n} ${k}`));
-  }
-});
+test.each(['slowly', 'threaded'])(
+  'a hundred runs of %s share a process, and each run has its own lines',
+  async (fn) => {
+    const answers = await Promise.all(
+      Array.from({ length: 100 }, (_, n) => caller.call(`printing/${fn}`, { name: `run ${n}`, n: 20 })),
+    );
+    for (const [n, answer] of answers.entries()) {
+      const log = await withLines(runOf(answer), 20);
+      expect(textsOf(log)).toEqual(Array.from({ length: 20 }, (_, k) => `run ${n} ${k}`));
+    }
+  },
+);
 
-test('followed, a line is told when it is printed, and the stream ends with the run', async () => {
+test('a reader that follows a log gets each line when it is printed, and the stream ends with the run', async () => {
   const folder = join(stack.marksDir, 'followed');
   await mkdir(folder);
   const runId = runOf(await caller.call('printing/gated', { folder, n: 3 }, { query: '?async=true' }));
@@ -92,7 +95,7 @@ test('followed, a line is told when it is printed, and the stream ends with the 
   expect((await caller.lookUp(runId)).status).toBe('succeeded');
 });
 
-test('what a function says while it is interrupted, or before it fails, is there', async () => {
+test('the log has the lines of an interrupted function, and the lines before a failure', async () => {
   const { events, runId } = await caller.stream('printing/tidy');
   expect(await events.next()).toBe('data: begun');
   events.leave();
@@ -101,7 +104,7 @@ test('what a function says while it is interrupted, or before it fails, is there
   expect(textsOf(await withLines(failed, 1))[0]).toBe('before');
 });
 
-test('the newest are kept, and how many are not is told', async () => {
+test('a log keeps its newest lines and reports the number of dropped lines', async () => {
   const lines = Array.from({ length: 200 }, (_, n) => `${n} `.padEnd(500, 'x'));
   const runId = runOf(await caller.call('printing/says', { lines }));
   const log = await withLines(runId, lines.length);

@@ -1,4 +1,4 @@
-// Contract 2 and 5, when a part dies by SIGKILL: what callers are told, and that the service comes back by itself.
+// Contract 2 and 5: a service or Redis dies by SIGKILL. Callers get errors or their results, and the service recovers without help.
 import { utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -8,7 +8,7 @@ import { errorOf } from '../client/http.ts';
 import { fileSays, until } from '../client/until.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 
-// A gateway is believed to be alive for 15 s, and this machine may be busy.
+// A lease is 15 s by default. A lease of 8 s shortens these tests and does not expire on a busy machine.
 let stack: TestStack;
 let caller: Caller;
 beforeAll(async () => {
@@ -22,20 +22,20 @@ afterAll(() => stack.stop());
 
 const mark = (name: string): string => join(stack.marksDir, name);
 
-/** Resolves with the first answer of 200. */
+/** Resolves when a call is answered with 200. */
 const works = (): Promise<true> =>
   until(async () => {
     const answer = await caller.call('streams/value', { value: 'works' }).catch(() => undefined);
     return answer?.status === 200;
   });
 
-test('a worker that is killed: its stream ends with worker_lost, its call with 502, and new calls work', async () => {
+test('if a worker is killed, its streams end with worker_lost, its calls are 502, and new calls work', async () => {
   const waiting = caller.call('streams/waits', { gate: mark('never'), started: mark('waiting') });
   const { events, runId } = await caller.stream('streams/tidy', { mark: mark('tidied') });
   expect(await events.next()).toBe('data: begun');
   const waitingId = await fileSays(mark('waiting'));
   await stack.kill('worker');
-  // Until it is missed the stream is only quiet.
+  // The stream has only keep-alive comments until the worker's lease expires.
   const [last, ...more] = (await events.rest()).filter((event) => event !== ': keep-alive');
   expect(more).toEqual([]);
   expect(last).toMatch(/^event: error\ndata: /);
@@ -51,14 +51,14 @@ test('a worker that is killed: its stream ends with worker_lost, its call with 5
   await works();
 });
 
-test('calls that come while no worker is there wait for the next one', async () => {
+test('calls wait for the next worker while no worker runs', async () => {
   const back = stack.kill('worker');
   const answers = await Promise.all([1, 2, 3].map((value) => caller.call('streams/value', { value })));
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
   await back;
 });
 
-test('a gateway that is killed: its plain runs are cancelled, promised ones go on', async () => {
+test('if a gateway is killed, its unpromised runs are cancelled and promised runs continue', async () => {
   const { query, gate } = { query: '?async=true', gate: mark('gate') };
   const { events, runId } = await caller.stream('streams/tidy', { mark: mark('tidied-2') });
   expect(await events.next()).toBe('data: begun');
@@ -75,12 +75,12 @@ test('a gateway that is killed: its plain runs are cancelled, promised ones go o
   expect(await caller.ended(promisedId)).toMatchObject({ status: 'succeeded', result: 'waited' });
 });
 
-test('a Redis that is killed: runs under way go on, none is lost, and the service returns by itself', async () => {
+test('if Redis is killed, running runs continue, no run is lost, and the service recovers without help', async () => {
   const gate = mark('gate-2');
   const before = String((await caller.call('streams/value', { value: 'kept' })).headers['x-request-id']);
   await caller.call('streams/waits', { gate, started: mark('through') }, { query: '?async=true' });
   const throughId = await fileSays(mark('through'));
-  // The append-only file is synced once a second (appendfsync everysec); nothing tells of it.
+  // Redis syncs the append-only file once a second (appendfsync everysec) and reports no event for it.
   await setTimeout(1500);
   await stack.kill('redis');
   await works();
@@ -91,7 +91,7 @@ test('a Redis that is killed: runs under way go on, none is lost, and the servic
   expect(await events.rest()).toEqual(['data: 0', 'data: 1', 'data: 2']);
 });
 
-test('code changed under the apps folder is picked up; code that cannot be imported is not', async () => {
+test('changed code of an app is loaded; code that cannot be imported is not', async () => {
   const main = join(stack.appsDir, 'demo', 'changing', 'main.py');
   const version = async (): Promise<unknown> => JSON.parse((await caller.call('changing/version')).text).result;
   expect(await version()).toBe(1);
@@ -104,7 +104,7 @@ test('code changed under the apps folder is picked up; code that cannot be impor
   await writeFile(main, 'def version():\n    return 3\n');
   await until(async () => (await version()) === 3);
   expect((await caller.call('changing/added')).status).toBe(404);
-  // As an editor that saves twice in a second leaves it: same size, same second.
+  // Two saves within a second leave a file of the same size and the same second.
   await writeFile(main, 'def version():\n    return 4\n');
   const second = Math.floor(Date.now() / 1000);
   await utimes(main, second, second);

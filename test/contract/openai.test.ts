@@ -1,4 +1,4 @@
-// Contract 1, "OpenAI clients": the official client against the example app, whole stack.
+// Contract 1, "OpenAI clients": the official client calls the example app over the whole stack.
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,11 +27,11 @@ afterAll(async () => {
   await rm(apps, { recursive: true, force: true });
 });
 
-/** A client whose base URL is this function. */
+/** Returns a client whose base URL is this function. */
 const client = (fn: string, apiKey = signToken(stack.jwtSecret, { project: 'demo', ttlS: 60 }), app = 'language') =>
   new OpenAI({ apiKey, baseURL: `http://127.0.0.1:${stack.port}/v4/demo/${app}/${fn}`, maxRetries: 0 });
 
-/** A client of the function that yields what it is given. */
+/** Returns a client of the function that yields its parameter `items`. */
 const yielding = () => client('items', undefined, 'chunks');
 
 const runsOf = async (fn: string): Promise<number> => {
@@ -48,7 +48,7 @@ test('a chat is completed', async () => {
   expect(answer.id).toBe(`chatcmpl-${answer._request_id}`);
 });
 
-test('a chat is streamed as the same words, to its end', async () => {
+test('a streamed chat has the same words as a completed chat, and a finish reason', async () => {
   const whole = await client('chat').chat.completions.create({ model: 'bigram', messages, seed: 3 });
   const stream = await client('chat').chat.completions.create({ model: 'bigram', messages, seed: 3, stream: true });
   let text = '';
@@ -61,7 +61,7 @@ test('a chat is streamed as the same words, to its end', async () => {
   expect(reason).toBe('stop');
 });
 
-test('a text is completed, whole and streamed', async () => {
+test('a text completion has the same text with and without streaming', async () => {
   const asked = { model: 'bigram', prompt: 'a caller', max_tokens: 7 };
   const whole = await client('complete').completions.create(asked);
   expect(whole.usage?.completion_tokens).toBeLessThanOrEqual(7);
@@ -81,7 +81,7 @@ test('texts are embedded', async () => {
   expect(cosine(one, other)).toBeLessThan(0.9);
 });
 
-test('a response is made, whole and streamed', async () => {
+test('a response has the same text with and without streaming', async () => {
   const asked = { model: 'bigram', input: 'the worker' };
   const whole = await client('respond').responses.create(asked);
   expect(whole.output_text).toMatch(/\w/);
@@ -100,7 +100,7 @@ test('the models of a function can be listed', async () => {
   expect(data).toEqual([{ id: 'chat', object: 'model', created: 0, owned_by: 'demo/language' }]);
 });
 
-test('errors are the client’s own', async () => {
+test('errors are the error classes of the client', async () => {
   await expect(client('chat', 'no token').models.list()).rejects.toBeInstanceOf(OpenAI.AuthenticationError);
   await expect(client('nothing').models.list()).rejects.toBeInstanceOf(OpenAI.NotFoundError);
   const refused = client('chat').chat.completions.create({ model: 'm' } as never);
@@ -109,7 +109,7 @@ test('errors are the client’s own', async () => {
   await expect(raised).rejects.toMatchObject({ status: 500, code: 'function_error', type: 'ValueError', param: null });
 });
 
-test('a response is streamed by `responses.stream()`, to the same end as without', async () => {
+test('a response of `responses.stream()` ends as without streaming', async () => {
   const asked = { model: 'bigram', input: 'the worker' };
   const whole = await client('respond').responses.create(asked);
   const stream = client('respond').responses.stream(asked);
@@ -146,7 +146,7 @@ test('a chat is streamed by `chat.completions.stream()`', async () => {
   expect((await stream.finalChatCompletion()).choices[0]?.message.content).toBe(whole.choices[0]?.message.content);
 });
 
-test('a generator of chunks that is called without `stream` answers one completion', async () => {
+test('a generator of chunks returns one completion if it is called without `stream`', async () => {
   const chunk = (delta: object, finish_reason: string | null = null) => ({
     id: 'c',
     object: 'chat.completion.chunk',
@@ -176,7 +176,7 @@ test('a generator of chunks that is called without `stream` answers one completi
   expect(text).toMatchObject({ object: 'text_completion', choices: [{ text: 'ab', finish_reason: 'stop' }] });
 });
 
-test('the model of a function can be retrieved, and no other', async () => {
+test('only the model of a function can be retrieved', async () => {
   expect(await client('chat').models.retrieve('chat')).toMatchObject({
     id: 'chat',
     object: 'model',
@@ -187,16 +187,16 @@ test('the model of a function can be retrieved, and no other', async () => {
   await expect(client('nothing').models.retrieve('nothing')).rejects.toBeInstanceOf(OpenAI.NotFoundError);
 });
 
-test('a client that repeats calls runs a failing function once', async () => {
+test('a client that retries runs a failing function once', async () => {
   const before = await runsOf('embed');
   const asked = { model: 'm', input: 'x', encoding_format: 'hex' as never };
-  // As a client is made by default, it repeats a call twice.
+  // By default, the client retries a call twice.
   const failing = client('embed').withOptions({ maxRetries: 2 }).embeddings.create(asked);
   await expect(failing).rejects.toMatchObject({ status: 500, code: 'function_error' });
   expect(await runsOf('embed')).toBe(before + 1);
 });
 
-test('every error answer says whether to call again', async () => {
+test('every error answer states whether the client should retry', async () => {
   const path = '/v4/demo/language/embed/embeddings';
   const body = { input: 'x', encoding_format: 'hex' };
   const retry = async (target: string, options: RequestOptions = {}): Promise<unknown[]> => {

@@ -1,4 +1,4 @@
-// Contract 6: the operations ports of the whole stack, its log and its traces, by one call, one stream and one delivery.
+// Contract 6: the operations ports, the log and the traces of the whole stack, with one call, one stream and one delivery.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { until } from '../client/until.ts';
@@ -43,7 +43,7 @@ afterAll(async () => {
   await sink.close();
 });
 
-/** What the services have logged, line by line. */
+/** Returns the log lines of all services. */
 const lines = (): Record<string, unknown>[] =>
   stack
     .logs()
@@ -62,7 +62,7 @@ async function get(
   return { status: answer.status, text: await answer.text() };
 }
 
-/** The samples of a service's metrics by their names and labels. */
+/** Returns the samples of a service's metrics by name and labels. */
 async function samples(service: Service): Promise<ReadonlyMap<string, number>> {
   const { text } = await get(service, '/metrics');
   const found = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
@@ -74,7 +74,7 @@ async function samples(service: Service): Promise<ReadonlyMap<string, number>> {
   );
 }
 
-test.each(SERVICES)('the %s is alive and ready, and has the figures of its process', async (service) => {
+test.each(SERVICES)('the %s is alive and ready, and exposes the metrics of its process', async (service) => {
   expect((await get(service, '/healthz')).status).toBe(200);
   expect(await get(service, '/readyz')).toEqual({ status: 200, text: '{"status":"ready"}' });
   const found = await samples(service);
@@ -82,7 +82,7 @@ test.each(SERVICES)('the %s is alive and ready, and has the figures of its proce
     expect(found.get(name)).toBeGreaterThanOrEqual(0);
 });
 
-test('the dispatcher as it is built shows the queues, and finds the files of their page', async () => {
+test('the built dispatcher serves the queue page and the files of that page', async () => {
   expect((await get('dispatcher', '/queues')).status).toBe(401);
   const headers = { authorization: `Bearer ${dashboardToken}` };
   const { status, text } = await get('dispatcher', '/queues', headers);
@@ -95,7 +95,7 @@ test('the dispatcher as it is built shows the queues, and finds the files of the
 });
 
 test.each(SERVICES)(
-  'docs/operations.md tells every metric of the %s with its type and meaning, and no other',
+  'docs/operations.md lists exactly the metrics of the %s, with type and meaning',
   async (service) => {
     const told = tableRows(page('docs/operations.md'), new RegExp(`^Metrics of the ${service}$`)).map(
       ([name = '', type, , meaning]) => [...ticked(name), type, meaning],
@@ -108,7 +108,7 @@ test.each(SERVICES)(
   },
 );
 
-test('the labels that docs/operations.md tells are those that there are', async () => {
+test('docs/operations.md lists exactly the labels of each metric', async () => {
   for (const service of SERVICES) {
     const told = new Map(
       tableRows(page('docs/operations.md'), new RegExp(`^Metrics of the ${service}$`)).map(
@@ -125,7 +125,7 @@ test('the labels that docs/operations.md tells are those that there are', async 
   }
 });
 
-test('a call, a stream and a delivery move the figures of all three services', async () => {
+test('a call, a stream and a delivery change the metrics of all three services', async () => {
   const before = {
     gateway: await samples('gateway'),
     worker: await samples('worker'),
@@ -157,7 +157,7 @@ test('a call, a stream and a delivery move the figures of all three services', a
   expect(worker.get(`inference_proxy_worker_runs{${app}}`)).toBe(0);
 });
 
-test('one request id is in the line of the call, of the run and of the attempt; the secret is in none', async () => {
+test('the log lines of the call, the run and the attempt have the same request id, and no line has the secret', async () => {
   const answer = await caller.call(
     'streams/value',
     { value: 3 },
@@ -179,7 +179,7 @@ test('one request id is in the line of the call, of the run and of the attempt; 
   expect(stack.logs()).not.toContain(secret);
 });
 
-test('a call with a webhook is one trace: call, function, delivery, and the receiver is told where to go on', async () => {
+test('a call with a webhook is one trace of call, function and delivery, and the receiver gets the trace context', async () => {
   const answer = await caller.call(
     'streams/value',
     { value: 4 },
@@ -208,7 +208,7 @@ test('a call with a webhook is one trace: call, function, delivery, and the rece
   expect(sink.bodies.join()).not.toContain(secret);
 });
 
-test('a failure of the function is an error of its span', async () => {
+test('a failure of the function marks its span as an error', async () => {
   const answer = await caller.call('streams/raises', {});
   const runId = String(answer.headers['x-request-id']);
   const span = await until(() =>
@@ -220,7 +220,7 @@ test('a failure of the function is an error of its span', async () => {
   expect(span.attributes['error.type']).toBe('function_error');
 });
 
-test('while the store does not answer, all three are alive and none is ready; then all are again', async () => {
+test('while the store does not answer, all three services are alive and not ready; then all are ready again', async () => {
   stack.pause('redis');
   try {
     for (const service of SERVICES) {

@@ -1,4 +1,4 @@
-// Contract 1 (`Prefer`, `onDisconnect`) over the whole stack. Every combination, row by row: apps/gateway/src/calls/combinations.test.ts, from docs/runs.md.
+// Contract 1: `Prefer` and `onDisconnect` over the whole stack. apps/gateway/src/calls/combinations.test.ts tests every combination of docs/runs.md.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -25,7 +25,7 @@ afterAll(async () => {
 const mark = (name: string): string => join(stack.marksDir, name);
 const runOf = (answer: Answer): string => String(answer.headers['x-request-id']);
 
-test('a caller that waits N seconds gets 202 then, and later the answer; the webhook has it too', async () => {
+test('a caller with `wait=N` gets 202 after N seconds; the look-up and the webhook have the answer later', async () => {
   const params = { gate: mark('wait-gate'), started: mark('wait') };
   const query = `?webhookEndpoint=${encodeURIComponent(sink.url)}`;
   const answer = await caller.call('streams/waits', params, { query, headers: { prefer: 'wait=1' } });
@@ -42,14 +42,14 @@ test('a caller that waits N seconds gets 202 then, and later the answer; the web
   expect(JSON.parse(`${told.body}`)).toMatchObject({ run_id: runOf(answer), result: 'waited' });
 });
 
-test('an answer in time is the answer, a failure too', async () => {
+test('a run that ends within the wait is answered, a failed run too', async () => {
   const headers = { prefer: 'respond-async, wait=50' };
   expect((await caller.call('streams/value', { value: 1 }, { headers })).status).toBe(200);
   expect((await caller.call('streams/raises', {}, { headers })).status).toBe(500);
   expect((await caller.call('streams/value', { other: 1 }, { headers })).status).toBe(422);
 });
 
-test('a stream that begins in time goes on for as long as it takes; one that does not is 202 and can be read later', async () => {
+test('a stream that begins within the wait continues to its end; a later stream is 202 and can be read afterwards', async () => {
   const [folder, closed] = [mark('in-time'), mark('late')];
   await Promise.all([folder, closed].map((path) => mkdir(path)));
   await writeFile(join(folder, '0'), '');
@@ -63,7 +63,7 @@ test('a stream that begins in time goes on for as long as it takes; one that doe
     { headers: { prefer: 'wait=1', accept: 'text/event-stream' } },
   );
   expect(late.status).toBe(202);
-  // The time of the first is over, too.
+  // The wait of the first stream is over, too.
   await new Promise((resolve) => setTimeout(resolve, 10_000));
   await writeFile(join(folder, '1'), '');
   expect(await events.rest()).toEqual(['data: item 1']);
@@ -72,14 +72,14 @@ test('a stream that begins in time goes on for as long as it takes; one that doe
   expect(stream.text).toBe('retry: 1000\nid: 0\n\nid: 1\ndata: item 0\n\n');
 });
 
-test('a caller that leaves a run called with onDisconnect=continue leaves it running', async () => {
+test('a run with onDisconnect=continue keeps running after its caller disconnects', async () => {
   const params = { gate: mark('continue-gate'), started: mark('continue') };
   const controller = new AbortController();
   const path = '/v4/demo/streams/waits?onDisconnect=continue';
   caller.open(path, { body: JSON.stringify(params), signal: controller.signal }).catch(() => {});
   const runId = await fileSays(params.started);
   controller.abort();
-  // The gateway has seen it go when its line says so.
+  // The gateway has noticed the disconnect when it has logged the call.
   await until(() =>
     stack
       .logs()
@@ -91,7 +91,7 @@ test('a caller that leaves a run called with onDisconnect=continue leaves it run
   expect(await caller.ended(runId)).toMatchObject({ status: 'succeeded', result: 'waited' });
 });
 
-test('with onDisconnect=1 it is cancelled a second after its last reader has gone, not before, and not while one is there', async () => {
+test('a run with onDisconnect=1 is cancelled one second after its last reader disconnects, and never while it has a reader', async () => {
   const { events, runId } = await caller.stream('streams/tidy', { mark: mark('absent') }, { query: '?onDisconnect=1' });
   expect(await events.next()).toBe('data: begun');
   const reader = await caller.open(`/v4/demo/runs/${runId}/stream`, { method: 'GET' });
@@ -112,7 +112,7 @@ test('with onDisconnect=1 it is cancelled a second after its last reader has gon
   expect(await fileSays(mark('absent'))).toBe('tidied');
 });
 
-test('with async=true and onDisconnect=1 somebody has to come and read', async () => {
+test('a run with async=true and onDisconnect=1 is cancelled unless a reader connects', async () => {
   const query = '?async=true&onDisconnect=1';
   const runId = runOf(await caller.call('streams/tidy', { mark: mark('nobody') }, { query }));
   expect((await caller.ended(runId)).status).toBe('cancelled');

@@ -57,13 +57,13 @@ test('a Redis that became a replica: calls are unavailable, no service is ready,
   for (const service of SERVICES)
     expect(await readiness(service)).toMatch(/"why":"the run store refuses commands: READONLY /);
   expect((await caller.request('/readyz', { method: 'GET' })).status).toBe(503);
-  // A worker whose channel broke asks for runs when the channel is back.
+  // A worker whose pub/sub connection broke asks for runs when the connection is back.
   await redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
   const takeFailed = (): number => lines().filter(({ msg }) => msg === 'a take failed; trying again').length;
   await until(() => takeFailed() > 0);
   const before = refusals('worker', 'READONLY').length;
   await until(() => refusals('worker', 'READONLY').length > before + 3);
-  // Four seconds: a line every 200 ms would be twenty.
+  // The wait lasts four seconds. One line every 200 ms would be twenty lines.
   expect(takeFailed()).toBe(1);
   await redis.replicaof('NO', 'ONE');
   await until(async () => (await caller.call('streams/value', { value: 2 })).status === 200);

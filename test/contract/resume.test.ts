@@ -1,4 +1,4 @@
-// Contract 3 and 5: streams taken up again, and the pace of their readers, over the whole stack.
+// Contract 3 and 5: resuming streams, and the pace of readers, over the whole stack.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
@@ -14,7 +14,7 @@ let stack: TestStack;
 let caller: Caller;
 let authorization: string;
 beforeAll(async () => {
-  // Keeps the whole of a plain stream: what its stalled readers have taken differs by their sockets.
+  // The window keeps the whole plain stream, because the bytes that stalled readers have taken depend on their sockets.
   stack = await startTestStack({ env: { WORKER_APPS: 'demo/streams', STREAM_WINDOW_BYTES: '64MiB' } });
   caller = new Caller(stack.port, stack.jwtSecret);
   authorization = `Bearer ${signToken(stack.jwtSecret, { project: 'demo', ttlS: 3600, more: {} })}`;
@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.stop());
 
-/** Starts a run that nobody waits for. */
+/** Starts an asynchronous run. */
 async function started(fn: string, params: object): Promise<string> {
   const { text } = await caller.call(`streams/${fn}`, params, { query: '?async=true' });
   return (JSON.parse(text) as { run_id: string }).run_id;
@@ -31,11 +31,11 @@ async function started(fn: string, params: object): Promise<string> {
 interface Watched {
   readonly ids: number[];
   readonly data: string[];
-  /** Resolves with the status at which it gave up. */
+  /** Resolves with the status at which the EventSource stopped. */
   readonly closed: Promise<number | undefined>;
 }
 
-/** A stock EventSource; it cannot send a token by itself, but takes a `fetch` that does. */
+/** Reads a run with an unmodified EventSource, which sends its token by a custom `fetch`. */
 function watch(port: number, runId: string): Watched {
   const ids: number[] = [];
   const data: string[] = [];
@@ -56,24 +56,24 @@ function watch(port: number, runId: string): Watched {
 
 const numbers = (n: number): number[] => Array.from({ length: n }, (_, k) => k + 1);
 
-describe('a stock EventSource that is cut again and again has every item once, and stops at the 204:', () => {
+describe('a stock EventSource gets each item once despite many cuts, and stops at the 204:', () => {
   const N = 300;
   let proxy: CuttingProxy;
   afterEach(() => proxy.close());
 
   test.each([
-    ['while the run goes on', 0.004],
-    ['of a run that has ended', 0],
+    ['while the run is running', 0.004],
+    ['after the run has ended', 0],
   ])('%s', async (_, seconds) => {
     let connections = 0;
-    // Anywhere, and in every run of this test at the same places.
+    // A fixed sequence of places, so that each run of this test cuts at the same places.
     let place = 1;
     const anywhere = (): number => {
       place = (place * 16_807) % 2_147_483_647;
       return place % 20_000;
     };
-    // The first can get the first item, which asks for soon coming back; then they are cut wherever it is, in the head of the answer or
-    // within an item.
+    // The first connection lasts long enough for the first item and the short reconnection time. Later connections are cut anywhere, also in
+    // the head of the answer or within an item.
     proxy = await cuttingProxy(stack.port, () => (connections++ === 0 ? 5_000 : 0) + anywhere());
     const runId = await started('resumable', { n: N, size: 2000, seconds });
     if (seconds === 0) await caller.ended(runId);
@@ -86,7 +86,7 @@ describe('a stock EventSource that is cut again and again has every item once, a
   });
 });
 
-test('to an EventSource a gateway that dies is one more cut', async () => {
+test('an EventSource recovers from the death of a gateway as from a cut', async () => {
   const N = 300;
   const gate = join(stack.marksDir, 'gateway-dies');
   const runId = await started('resumable', { n: N, size: 20, seconds: 0.01, gate });
@@ -105,20 +105,20 @@ describe('the pace of a run', () => {
   const newMark = (): string => join(stack.marksDir, `paced-${++marks}`);
   const resume = async (runId: string): Promise<EventReader> => (await caller.takeUp(runId, 0)).events;
 
-  test('that is plain is its fastest reader’s, whichever connection that has', async () => {
+  test('with a plain stream follows its fastest reader, on any connection', async () => {
     const mark = newMark();
     const { events: stalled, runId } = await caller.stream('streams/counted', { mark, n: N, size: SIZE });
     expect(await stalled.next()).toMatch(/^data: 0 /);
     const second = await resume(runId);
     expect(await second.next()).toMatch(/^id: 1\ndata: 0 /);
-    // Neither reads: the generator waits.
+    // Neither reader reads, so the generator waits.
     expect(await settledSize(mark)).toBeLessThan(N);
     expect((await second.rest()).length).toBe(N - 1);
     expect(await settledSize(mark)).toBe(N);
     stalled.leave();
   });
 
-  test('that is promised is nobody’s', async () => {
+  test('that is promised follows no reader', async () => {
     const mark = newMark();
     const runId = await started('counted', { mark, n: N, size: SIZE });
     const stalled = await resume(runId);

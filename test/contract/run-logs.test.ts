@@ -1,4 +1,4 @@
-// Contract 5, `/logs`: what a function prints or logs is its run's, exactly, while a hundred runs share one process; in order, bounded, there at the run's end.
+// Contract 5: a run's log has exactly its own lines, in order, within its limit, and complete at the run's end. A hundred runs share one process.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -32,14 +32,14 @@ async function logOf(runId: string): Promise<Log> {
 }
 const textsOf = async (runId: string): Promise<string[]> => (await logOf(runId)).logs.map(({ text }) => text);
 
-/** Calls, waits for the answer, and gives the run's id: its log has to be whole by then. */
+/** Calls a function. Returns the run's id after the answer, when the log has to be complete. */
 async function called(fn: string, params: object = {}): Promise<string> {
   return String((await caller.call(`speaking/${fn}`, params)).headers['x-request-id']);
 }
 
 const numbers = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
 
-test('a hundred runs in one process print and log at once: every line is at its run, in order, none is lost', async () => {
+test('a hundred concurrent runs in one process keep every line of their own, in order', async () => {
   const n = 40;
   await Promise.all(
     numbers(100).map(async (i) => {
@@ -57,12 +57,12 @@ test('a hundred runs in one process print and log at once: every line is at its 
   );
 });
 
-test('lines that go past the interpreter are the run’s where it is the only one', async () => {
+test('lines written outside the interpreter belong to the run if it is the only run of its process', async () => {
   const texts = await textsOf(await called('speaks_raw'));
   expect([...texts].sort()).toEqual(['first', 'from C', 'from a child']);
 });
 
-test('and the app’s own, in the worker’s log, where there are several', async () => {
+test('lines written outside the interpreter go to the worker’s log if the process has several runs', async () => {
   const gate = join(stack.marksDir, 'raw-gate');
   const start = async (): Promise<string> => {
     const answer = await caller.call('speaking/speaks_raw', { gate }, { query: '?async=true' });
@@ -89,7 +89,7 @@ test('the traceback of a function that raises is in its log', async () => {
   expect((await logOf(runId)).logs.at(-1)?.stream).toBe('stderr');
 });
 
-test('a flood keeps its newest lines, the cut is told, and calls beside it are answered', async () => {
+test('a run that prints too much keeps its newest lines and the number of dropped lines, and other calls are answered', async () => {
   const n = 200_000;
   let over = false;
   const flood = called('floods', { n }).finally(() => {
@@ -108,7 +108,7 @@ test('a flood keeps its newest lines, the cut is told, and calls beside it are a
   expect(logs.length).toBeGreaterThan(30);
 });
 
-test('events=full tells the lines in order, and `done` after the last of them', async () => {
+test('a stream with events=full has the log lines in order, and `done` after the last line', async () => {
   const { events } = await caller.stream('speaking/streams', { n: 3 }, { query: '?events=full' });
   const names = (await events.rest()).map((event) => {
     const data = /^data: (.*)$/m.exec(event)?.[1] ?? '';

@@ -1,4 +1,4 @@
-// Contract 9: a project's share of the run store. Its runs end as output_too_large, and other projects are served.
+// Contract 9: a project's share of the run store. Runs beyond the share end as output_too_large, and other projects are served.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { errorOf } from '../client/http.ts';
@@ -6,7 +6,7 @@ import { until } from '../client/until.ts';
 import { receiver } from '../receiver/receivers.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 
-/** Half of it for each of two projects. */
+/** Each of the two projects has half of these bytes. */
 const RUN_STORE_MAX_BYTES = 400_000;
 
 let stack: TestStack;
@@ -32,7 +32,7 @@ afterAll(async () => {
   await sink.close();
 });
 
-test('items beyond the share are output_too_large, to the caller and to the webhook, and the other project is served', async () => {
+test('a run beyond its project’s share is output_too_large for caller and receiver, and the other project is served', async () => {
   const query = `?webhookEndpoint=${encodeURIComponent(sink.url)}`;
   const answer = await greedy.call('streams/resumable', { n: 60, size: 5_000, seconds: 0 }, { query });
   expect(answer.status).toBe(500);
@@ -47,7 +47,7 @@ test('items beyond the share are output_too_large, to the caller and to the webh
   const record = await greedy.lookUp(runId);
   expect(record).toMatchObject({ status: 'failed', error: { code: 'output_too_large' } });
   const { text } = await greedy.request(`/v4/demo/runs/${runId}/stream`, { method: 'GET' });
-  // The failure is an event, too.
+  // The failure is also an event.
   expect(text.match(/^id: [1-9]/gm)).toHaveLength(record.items + 1);
   for (const method of ['', '?async=true'])
     expect((await modest.call('hello/greet', { name: 'Ada' }, { query: method })).status).toBe(method ? 202 : 200);

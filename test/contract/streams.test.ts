@@ -1,4 +1,4 @@
-// Contract 3: the stream, from a real Python generator to a real socket.
+// Contract 3: the stream, from a Python generator to a socket.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -20,21 +20,21 @@ beforeAll(async () => {
 afterAll(() => stack.stop());
 
 let folders = 0;
-/** A folder of gates of its own. */
+/** Makes a new folder of gates. */
 async function gates(): Promise<{ folder: string; openGate(k: number): Promise<void> }> {
   const folder = join(stack.marksDir, `gates-${++folders}`);
   await mkdir(folder);
   return { folder, openGate: (k) => writeFile(join(folder, String(k)), '') };
 }
 
-/** The events of a call that is answered with a stream. */
+/** Returns the events of a call that is answered with a stream. */
 async function eventsOf(fn: string, params: object | string = {}): Promise<string[]> {
   const { answer, events } = await caller.stream(`streams/${fn}`, params);
   expect(answer.statusCode).toBe(200);
   return events.rest();
 }
 
-describe('each item is one event, sent when it is yielded', () => {
+describe('an item is sent as one event when the function yields the item', () => {
   test.each([
     ['a generator', 'gated', {}],
     ['an async generator', 'gated_async', {}],
@@ -44,7 +44,7 @@ describe('each item is one event, sent when it is yielded', () => {
     await openGate(0);
     const { answer, events } = await caller.stream(`streams/${fn}`, { folder, n: 4 }, { headers });
     expect(answer.headers['content-encoding']).toBe('accept-encoding' in headers ? 'gzip' : undefined);
-    // Item k is read before the generator may yield the next: it cannot have waited for it.
+    // Item k is read before the generator may yield item k + 1, so item k cannot have waited for item k + 1.
     for (let k = 0; k < 4; k++) {
       expect(await events.next()).toBe(`data: item ${k}`);
       await openGate(k + 1);
@@ -60,7 +60,7 @@ describe('each item is one event, sent when it is yielded', () => {
     expect(await eventsOf(fn, params)).toEqual(expected);
   });
 
-  test('five thousand, in order, each once', async () => {
+  test('five thousand items, in order, each once', async () => {
     expect(await eventsOf('decorated', { n: 5000 })).toEqual(Array.from({ length: 5000 }, (_, k) => `data: ${k}`));
   });
 
@@ -72,7 +72,7 @@ describe('each item is one event, sent when it is yielded', () => {
   });
 });
 
-test('the stream has exactly the headers of the contract', async () => {
+test('a stream has exactly the headers of the contract', async () => {
   const { answer, events } = await caller.stream('streams/decorated', { n: 1 });
   await events.rest();
   const { date, 'x-envoy-upstream-service-time': ms, 'x-request-id': id, server, connection, ...rest } = answer.headers;
@@ -90,7 +90,7 @@ test('the stream has exactly the headers of the contract', async () => {
   expect(['close', 'keep-alive']).toContain(connection);
 });
 
-describe('a string goes as it is, one data line for each of its lines, anything else as compact JSON', () => {
+describe('a string is sent with one data line for each of its lines; other values are compact JSON', () => {
   const HARD: [string, string[]][] = [
     ['', ['data: ']],
     ['two\nlines', ['data: two\ndata: lines']],
@@ -110,7 +110,7 @@ describe('a string goes as it is, one data line for each of its lines, anything 
     expect(await eventsOf('value', { value: item })).toEqual(expected);
   });
 
-  test('all of them in one stream keep their order', async () => {
+  test('the strings of one stream keep their order', async () => {
     const items = HARD.map(([item]) => item);
     expect(await eventsOf('items', { items })).toEqual(HARD.flatMap(([, expected]) => expected));
   });
@@ -126,7 +126,7 @@ describe('a string goes as it is, one data line for each of its lines, anything 
     ]);
   });
 
-  test('an independent reader of event streams reads what was yielded', async () => {
+  test('an independent parser of event streams reads the yielded strings', async () => {
     const items = ['a', 'two\nlines', '', 'naïve 東京 🚀', ' x'];
     const read: string[] = [];
     const parser = createParser({ onEvent: ({ data }) => read.push(data) });
@@ -136,7 +136,7 @@ describe('a string goes as it is, one data line for each of its lines, anything 
   });
 });
 
-test('a yielded string that already is whole events goes through as it is', async () => {
+test('a ready-made item is sent unchanged', async () => {
   const ready = 'event: delta\ndata: {"a": 1}\n\n: comment\ndata: 2\n\n';
   expect(await eventsOf('items', { items: [ready, 'plain'] })).toEqual([
     'event: delta\ndata: {"a": 1}',
@@ -147,7 +147,7 @@ test('a yielded string that already is whole events goes through as it is', asyn
   expect(JSON.parse(answer.text).result).toEqual([ready]);
 });
 
-/** First lines of a stream with ids. */
+/** The first lines of a stream with ids. */
 const OPENING = 'retry: 1000\nid: 0';
 
 describe('ids=true numbers every event', () => {
@@ -169,7 +169,7 @@ describe('ids=true numbers every event', () => {
     ]);
   });
 
-  test('of ready-made events the last, whose own ids are dropped', async () => {
+  test('of a stream of ready-made items on their last event, and drops the items’ ids', async () => {
     const items = ['id: x\ndata: 1\n\nevent: e\ndata: 2\nid: y\n\n', 'plain'];
     expect(await numbered('items', { items })).toEqual([
       OPENING,
@@ -179,7 +179,7 @@ describe('ids=true numbers every event', () => {
     ]);
   });
 
-  test('of a plain value, and of a failure', async () => {
+  test('of an answer with a plain value, and of a failure', async () => {
     expect(await numbered('value', { value: [1] })).toEqual([OPENING, 'id: 1\ndata: [1]']);
     const run = { id: '' };
     const events = await numbered('raises_late', { n: 2 }, run);
@@ -190,7 +190,7 @@ describe('ids=true numbers every event', () => {
   });
 });
 
-test('events=full tells of all that happens, what is printed too', async () => {
+test('a stream with events=full has the states, the items and the log lines of the run', async () => {
   const { folder, openGate } = await gates();
   const { answer, events, runId } = await caller.stream('printing/gated', { folder, n: 3 }, { query: '?events=full' });
   expect(answer.statusCode).toBe(200);
@@ -201,7 +201,7 @@ test('events=full tells of all that happens, what is printed too', async () => {
   const lines: string[] = [];
   for (let k = 0; k < 3; k++) {
     await openGate(k);
-    // The line and the item come by ways of their own.
+    // The order of a log line and its item is not defined, because they reach the gateway separately.
     for (let n = 0; n < 2; n++) {
       const [id = '', name, data = ''] = ((await events.next()) ?? '').split('\n');
       if (name === 'event: item') items.push(`${id} ${data}`);
@@ -222,8 +222,8 @@ test('events=full tells of all that happens, what is printed too', async () => {
   });
 });
 
-describe('failure', () => {
-  test('before the first item it has its real status and a JSON body', async () => {
+describe('a failure', () => {
+  test('before the first item has its HTTP status and a JSON body', async () => {
     const { answer } = await caller.stream('streams/raises', { text: 'early' });
     expect(answer.statusCode).toBe(500);
     expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
@@ -233,7 +233,7 @@ describe('failure', () => {
     });
   });
 
-  test('after the first byte it is a last event, then the stream ends', async () => {
+  test('after the first byte is the last event of the stream', async () => {
     const { answer, events, runId } = await caller.stream('streams/raises_late', { n: 2 });
     expect(answer.statusCode).toBe(200);
     expect(await events.next()).toBe('data: 0');
@@ -254,9 +254,9 @@ describe('failure', () => {
     expect((await events.rest()).join()).toMatch(/^event: error\ndata: .*"code":"timed_out"/);
   });
 
-  test('the status line is held back no longer than STREAM_COMMIT_MS', async () => {
+  test('a stream sends its status line after STREAM_COMMIT_MS at the latest', async () => {
     const { folder, openGate } = await gates();
-    // Answered although no item has come: the gate is still closed.
+    // The answer has begun although the gate is closed and no item has come.
     const { answer, events } = await caller.stream('streams/gated', { folder, n: 1 });
     expect(answer.statusCode).toBe(200);
     await openGate(0);
@@ -268,13 +268,13 @@ test('twenty callers of a sleeping generator stream side by side', async () => {
   const { folder, openGate } = await gates();
   await openGate(0);
   const all = await Promise.all(Array.from({ length: 20 }, () => caller.stream('streams/gated', { folder, n: 2 })));
-  // Each has its first item before any may go on.
+  // Each caller has its first item before the second gate opens.
   for (const { events } of all) expect(await events.next()).toBe('data: item 0');
   await openGate(1);
   for (const { events } of all) expect(await events.rest()).toEqual(['data: item 1']);
 });
 
-test('a caller that leaves cancels its run, and the generator’s finally runs', async () => {
+test('a disconnect cancels the run, and the generator’s finally runs', async () => {
   const mark = join(stack.marksDir, 'tidy');
   const { events, runId } = await caller.stream('streams/tidy', { mark });
   expect(await events.next()).toBe('data: begun');
@@ -283,7 +283,7 @@ test('a caller that leaves cancels its run, and the generator’s finally runs',
   expect(await caller.ended(runId)).toMatchObject({ status: 'cancelled', items: 1, error: { code: 'cancelled' } });
 });
 
-test('a caller that leaves before the first item cancels its run too', async () => {
+test('a disconnect before the first item cancels the run', async () => {
   const started = join(stack.marksDir, 'started');
   const leaving = new AbortController();
   const answered = caller.call('streams/waits', { gate: '/never', started }, { signal: leaving.signal });
@@ -293,7 +293,7 @@ test('a caller that leaves before the first item cancels its run too', async () 
   expect(await caller.ended(runId)).toMatchObject({ status: 'cancelled' });
 });
 
-test('a reader that does not read stops next(), and gets everything in the end', async () => {
+test('a stalled reader holds back the generator and gets every item in the end', async () => {
   const [mark, n, size] = [join(stack.marksDir, 'counted'), 4000, 10_000];
   const { events } = await caller.stream('streams/counted', { mark, n, size });
   expect(await events.next()).toBe(`data: ${'0 '.padEnd(size, 'x')}`);

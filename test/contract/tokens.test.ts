@@ -29,7 +29,7 @@ afterAll(() => stack.stop());
 const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 const signed = (project: string, more: object = {}): string => signToken(stack.jwtSecret, { project, ttlS: 600, more });
 const bearer = (token: string): Record<string, string> => ({ authorization: `Bearer ${token}` });
-/** The status of a look-up, by gateway. */
+/** Returns the status of a look-up at each gateway. */
 const statuses = (token: string): Promise<number[]> =>
   Promise.all(
     stack.gatewayPorts().map(async (port) => {
@@ -37,7 +37,7 @@ const statuses = (token: string): Promise<number[]> =>
     }),
   );
 
-test('every gateway refuses a revoked token that it has verified before, and an open stream continues to its end', async () => {
+test('every gateway rejects a revoked token that it has verified before, and an open stream continues to its end', async () => {
   const jti = randomUUID();
   const token = signed('demo', { jti });
   expect(await statuses(token)).toEqual([404, 404]);

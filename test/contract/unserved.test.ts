@@ -1,4 +1,4 @@
-// Contract 1 and 2, `unavailable`: an app that no worker serves. Its times are short here, so nothing else is tested beside it.
+// Contract 1 and 2, `unavailable`: an app that no worker serves. The leases are too short for other tests in the same stack.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import type { Answer } from '../client/http.ts';
@@ -34,11 +34,11 @@ afterAll(async () => {
 const body = (answer: Pick<Answer, 'text'>): Record<string, unknown> => JSON.parse(answer.text);
 const runOf = (answer: Answer): string => String(answer.headers['x-request-id']);
 const hook = (): string => `?webhookEndpoint=${encodeURIComponent(sink.url)}`;
-/** What the receiver was told of a run, as text. */
+/** Returns the body that the receiver got for a run, as text. */
 const told = (runId: string): Promise<string> =>
   until(() => sink.requests.find(({ headers }) => headers['x-request-id'] === runId)?.body.toString());
 
-test('calls of an app that no worker serves wait for WORKER_GRACE_S, then they are 503', async () => {
+test('calls of an app that no worker serves wait for WORKER_GRACE_S, then are 503', async () => {
   stack.pause('worker');
   try {
     const answer = await caller.call('streams/value', { value: 1 }, { query: hook() });

@@ -1,10 +1,10 @@
-// Contract 2 and 6: the limits that the worker holds functions to, also where they do not obey; the process that did not is replaced.
+// Contract 2 and 6: the worker enforces limits on functions. A process whose function ignores the interrupt is replaced.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { until } from '../client/until.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 
-/** Of the apps `hasty` and `overdue`; of the latter, `cancel_grace`, too. */
+/** The time limit of the apps `hasty` and `overdue`. `overdue` has a `cancel_grace` of GRACE_MS. */
 const TIMEOUT_MS = 1_000;
 const GRACE_MS = 1_000;
 
@@ -36,14 +36,14 @@ async function textsOf(runId: string): Promise<string[]> {
 }
 
 test.each(['sleeps', 'sleeps_async'])('a function over its time limit (%s) is interrupted', async (fn) => {
-  // Long before its grace is over, which is longer than this test may take.
+  // The app's grace time exceeds the limit of this test, so the run was interrupted.
   const ended = await called(`hasty/${fn}`);
   expect(ended).toMatchObject({ httpStatus: 504, status: 'timed_out', error: { code: 'timed_out' } });
   expect(ended.run_time_ms).toBeGreaterThan(TIMEOUT_MS * 0.9);
   expect(await textsOf(ended.run_id)).toEqual(['interrupted']);
 });
 
-/** Of the process that serves `overdue` now. A call that a busy machine holds up for a second is timed_out itself. */
+/** Returns the pid of the replica of `overdue`. Asks again because a call can time out on a busy machine. */
 const pid = (): Promise<unknown> =>
   until(async () => {
     const { httpStatus, result } = await called('overdue/pid');
@@ -51,7 +51,7 @@ const pid = (): Promise<unknown> =>
   });
 
 test.each(['refuses', 'blocks'])(
-  'one that does not obey (%s) is timed_out after the grace, and its process is replaced',
+  'a function that ignores the interrupt (%s) times out after the grace time, and its process is replaced',
   async (fn) => {
     const before = await pid();
     const ended = await called(`overdue/${fn}`);
@@ -64,15 +64,15 @@ test.each(['refuses', 'blocks'])(
 
 test.each([
   ['an item over MAX_ITEM_BYTES', 'limited/many', { n: 1 }, 'output_too_large'],
-  ['one of an async generator', 'limited/many_async', { n: 1 }, 'output_too_large'],
+  ['an item of an async generator over MAX_ITEM_BYTES', 'limited/many_async', { n: 1 }, 'output_too_large'],
   ['a result over the app’s max_output_bytes', 'limited/large', { n: 2_000 }, 'output_too_large'],
   ['an item that is not JSON', 'limited/no_json_async', {}, 'unserializable_output'],
-])('%s fails the run, and says so in its log', async (_, fn, params, code) => {
+])('%s fails the run, and the run’s log has the error', async (_, fn, params, code) => {
   const ended = await called(fn, params);
   expect(ended).toMatchObject({ httpStatus: 500, status: 'failed', error: { code, retryable: false } });
   expect((await textsOf(ended.run_id)).join('\n')).toContain(code);
 });
 
-test('what is within the limits is not touched by them', async () => {
+test('output within the limits is not changed', async () => {
   expect(await called('limited/large', { n: 900 })).toMatchObject({ httpStatus: 200, result: 'x'.repeat(900) });
 });
