@@ -1,4 +1,4 @@
-// Contract 1: a call becomes a run. All calls of a tick and project go to the store in one script call.
+// Contract 1: accepts calls as runs. All calls of a tick and project share one script call.
 import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { Kinds } from '../kinds.ts';
@@ -17,34 +17,34 @@ export interface NewRun {
   readonly fn: string;
   /** A JSON object's text, exactly as the caller sent it. */
   readonly params: Buffer;
-  /** Somebody may come back for it (contract, "Words"). */
+  /** The run is promised: a client may fetch its result later. docs/contract.md, "Words", lists the options that promise a run. */
   readonly promised: boolean;
-  /** Goes at the pace of its fastest reader (contract 3). */
+  /** The run advances at the pace of its fastest reader (Contract 3). */
   readonly paced: boolean;
   /** Retention after the end, ms. */
   readonly keepMs: number;
   /** The secret is sealed. */
   readonly webhook?: { readonly url: string; readonly secret?: string };
-  /** Cancelled that many ms after its last reader has gone; absent: it goes on. */
+  /** The run is cancelled this many ms after its last reader has disconnected. If absent, the run continues. */
   readonly absentMs?: number;
-  /** Both are hashes: of project, app, function and key; of the request. */
+  /** Two hashes: `key` of project, app, function and key; `fingerprint` of the request. */
   readonly idempotency?: { readonly key: string; readonly fingerprint: string };
   readonly queueLimit: number;
   readonly queueTimeoutMs: number;
-  /** W3C trace context that goes with the run; valid, so that it holds no space. */
+  /** The run's W3C trace context. A valid value contains no space. */
   readonly traceparent?: string;
 }
 
 export type Accepted =
   | { readonly state: 'accepted' | 'conflict' | 'cancelled' }
   | { readonly state: 'joined'; readonly runId: RunId }
-  /** The app's queue is full, or the run store of what must be kept. Nothing was accepted. */
+  /** The app's queue is full, or the run store is full of runs that must be kept. Nothing was accepted. */
   | { readonly state: 'overloaded'; readonly reason: 'queue' | 'store'; readonly retryAfterMs: number };
 
-/** When a refused call may be tried again: queues move in a second, room in the store comes by retention. */
+/** Time after which a refused call may be retried. A queue moves within a second. The store gets room when a retention ends. */
 const RETRY_AFTER_MS = { queue: 1_000, store: 5_000 } as const;
 
-/** A lease is renewed that often in its term. */
+/** Renewals of a lease during its term. */
 const RENEWALS = 15;
 
 interface Acceptance {
@@ -55,12 +55,12 @@ interface Acceptance {
 export class Acceptor {
   private readonly clock = new StoreClock();
   private readonly batch: TickBatch<Acceptance, Accepted>;
-  /** Per project: when the gateway's lease was last renewed by an accept. */
+  /** Per project: time of the last accept that renewed the gateway's lease. */
   private readonly renewed = new Map<string, number>();
 
   /**
-   * @param prepare what must be confirmed before a project's first accept
-   * @param roomOf bytes that the project's runs may take; undefined while it is far from that
+   * @param prepare confirms what a project's first accept needs
+   * @param roomOf bytes that the project's runs may take; undefined while the project has far fewer
    */
   constructor(
     private readonly redis: Redis,
@@ -75,7 +75,7 @@ export class Acceptor {
     );
   }
 
-  /** @throws ServiceError `unavailable` without an answer in time: the run may exist; `overloaded` when memory is short */
+  /** @throws ServiceError `unavailable` if no answer came in time: the run may exist. `overloaded` if memory is short */
   accept(run: NewRun, live: LiveMode | '-'): Promise<Accepted> {
     return this.batch.add(run.project, { run, live });
   }
@@ -86,10 +86,10 @@ export class Acceptor {
     return withinLimit(this.call(project, items, until), commandMs);
   }
 
-  /** The lease's term where it is to be renewed: attending does that every few seconds, but a gateway must be known from its first accept. */
+  /** Returns the lease's term if it must be renewed. `attend` renews it every few seconds, but a gateway must be known from its first accept. */
   private lease(project: string): number | '' {
     const now = performance.now();
-    // The oldest come first.
+    // The map's oldest entries come first.
     for (const [other, at] of this.renewed) {
       if (now - at < this.timings.leaseMs / RENEWALS) break;
       this.renewed.delete(other);
@@ -118,14 +118,14 @@ export class Acceptor {
       const [now, answers] = (await runScript(this.redis, 'accept', project, args)) as [number, Buffer[] | undefined];
       this.clock.set(now);
       if (answers) return answers.map(acceptedOf);
-      // Refused as late. If the caller still waits, it was the store's clock that stepped.
+      // Redis refused the call as late. If the caller still waits, the store's clock has stepped.
       if (performance.now() >= until) break;
     }
     throw new ServiceError('unavailable', 'The run store did not answer in time.');
   }
 }
 
-/** Kinds of calls and the calls, as lua/accept is told of them. */
+/** Returns the kinds of calls and the calls as the arguments of lua/accept. */
 function callArguments(items: readonly Acceptance[]): ScriptArgument[] {
   const kinds = new Kinds();
   const runs: ScriptArgument[] = [];
@@ -137,7 +137,7 @@ function callArguments(items: readonly Acceptance[]): ScriptArgument[] {
   return [kinds.count, ...kinds.values, ...runs];
 }
 
-/** What most calls do not have. */
+/** Returns the values that most calls do not have. */
 function moreOf({ webhook, idempotency, traceparent }: NewRun): string[] {
   const more: string[] = [];
   if (webhook) more.push('hook', webhook.url);

@@ -14,13 +14,13 @@ const warnings: string[] = [];
 const logger = { warn: (_fields: object, text: string) => warnings.push(text), error: () => {} };
 const gateway = (): AppendOnlyFile => new AppendOnlyFile(redis, logger, defaultTimings);
 
-/** How often the file was rewritten since Redis started, and whether it is just now. */
+/** Returns the number of rewrites since Redis started, and whether a rewrite is under way. */
 async function rewrites(): Promise<{ begun: number; underWay: boolean }> {
   const info = await redis.info('persistence');
   return { begun: Number(/^aof_rewrites:(\d+)/m.exec(info)?.[1]), underWay: /^aof_rewrite_in_progress:1/m.test(info) };
 }
 
-/** Has them look until a rewrite has ended. */
+/** Lets the gateways look until a rewrite has ended. */
 async function looked(...gateways: readonly AppendOnlyFile[]): Promise<void> {
   for (let now = await rewrites(); now.begun === 0 || now.underWay; now = await rewrites()) {
     for (const one of gateways) await one.once();
@@ -31,7 +31,7 @@ async function looked(...gateways: readonly AppendOnlyFile[]): Promise<void> {
 const folder = async (): Promise<string> =>
   join(((await redis.config('GET', 'dir')) as string[])[1] as string, 'appendonlydir');
 
-/** What stands in the file that is being written. */
+/** Returns the path of the file that Redis appends to. */
 async function file(): Promise<string> {
   const names = (await readdir(await folder())).filter((name) => name.endsWith('.incr.aof'));
   return join(await folder(), names.sort((a, b) => a.localeCompare(b, 'en', { numeric: true })).at(-1) as string);
@@ -47,24 +47,24 @@ afterAll(async () => {
   await server.stop();
 });
 
-test('the file is rewritten once after Redis has started, however many gateways look, and not again', async () => {
+test('after a start of Redis the file is rewritten exactly once, for any number of gateways', async () => {
   const gateways = [gateway(), gateway(), gateway()];
   await looked(...gateways);
   for (let n = 0; n < 3; n++) for (const one of [...gateways, gateway()]) await one.once();
   expect(await rewrites()).toEqual({ begun: 1, underWay: false });
 });
 
-test('half of a transaction, which a crash of the machine left at the end of the file, is never executed, at no later start either', async () => {
+test('half of a transaction at the end of the file, left by a crash of the machine, is never executed at any later start', async () => {
   await redis.set('before', '1');
   const path = await file();
   const whole = (await stat(path)).size;
   await redis.multi().set('half', '1').set('other half', '1').exec();
   server.pause();
-  // The last command but EXEC is cut through.
+  // The cut goes through the last command before EXEC.
   await truncate(path, (await stat(path)).size - '*1\r\n$4\r\nEXEC\r\n'.length - 5);
   await server.restart({ kill: true });
   expect(await redis.mget('before', 'half', 'other half')).toEqual(['1', null, null]);
-  // Redis has cut off no more than the last command.
+  // Redis has cut off only the last command.
   expect((await readFile(path, 'utf8')).slice(whole)).toContain('half');
   await looked(gateway());
   expect(await readFile(await file(), 'utf8')).not.toContain('half');
@@ -72,9 +72,9 @@ test('half of a transaction, which a crash of the machine left at the end of the
   expect(await redis.mget('before', 'half', 'other half')).toEqual(['1', null, null]);
 });
 
-test('where Redis does not allow it, one line says so', async () => {
+test('if Redis does not allow the rewrite, one warning is logged', async () => {
   await redis.call('ACL', 'SETUSER', 'default', '-bgrewriteaof');
-  await redis.set('ip:rewritten', 'of another start');
+  await redis.set('ip:rewritten', 'from another start');
   const one = gateway();
   for (let n = 0; n < 3; n++) await one.once();
   expect(warnings).toEqual([expect.stringMatching(/BGREWRITEAOF/)]);

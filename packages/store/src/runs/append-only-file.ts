@@ -1,5 +1,5 @@
-// docs/decisions/0019-the-file-is-rewritten.md: Redis' append-only file may hold what it cannot read again, and is written anew. Runs in every
-// gateway; doubles are harmless.
+// docs/decisions/0019-the-file-is-rewritten.md: rewrites Redis' append-only file, which may hold bytes that Redis cannot read again.
+// Runs in every gateway. Doubles are harmless.
 import type { Redis } from 'ioredis';
 import { rewrittenKey } from '../keys.ts';
 import { redisInfo } from '../redis-info.ts';
@@ -7,25 +7,25 @@ import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 import { Rounds } from './rounds.ts';
 
-/** Between two rewrites that failed, and so that a Redis that does not allow it is not asked all the time. */
+/** Time between two failed rewrites. It also spares a Redis that does not allow the command. */
 const AGAIN_MS = 30_000;
-/** What Redis says where another gateway was first, or it rewrites by itself. */
+/** The answer of Redis if another gateway was first, or if Redis has begun a rewrite by itself. */
 const UNDER_WAY = /already in progress/;
 
-/** What Redis tells of its file. */
+/** The state of the file as Redis reports it. */
 interface FileState {
   readonly enabled: boolean;
-  /** Which start of Redis, and how many commands it has refused since because it could not write: another value, and the file is in doubt. */
+  /** The start of Redis, and the number of commands it has refused since because it could not write. If this value changes, the file is in doubt. */
   readonly state: string;
-  /** It cannot write, or is writing the whole of it just now: not the time. */
+  /** Redis cannot write, or is rewriting the file now. A rewrite must wait. */
   readonly busy: boolean;
   readonly lastRewriteFailed: boolean;
 }
 
 export class AppendOnlyFile extends Rounds {
-  /** The state that a rewrite has covered that is done. */
+  /** The state that a finished rewrite has covered. */
   private covered: string | undefined;
-  /** The state that a line was written about: one line each. */
+  /** The state of the last warning. Each state is logged once. */
   private told: string | undefined;
   private notBefore = Number.NEGATIVE_INFINITY;
 
@@ -37,12 +37,12 @@ export class AppendOnlyFile extends Rounds {
     super(timings.reapMs);
   }
 
-  /** Begins a rewrite where there is to be one. */
+  /** Begins a rewrite if the file needs one. */
   protected override async look(): Promise<void> {
     try {
       await this.judge();
     } catch {
-      // Redis is away, or cannot write: reap and the connection tell of that.
+      // Redis is away or cannot write. Reap and the connection report this.
     }
   }
 
@@ -55,17 +55,17 @@ export class AppendOnlyFile extends Rounds {
       return;
     }
     if (performance.now() < this.notBefore) return;
-    if (asked) this.failed(state, 'Redis did not finish it: its own log says why');
+    if (asked) this.failed(state, 'Redis did not finish the rewrite; its log has the reason');
     await this.rewrite(state);
   }
 
   private async rewrite(state: string): Promise<void> {
     try {
-      // Not within a limit: what is answered late has begun all the same.
+      // No time limit: Redis may have begun a rewrite whose answer is late.
       await this.redis.bgrewriteaof();
     } catch (error) {
       const { message } = error as Error;
-      // One that began before what this is to cover, perhaps: the next look asks again.
+      // The running rewrite may have begun before the state that this rewrite must cover. The next look asks again.
       if (!UNDER_WAY.test(message)) this.failed(state, message);
       return;
     }
@@ -78,7 +78,7 @@ export class AppendOnlyFile extends Rounds {
     this.told = state;
     this.logger.warn(
       { reason },
-      'Redis has started, or could not write, and its file was not rewritten (BGREWRITEAOF): it may not be able to read it again',
+      'the append-only file may be unreadable for Redis after a start or a failed write, and its rewrite (BGREWRITEAOF) failed',
     );
   }
 
@@ -94,7 +94,7 @@ export class AppendOnlyFile extends Rounds {
         is('aof_last_write_status') !== 'ok' ||
         is('aof_rewrite_in_progress') === '1' ||
         is('aof_rewrite_scheduled') === '1' ||
-        // Then it refuses for another reason.
+        // Redis refuses writes for another reason, a failed snapshot.
         is('rdb_last_bgsave_status') !== 'ok',
       lastRewriteFailed: is('aof_last_bgrewrite_status') !== 'ok',
     };

@@ -1,7 +1,7 @@
-// What was called and agreed at a run's accept, as one field of its record; the scripts' words for it are in lua/shared/record.
+// Encodes and decodes the facts of a run's accept, which are one field of its record. lua/shared/record describes the format.
 import type { NewRun } from './accept.ts';
 
-/** `<retention ms> <absent ms or -> <flags>`: what follows app, function and the time of the accept, and goes before a traceparent. */
+/** Returns `<retention ms> <absent ms or -> <flags>`. These terms stand between the time of the accept and the traceparent. */
 export function termsOf(run: NewRun): string {
   const flags = `${run.promised ? 'p' : ''}${run.paced ? 's' : ''}${run.webhook ? 'h' : ''}${run.idempotency ? 'c' : ''}`;
   return `${run.keepMs} ${run.absentMs ?? '-'} ${flags || '-'}`;

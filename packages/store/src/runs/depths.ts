@@ -1,10 +1,10 @@
-// For the gateway's metrics: what waits, what runs, and what the store holds.
+// Reads figures for the gateway's metrics: queued runs, running runs, and the bytes in the store.
 import type { Redis } from 'ioredis';
 import { names, projectPrefix, projectsKey } from '../keys.ts';
 
 export interface AppDepth {
   readonly app: string;
-  /** Runs in its queue, and how long the oldest of them has waited. */
+  /** Runs in the app's queue, and the time for which the oldest run has waited. */
   readonly queued: number;
   readonly oldestQueuedMs: number;
 }
@@ -12,18 +12,18 @@ export interface AppDepth {
 export interface ProjectDepth {
   readonly project: string;
   readonly running: number;
-  /** What its runs take in Redis. */
+  /** Bytes that the project's runs take in Redis. */
   readonly bytes: number;
   readonly apps: readonly AppDepth[];
 }
 
 export interface StoreDepths {
   readonly projects: readonly ProjectDepth[];
-  /** The bound is infinite while it is not known. */
+  /** The bound is infinite until it is known. */
   readonly store: { readonly bytes: number; readonly boundBytes: number };
 }
 
-/** @param only this project; absent: all that there are */
+/** @param only reads this project; if absent, every project */
 export async function readDepths(redis: Redis, only?: string): Promise<ProjectDepth[]> {
   const projects = only === undefined ? await redis.zrange(projectsKey, '0', '-1') : [only];
   const [seconds, micros] = await redis.time();

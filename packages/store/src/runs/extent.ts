@@ -1,4 +1,4 @@
-// Contract 5: how far a run has come, without what it made.
+// Contract 5, "Look-up: `GET /runs/{run_id}`": reads how far a run has come, without its items and result.
 import type { RunId, RunState } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
@@ -7,15 +7,15 @@ import { readCall } from './call.ts';
 export interface RunExtent {
   readonly app: string;
   readonly state: RunState;
-  /** How many items there are so far. */
+  /** Number of items so far. */
   readonly items: number;
-  /** How many of them are kept no longer, from the first one on. */
+  /** Number of dropped items. They are the first items of the run. */
   readonly gone: number;
-  /** Known once it has ended: whether its result is the list of its items. */
+  /** Known after the run's end: the result is the list of its items. */
   readonly streamed: boolean;
 }
 
-/** `undefined` where the run is unknown or past its retention. */
+/** Returns `undefined` if the run is unknown or past its retention. */
 export async function readExtent(redis: Redis, project: string, runId: RunId): Promise<RunExtent | undefined> {
   const key = projectPrefix(project) + names.run + runId;
   const [call, state, items, gone, streamed] = await redis.hmget(key, 'call', 'state', 'items', 'gone', 'streamed');

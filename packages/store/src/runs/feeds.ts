@@ -1,4 +1,5 @@
-// The runs that this gateway reads: live messages handed to their readers, the log read where those have a gap, and the store told who reads what.
+// Contract 3 and Contract 5: feeds the readers of runs at this gateway. Live messages go to readers, gaps are filled from the store, and the
+// store learns which runs have readers.
 import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
@@ -14,11 +15,11 @@ import { type LogPage, type PageReply, pageOf } from './log-page.ts';
 import { LARGE_BYTES, Positions } from './positions.ts';
 import { type LiveMode, RunReader } from './reader.ts';
 
-/** The pages of one call hold at most this much together (or one entry). */
+/** The pages of one call hold at most this many bytes together (or one entry). */
 const PAGE_BYTES = 1024 * 1024;
-/** A call that another of this gateway overtook (resent after a lost reply) is made anew; that often in a row is not believed. */
+/** A call is repeated if another call of this gateway overtook it (resent after a lost reply). After this many repeats it fails. */
 const STALE_TRIES = 3;
-/** Runs told of in one attend: a gateway may read tens of thousands, and Redis serves others meanwhile. */
+/** Runs in one attend call. A gateway may read tens of thousands of runs, and Redis serves no other client during a call. */
 const ATTEND_RUNS = 2_000;
 
 interface PageRequest {
@@ -40,7 +41,10 @@ export interface FeedsOptions {
 export class Feeds {
   private readonly projects = new Map<string, Map<RunId, Feed>>();
   private readonly listening = new Map<string, Listening>();
-  /** Rising number of follow, unfollow and attend calls: one that was overtaken does nothing. From the clock, for a gateway may come back under its name. */
+  /**
+   * Rising number of follow, unfollow and attend calls: an overtaken call does nothing.
+   * It starts at the clock, because a gateway may come back under its name.
+   */
   private number = Date.now();
   private readonly pages: TickBatch<PageRequest, LogPage | undefined>;
   private readonly departures: TickBatch<RunId, void>;
@@ -61,7 +65,7 @@ export class Feeds {
     );
     this.positions = new Positions(options.commands);
     options.subscriber.on('smessageBuffer', this.onMessage);
-    // After every (re)connect the lists are told anew: what was published meanwhile is read from the log.
+    // Every (re)connect sends the lists again. Entries that were published in between are read from the store.
     options.subscriber.on('ready', this.onReady);
   }
 
@@ -76,7 +80,7 @@ export class Feeds {
     this.options.subscriber.off('ready', this.onReady);
   }
 
-  /** Resolves when this gateway's channel of the project is confirmed: before that nothing is accepted or followed. */
+  /** Resolves when this gateway's channel of the project is confirmed. Nothing is accepted or followed before. */
   listen(project: string): Promise<void> {
     const usedAt = performance.now();
     const known = this.listening.get(project);
@@ -95,12 +99,12 @@ export class Feeds {
     return confirmed;
   }
 
-  /** A reader of a run that this gateway is about to accept, live from its first item. */
+  /** Opens a reader of a run that this gateway is about to accept. The reader is live from the run's first item. */
   openNew(project: string, runId: RunId, mode: LiveMode, wantsHead: boolean): RunReader {
     return this.add(project, runId, mode, 0, true, wantsHead);
   }
 
-  /** The store has accepted it. Where its reader has gone meanwhile, its departure may have overtaken the accept. */
+  /** Records that the store has accepted the run. If its reader has gone, the departure may have overtaken the accept, so it is sent again. */
   confirm(project: string, runId: RunId): void {
     const feed = this.projects.get(project)?.get(runId);
     if (feed) feed.known = true;
@@ -113,12 +117,12 @@ export class Feeds {
     if (feed) feed.over = true;
   }
 
-  /** A reader of a run that is there, after `cursor`. */
+  /** Opens a reader of an existing run after `cursor`. */
   open(project: string, runId: RunId, mode: LiveMode, cursor: number, wantsHead: boolean): RunReader {
     return this.add(project, runId, mode, cursor, false, wantsHead);
   }
 
-  /** How many runs are being read. */
+  /** Number of runs that have readers. */
   get size(): number {
     let count = 0;
     for (const feeds of this.projects.values()) count += feeds.size;
@@ -175,8 +179,11 @@ export class Feeds {
 
   private depart(project: string, runId: RunId): void {
     this.departures.add(project, runId).catch((error: unknown) => {
-      // The next attend drops it, and if this gateway dies its lease runs out.
-      this.options.logger.warn({ err: error, runId }, 'departure was not told to the store');
+      // The next attend removes the gateway from the run. If this gateway dies, its lease expires.
+      this.options.logger.warn(
+        { err: error, runId },
+        'the departure of the last reader was not reported to the store; the next attend repeats it',
+      );
     });
   }
 
@@ -197,8 +204,11 @@ export class Feeds {
         if (feed) this.hand(feed, message);
       }
     } catch (error) {
-      // From a version to come: what it said is in the log.
-      this.options.logger.error({ err: error, project }, 'a live message was not understood; the log is read instead');
+      // The message comes from a newer version. The store has its content.
+      this.options.logger.error(
+        { err: error, project },
+        'a live message of an unknown format was dropped; its content is read from the store',
+      );
       void this.attendSafely(project);
     }
   };
@@ -215,7 +225,7 @@ export class Feeds {
   private async follow(project: string, requests: PageRequest[]): Promise<(LogPage | undefined)[]> {
     const { timings, gatewayId, commands } = this.options;
     await withinLimit(this.listen(project), timings.commandMs);
-    // Readers of one run at one place, however many, are one request.
+    // All readers of a run at the same place share one request.
     const places = new Map<string, number>();
     const asked = requests.map(({ runId, cursor, mode, line = '-' }) => {
       const place = `${runId} ${cursor} ${mode} ${line}`;
@@ -232,7 +242,7 @@ export class Feeds {
       const [stale, pages] = reply as [number, PageReply[]];
       if (!stale) answers = pages;
     }
-    if (!answers) throw new ServiceError('unavailable', 'The run store answered out of turn.');
+    if (!answers) throw new ServiceError('unavailable', 'The run store answered calls of this gateway out of order.');
     const pages = answers.map((answer, at) => {
       const page = pageOf(answer);
       const feed = this.projects.get(project)?.get(runs[at * 4] as RunId);
@@ -242,7 +252,7 @@ export class Feeds {
         feed.bytes += page.batches.reduce((sum, batch) => sum + batch.blob.length, 0);
         if (page.outcome && !feed.over) {
           end(feed, page.last);
-          // The message of the end may have been lost, and what is over is not attended: the feed's other readers learn it here.
+          // The message of the end may have been lost, and an ended run is not attended. The feed's other readers learn of the end here.
           for (const reader of feed.readers) reader.check();
         }
       }
@@ -253,9 +263,9 @@ export class Feeds {
 
   private async unfollow(project: string, ids: RunId[]): Promise<undefined[]> {
     const { timings, gatewayId, commands, deliveries } = this.options;
-    // After the accept that may still wait for the channel.
+    // The accept may still wait for the channel, so the departure waits too.
     await this.listen(project);
-    // A reader that came meanwhile keeps the run.
+    // A reader that came in between keeps the run.
     const gone = ids.filter((id) => !this.projects.get(project)?.has(id));
     if (gone.length > 0) {
       const args = [gatewayId, ++this.number, timings.handoverMs, ...gone];
@@ -265,12 +275,16 @@ export class Feeds {
     return ids.map(() => undefined);
   }
 
-  /** Only what is published after the channel is heard again comes live: attending before that would miss what lies between. */
+  /** Attends after the subscription is confirmed. Only later messages come live, so an earlier attend would miss the messages in between. */
   private readonly onReady = (): void => {
     for (const project of this.listening.keys()) {
       this.options.subscriber.ssubscribe(this.channel(project)).then(
         () => this.attendSafely(project),
-        (error: unknown) => this.options.logger.warn({ err: error, project }, 'the channel was lost again'),
+        (error: unknown) =>
+          this.options.logger.warn(
+            { err: error, project },
+            'the subscription after a reconnect failed; the next reconnect repeats it',
+          ),
       );
     }
   };
@@ -282,17 +296,20 @@ export class Feeds {
     }
   };
 
-  /** Nobody here has read a run of the project for a lease. Readers that it had left have been reported in that time. */
+  /** Returns whether no run of the project was read here for a lease. Departures of earlier readers have been reported in that time. */
   private isIdle(project: string): boolean {
     const idleMs = performance.now() - (this.listening.get(project)?.usedAt ?? 0);
     return !this.projects.has(project) && idleMs > this.options.timings.leaseMs;
   }
 
-  /** Unsubscribes: a gateway that is asked for many projects would attend to all of them forever. */
+  /** Unsubscribes from a project. Otherwise a gateway would attend to every project that it has ever served. */
   private leave(project: string): void {
     this.listening.delete(project);
     this.options.subscriber.sunsubscribe(this.channel(project)).catch((error: unknown) => {
-      this.options.logger.warn({ err: error, project }, 'the channel of an idle project was not left');
+      this.options.logger.warn(
+        { err: error, project },
+        'the channel of an idle project is still subscribed: unsubscribing failed',
+      );
     });
   }
 
@@ -300,11 +317,11 @@ export class Feeds {
     try {
       for (let tries = 0; tries < STALE_TRIES; tries++) if (await this.attend(project)) return;
     } catch (error) {
-      this.options.logger.warn({ err: error, project }, 'attending failed; tried again in a moment');
+      this.options.logger.warn({ err: error, project }, 'the attend call failed; the next round repeats it');
     }
   }
 
-  /** @returns false when it was overtaken and did nothing */
+  /** @returns false if the call did nothing because another call overtook it */
   private async attend(project: string): Promise<boolean> {
     const { timings, gatewayId, commands } = this.options;
     const feeds = [...(this.projects.get(project)?.values() ?? [])].filter((feed) => !feed.over || isRead(feed));
@@ -326,13 +343,13 @@ export class Feeds {
     return true;
   }
 
-  /** @param asked the run was known when the store was asked of it */
+  /** @param asked the run was known when the store was asked for it */
   private attended(feed: Feed, [state, lastItem = 0, lastLine = 0]: AttendReply, asked: boolean): void {
     if (state === undefined) {
       if (!asked) return;
       feed.over = true;
       for (const reader of feed.readers) {
-        reader.fail(new ServiceError('unavailable', 'The run was lost with the store.', { runId: feed.runId }));
+        reader.fail(new ServiceError('unavailable', 'The run store has lost the run.', { runId: feed.runId }));
       }
       return;
     }
@@ -340,7 +357,7 @@ export class Feeds {
     for (const reader of feed.readers) if (!open || reader.misses(lastItem, lastLine)) reader.check();
   }
 
-  /** Runs at which this gateway stands as a follower though nobody here reads them: a departure was lost. */
+  /** Reports departures again for runs that this gateway follows without a reader: an earlier report was lost. */
   private async dropStrays(project: string): Promise<void> {
     const { commands, gatewayId, timings } = this.options;
     const key = projectPrefix(project) + names.following + gatewayId;
@@ -352,7 +369,7 @@ export class Feeds {
 interface Listening {
   /** Resolves when the subscription is confirmed. */
   readonly confirmed: Promise<void>;
-  /** When a run of the project was last accepted, followed or left here (`performance.now()`). */
+  /** Last time at which a run of the project was accepted, followed or left here (`performance.now()`). */
   usedAt: number;
 }
 

@@ -1,4 +1,4 @@
-// The run store as a gateway uses it.
+// Contract 1, 3 and 5: the gateway's interface to the run store.
 import { randomUUID } from 'node:crypto';
 import { type AppDescription, type ItemBatch, type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
@@ -28,36 +28,41 @@ import { type RunLog, readLog } from './run-log.ts';
 import { Sweeper, shareText } from './sweeper.ts';
 
 /**
- * What a reader follows beside the outcome: items, the answer of an app's own web server (its head, then items), log lines, items, lines and
- * the start (`full`), or nothing (`outcome`).
+ * The events that a reader follows beside the outcome:
+ *
+ * - `outcome`  no other events
+ * - `items`    items
+ * - `answer`   the answer of a custom runtime: its head, then items
+ * - `logs`     log lines
+ * - `full`     items, log lines and the start
  */
 export type Following = 'outcome' | 'items' | 'answer' | 'logs' | 'full';
 
-/** What a caller of `accept` follows; `none`: not even the outcome. */
+/** What a caller of `accept` follows. `none`: not even the outcome. */
 export type Live = Following | 'none';
 
-/** Large results under way at a time, bytes: calls that are accepted meanwhile wait behind no more than this. */
+/** Bytes of large results that are read at a time. A call that is accepted in between waits behind at most this many bytes. */
 const RESULT_LANE_BYTES = 1024 * 1024;
 
 const MODES: Readonly<Record<Following, LiveMode>> = { outcome: 'o', items: 'i', answer: 'i', logs: 'l', full: 'f' };
 
 export interface GatewayStoreOptions {
   readonly commands: Redis;
-  /** A connection of its own: it only subscribes. */
+  /** A separate connection, because it only subscribes. */
   readonly subscriber: Redis;
   /** Unique among running gateways; letters and digits. */
   readonly gatewayId: string;
   readonly deliveries: DeliveryQueue;
   readonly logger: StoreLogger;
   readonly timings?: Partial<StoreTimings>;
-  /** What runs may take in Redis (`RUN_STORE_MAX_BYTES`); absent: 60 % of its `maxmemory`, or 1 GiB where it has none. */
+  /** Bytes that runs may take in Redis (`RUN_STORE_MAX_BYTES`). If absent: 60 % of its `maxmemory`, or 1 GiB without a `maxmemory`. */
   readonly storeMaxBytes?: number;
 }
 
 export class GatewayStore {
-  /** A project's deliveries and their redelivery (contract 5). */
+  /** A project's deliveries and their redelivery (Contract 5). */
   readonly deliveryLog: DeliveryLog;
-  /** Tokens that are refused before they expire (contract 6). */
+  /** Tokens that are refused before they expire (Contract 6). */
   readonly revocations: Revocations;
   private readonly timings: StoreTimings;
   private readonly feeds: Feeds;
@@ -90,7 +95,7 @@ export class GatewayStore {
     );
   }
 
-  /** Begins to attend, to reap and to forget. */
+  /** Starts attending, reaping and sweeping. */
   start(): void {
     this.feeds.start();
     this.registry.start();
@@ -109,17 +114,17 @@ export class GatewayStore {
     this.file.stop();
   }
 
-  /** Why calls cannot be served now; undefined if they can. */
+  /** Returns the reason why calls cannot be served now, or undefined if they can. */
   trouble(): Promise<string | undefined> {
     return storeTrouble(this.options.commands, this.timings.commandMs, ['accept', 'follow']);
   }
 
   /**
-   * Accepts a run and, unless `live` is `none`, follows it from its first item. The reader is there before the answer is, and is closed
-   * here when the run was not accepted.
+   * Accepts a run and follows it from its first item, unless `live` is `none`. The reader exists before the answer. It is closed here if the
+   * run was not accepted.
    *
-   * `accepted` rejects with `unavailable` when the store did not answer: an unanswered accept is no refusal, so a run that nobody was
-   * promised is then cancelled as soon as the store is back.
+   * `accepted` rejects with `unavailable` if the store did not answer. The accept may still execute, so an unpromised run is cancelled
+   * as soon as the store is back.
    */
   accept(run: NewRun, live: Live): { accepted: Promise<Accepted>; reader?: RunReader } {
     const mode = live === 'none' ? undefined : MODES[live];
@@ -147,8 +152,8 @@ export class GatewayStore {
   }
 
   /**
-   * A reader of a run that exists, after item `cursor` (0: from the start); of its logs, after line `cursor`. Where the run is no more,
-   * or the items after `cursor` are not, the reader says so.
+   * Opens a reader of an existing run, after item `cursor` (0: from the start), or of its logs, after line `cursor`. The reader fails if the
+   * run or the items after `cursor` are gone.
    */
   read(project: string, runId: RunId, live: Following, cursor: number): RunReader {
     return this.feeds.open(project, runId, MODES[live], cursor, live === 'answer');
@@ -159,54 +164,54 @@ export class GatewayStore {
     return withinLimit(readRecord(this.options.commands, project, runId), this.timings.commandMs);
   }
 
-  /** How far a run has come, without what it made. @throws ServiceError `unavailable` */
+  /** Returns how far a run has come, without its items and result. @throws ServiceError `unavailable` */
   extent(project: string, runId: RunId): Promise<RunExtent | undefined> {
     return withinLimit(readExtent(this.options.commands, project, runId), this.timings.commandMs);
   }
 
-  /** The run that holds an idempotency key (the hash of `NewRun`). @throws ServiceError `unavailable` */
+  /** Returns the run that holds an idempotency key (the hash of `NewRun`). @throws ServiceError `unavailable` */
   holder(project: string, key: string): Promise<KeyHolder | undefined> {
     return withinLimit(readHolder(this.options.commands, project, key), this.timings.commandMs);
   }
 
-  /** All items of a run. @throws ServiceError `unavailable` */
+  /** Returns all items of a run. @throws ServiceError `unavailable` */
   items(project: string, runId: RunId): Promise<ItemBatch[]> {
     return readItems(this.options.commands, project, runId, this.timings.commandMs);
   }
 
-  /** All items of a run, read a few entries at a time, as they are taken. @throws ServiceError `unavailable` */
+  /** Yields all items of a run. A few entries are read at a time, as the caller takes them. @throws ServiceError `unavailable` */
   itemPages(project: string, runId: RunId): AsyncGenerator<ItemBatch> {
     return itemBatches(this.options.commands, project, runId, this.timings.commandMs);
   }
 
-  /** About how many bytes a run's items have. @throws ServiceError `unavailable` */
+  /** Returns the approximate bytes of a run's items. @throws ServiceError `unavailable` */
   async itemBytes(project: string, runId: RunId): Promise<number> {
     const key = projectPrefix(project) + names.run + runId;
     return Number((await withinLimit(this.options.commands.hget(key, 'size'), this.timings.commandMs)) ?? 0);
   }
 
-  /** A result that is not in its outcome, in pieces, as they are taken. @throws ServiceError `unavailable`, `not_found` */
+  /** Yields a result that is not in its outcome, in pieces, as the caller takes them. @throws ServiceError `unavailable`, `not_found` */
   result(project: string, runId: RunId, bytes: number): AsyncGenerator<Buffer> {
     return readResult(this.options.commands, this.resultLane, project, runId, bytes);
   }
 
-  /** Runs, the newest first. @throws ServiceError `invalid_request` for a cursor that is none, `unavailable` */
+  /** Returns runs, newest first. @throws ServiceError `invalid_request` for a malformed cursor, `unavailable` */
   list(project: string, query: RunQuery): Promise<RunPage> {
     return listRuns(this.options.commands, project, query, this.timings.commandMs);
   }
 
-  /** What a run has printed, after line `after`; undefined: unknown run. @throws ServiceError `unavailable` */
+  /** Returns the lines that a run has printed, after line `after`, or undefined for an unknown run. @throws ServiceError `unavailable` */
   logs(project: string, runId: RunId, after = 0): Promise<RunLog | undefined> {
     return readLog(this.options.commands, project, runId, after, this.timings.commandMs);
   }
 
-  /** What waits, runs and is kept, of one project or of all. @throws ServiceError `unavailable` */
+  /** Returns the queued runs, the running runs and the bytes of one project or of all projects. @throws ServiceError `unavailable` */
   async depths(project?: string): Promise<StoreDepths> {
     const projects = await withinLimit(readDepths(this.options.commands, project), this.timings.commandMs);
     return { projects, store: this.sweeper.usage };
   }
 
-  /** Cancels a run and says what it was. @throws ServiceError `unavailable` */
+  /** Cancels a run and returns its state before. @throws ServiceError `unavailable` */
   async cancel(project: string, runId: RunId): Promise<'queued' | 'running' | 'ended' | 'unknown'> {
     return withinLimit(this.callCancel(project, runId, 0), this.timings.commandMs);
   }
@@ -220,12 +225,12 @@ export class GatewayStore {
     await this.callCancel(project, runId, this.timings.tombstoneMs);
   }
 
-  /** A run that would be cancelled at once without a reader goes on from now on, as one that was answered 202. @throws ServiceError `unavailable` */
+  /** Lets a run with `onDisconnect=cancel` continue without a reader, because its caller got a 202 answer. @throws ServiceError `unavailable` */
   async goOn(project: string, runId: RunId): Promise<void> {
     await withinLimit(runScript(this.options.commands, 'go-on', project, [runId]), this.timings.commandMs);
   }
 
-  /** The project's apps by name. @throws ServiceError `unavailable` */
+  /** Returns the project's apps by name. @throws ServiceError `unavailable` */
   apps(project: string): Promise<ReadonlyMap<string, AppDescription>> {
     return this.registry.apps(project);
   }
@@ -252,11 +257,14 @@ export class GatewayStore {
     try {
       await this.withdraw(run.project, run.runId);
     } catch (error) {
-      this.options.logger.warn({ err: error, runId: run.runId }, 'an unanswered run was not cancelled');
+      this.options.logger.warn(
+        { err: error, runId: run.runId },
+        'a run whose accept was not answered was not cancelled',
+      );
     }
   }
 
-  /** Before a project's first accept: its channel is confirmed, and reap knows of it. */
+  /** Prepares a project's first accept: the gateway's channel is confirmed, and the project is in the index that reap visits. */
   private async prepare(project: string): Promise<void> {
     await this.feeds.listen(project);
     const now = performance.now();

@@ -1,15 +1,15 @@
-// Contract 1 (`Idempotency-Key`): the run that holds a key.
+// Contract 1, "Idempotency": finds the run that holds a key.
 import type { RunId } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
 
 export interface KeyHolder {
   readonly runId: RunId;
-  /** Of the request that made it. */
+  /** Hash of the request that created the run. */
   readonly fingerprint: string;
 }
 
-/** @returns undefined where no run that is kept holds the key */
+/** @returns undefined if no kept run holds the key */
 export async function readHolder(redis: Redis, project: string, key: string): Promise<KeyHolder | undefined> {
   const prefix = projectPrefix(project);
   const holder = await redis.get(prefix + names.idempotency + key);

@@ -1,4 +1,4 @@
-// All items of a run, in pages that hold Redis only for a moment each.
+// Contract 5: reads all items of a run, in pages that hold Redis only for a moment each.
 import type { ItemBatch, RunId } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
@@ -6,10 +6,10 @@ import { withinLimit } from '../time-limit.ts';
 import { batchOfEntry, lastOf } from './batches.ts';
 
 const PAGE = 64;
-/** A page for a slow reader. */
+/** Bytes of a page for a slow reader. */
 const PAGE_BYTES = 256 * 1024;
 
-/** All items of a run. @param limitMs how long each page may take */
+/** Returns all items of a run. @param limitMs time limit of each page */
 export async function readItems(redis: Redis, project: string, runId: RunId, limitMs: number): Promise<ItemBatch[]> {
   const batches: ItemBatch[] = [];
   for await (const batch of itemBatches(redis, project, runId, limitMs, PAGE)) batches.push(batch);
@@ -17,10 +17,10 @@ export async function readItems(redis: Redis, project: string, runId: RunId, lim
 }
 
 /**
- * Yields all items of a run. A page is read when the batches of the one before have been taken.
+ * Yields all items of a run. The next page is read after the batches of the previous page were taken.
  *
- * @param limitMs how long each page may take
- * @param first how many entries the first page has; a further page has as many as fit into `PAGE_BYTES` by the size of the last one
+ * @param limitMs time limit of each page
+ * @param first entries of the first page. A further page has as many entries as fit into `PAGE_BYTES` by the size of the previous entry.
  */
 export async function* itemBatches(
   redis: Redis,

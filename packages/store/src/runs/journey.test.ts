@@ -1,4 +1,4 @@
-// The store's journeys on a real Redis, a gateway and a worker at once.
+// The store's journeys on a real Redis, with a gateway and a worker at once.
 
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -14,7 +14,7 @@ import {
 } from '../index.ts';
 
 const logger = { warn: () => {}, error: () => {} };
-/** A busy machine is not a store that is away, nor a worker that has died. */
+/** Times for a busy machine: no store counts as away, and no worker as dead. */
 const timings = { commandMs: 600_000, leaseMs: 600_000 };
 let redis: TestRedis;
 const clients: Redis[] = [];
@@ -114,7 +114,7 @@ test('a call is accepted, taken with its bytes unchanged, streamed live and ende
   expect(await gateway.look('demo', run.runId)).toMatchObject({ state: 'succeeded', items: 3, app: 'hello' });
 });
 
-test('a caller that leaves a queued run cancels it: it never starts', async () => {
+test('a queued run whose caller disconnects is cancelled and never starts', async () => {
   const run = call();
   const { accepted, reader } = gateway.accept(run, 'outcome');
   await accepted;
@@ -124,7 +124,7 @@ test('a caller that leaves a queued run cancels it: it never starts', async () =
   expect((await worker.take('demo', [{ app: 'hello', slots: 5 }])).runs).toEqual([]);
 });
 
-test('a caller that leaves a running run cancels it at its worker', async () => {
+test('a running run whose caller disconnects is cancelled at its worker', async () => {
   const cancelled = new Promise<string>((resolve) => {
     worker.onCancel = ({ runId }) => resolve(runId);
   });
@@ -153,7 +153,7 @@ test('a caller that leaves a running run cancels it at its worker', async () => 
   expect((await gateway.look('demo', run.runId))?.state).toBe('cancelled');
 });
 
-test('a reader that pauses costs its cursor and goes on from the log without a gap', async () => {
+test('a reader that pauses costs its cursor and continues from the store without a gap', async () => {
   const run = call();
   const { accepted, reader } = gateway.accept(run, 'items');
   await accepted;
@@ -187,11 +187,11 @@ test('a reader that pauses costs its cursor and goes on from the log without a g
   expect([...seen, ...items(await rest)]).toEqual(['1', '2', '3', '4']);
 });
 
-test('a gateway that asks for a run nobody knows is told so', async () => {
+test('reading an unknown run fails with not_found', async () => {
   await expect(collect(gateway.read('demo', newRunId(), 'items', 0))).rejects.toMatchObject({ code: 'not_found' });
 });
 
-test('the cancel of a run that nobody knows leaves nothing; an accept that was withdrawn is refused when it comes', async () => {
+test('cancelling an unknown run leaves nothing, and a withdrawn accept is refused when it arrives', async () => {
   const client = connect();
   const keys = async (): Promise<string[]> => (await client.keys('*tombstones*')).sort();
   const before = await keys();

@@ -1,4 +1,4 @@
-// Contract 5, `GET /runs`: the newest first, in pages that each read a bounded number of records however many are kept.
+// Contract 5, "List: `GET /runs`": lists runs, newest first, in pages. Each page reads a bounded number of records, for any number of kept runs.
 import { type RunState, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { runScript } from '../scripts.ts';
@@ -11,23 +11,23 @@ export interface RunQuery {
   readonly status?: RunState;
   /** Runs on a page, at least 1. */
   readonly limit: number;
-  /** Where the page before ended. */
+  /** Place at which the previous page ended. */
   readonly cursor?: string;
 }
 
 export interface RunPage {
   /** Without results. */
   readonly runs: readonly RunRecord[];
-  /** Set where there may be more; a page of a filtered list may be shorter than its limit. */
+  /** Set if further runs may follow. A page of a filtered list may be shorter than its limit. */
   readonly cursor?: string;
 }
 
 /** Records read for one page. */
 const MOST_READ = 500;
-/** Read in one call, so that none holds Redis for long. */
+/** Records read in one call, so that no call holds Redis for long. */
 const PORTION = 100;
 
-/** A place in the order of acceptance: µs of the store's clock and, where runs share it, the run that came last. */
+/** A place in the order of acceptance: µs of the store's clock, and the last run at this time, because runs may share it. */
 interface Place {
   readonly at: string;
   readonly runId: string;
@@ -38,17 +38,17 @@ const written = ({ at, runId }: Place): string => Buffer.from(`${at} ${runId}`).
 function placeOf(cursor: string): Place {
   const [, at, runId] = /^(\d{1,16}) ([\w-]{1,64})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
   if (at === undefined || runId === undefined)
-    throw new ServiceError('invalid_request', 'The cursor is not one of this list.');
+    throw new ServiceError('invalid_request', 'The cursor does not belong to this list.');
   return { at, runId };
 }
 
 type ListReply = [read: number, at: Buffer, runId: Buffer, runs: [id: Buffer, ...fields: (Buffer | null)[]][]];
 
 /**
- * One page. A place in the order of acceptance stays where it is while runs come and go.
+ * Returns one page. A place in the order of acceptance stays the same while runs come and go.
  *
- * @param limitMs how long each call may take
- * @throws ServiceError `invalid_request` for a cursor that is none, `unavailable`
+ * @param limitMs time limit of each call
+ * @throws ServiceError `invalid_request` for a malformed cursor, `unavailable`
  */
 export async function listRuns(redis: Redis, project: string, query: RunQuery, limitMs: number): Promise<RunPage> {
   let place = query.cursor === undefined ? { at: '', runId: '' } : placeOf(query.cursor);

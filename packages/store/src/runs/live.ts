@@ -1,4 +1,4 @@
-// What scripts publish to a gateway: messages of one header line and, where it names lengths, that many bytes.
+// Parses the messages that scripts publish to a gateway: one header line, and as many bytes as the header's lengths name.
 import {
   type AnswerHead,
   decodeHead,
@@ -13,19 +13,19 @@ import { decodeLines, type LogLine } from './run-log.ts';
 /** One message about one run. `token` names the attempt. */
 export type LiveMessage =
   | { readonly type: 'items'; readonly runId: RunId; readonly token: string; readonly batch: ItemBatch }
-  /** The head of the answer of an app's own web server. */
+  /** The head of a custom runtime's answer. */
   | { readonly type: 'head'; readonly runId: RunId; readonly token: string; readonly head: AnswerHead }
-  /** Items up to `last` are in the store (too large to publish). */
+  /** Items up to `last` are in the store. They are too large to publish. */
   | { readonly type: 'stored'; readonly runId: RunId; readonly token: string; readonly last: number }
   | { readonly type: 'ended'; readonly runId: RunId; readonly token: string; readonly outcome: Outcome }
   | { readonly type: 'started'; readonly runId: RunId; readonly token: string; readonly at: number }
   | { readonly type: 'log'; readonly runId: RunId; readonly token: string; readonly lines: readonly LogLine[] }
-  /** Ended; the outcome is in the store (too large to publish). */
+  /** The run has ended. The outcome is in the store, because it is too large to publish. */
   | { readonly type: 'ended-stored'; readonly runId: RunId };
 
 const NEWLINE = 0x0a;
 
-/** Reads all messages of one publication. Blobs are slices of it. */
+/** Parses all messages of one publication. Blobs are slices of `published`. */
 export function* liveMessages(published: Buffer): Generator<LiveMessage> {
   let at = 0;
   while (at < published.length) {
@@ -89,7 +89,7 @@ export function* liveMessages(published: Buffer): Generator<LiveMessage> {
         yield { type: 'ended-stored', runId };
         break;
       default:
-        throw new Error(`unknown live message '${part[0]}'`);
+        throw new Error(`live message of the unknown type '${part[0]}'`);
     }
   }
 }

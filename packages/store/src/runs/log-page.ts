@@ -1,24 +1,24 @@
-// One page of a run's log, as the `follow` script answers.
+// Decodes one page of a run's entries from the reply of lua/follow.
 import { type AnswerHead, decodeHead, type ItemBatch, type Outcome } from '@inference-proxy/contracts';
 import { batchOfEntry } from './batches.ts';
 import { outcomeOf } from './outcome-codec.ts';
 import { type LogLine, linesOfPart } from './run-log.ts';
 
-/** One page of a run's log, as `follow` answers. */
+/** One page of a run's entries. */
 export interface LogPage {
   readonly token: string;
   /** Number of the run's last item. */
   readonly last: number;
   readonly batches: readonly ItemBatch[];
-  /** Set when the run has ended and `batches` reaches its end. */
+  /** Set if the run has ended and `batches` reaches its end. */
   readonly outcome?: Outcome;
-  /** Of the answer of an app's own web server; only for who has no item yet. */
+  /** The head of a custom runtime's answer, for a reader without items. */
   readonly head?: AnswerHead;
-  /** True when what comes after this page comes live. */
+  /** True if every later entry arrives live. */
   readonly registered: boolean;
-  /** When this attempt started (Unix ms), for readers of all there is. */
+  /** Start of this attempt (Unix ms), for readers that follow everything. */
   readonly startedAt?: number;
-  /** Number of the last line that was printed, and the lines asked for. */
+  /** Number of the last printed line, and the requested lines. */
   readonly lastLine: number;
   readonly lines: readonly LogLine[];
 }
@@ -34,7 +34,7 @@ type OutcomeReply = [
   head: Buffer,
   resultBytes: number,
 ];
-/** The script's answer for one run; empty when the run is gone. */
+/** The script's answer for one run. It is empty if the run is gone. */
 export type PageReply =
   | []
   | [
@@ -50,7 +50,7 @@ export type PageReply =
       head: Buffer,
     ];
 
-/** The page, or `undefined` when the run is gone. */
+/** Returns the page, or `undefined` if the run is gone. */
 export function pageOf(reply: PageReply): LogPage | undefined {
   if (reply.length === 0) return undefined;
   const [state, token, last, registered, entries, ended, started, lastLine, log, head] = reply;

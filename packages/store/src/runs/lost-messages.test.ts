@@ -1,4 +1,4 @@
-// "Pub/sub is the fast path and may lose; the store is the truth": readers of one gateway whose messages were lost.
+// Live messages (pub/sub) may be lost, and the store has the truth: readers of one gateway whose messages were lost.
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
@@ -6,7 +6,7 @@ import { DeliveryQueue, GatewayStore, type NewRun, newRunId, type RunReader, Wor
 import { Faults } from '../property/faults.ts';
 
 const logger = { warn: () => {}, error: () => {} };
-/** A busy machine is not a store that is away, nor a worker that has died. */
+/** Times for a busy machine: no store counts as away, and no worker as dead. */
 const timings = { commandMs: 600_000, leaseMs: 600_000 };
 const faults = new Faults(new Map());
 const clients: Redis[] = [];
@@ -25,7 +25,7 @@ beforeAll(async () => {
   redis = await testRedis();
   deliveries = new DeliveryQueue(connect(), logger);
   const subscriber = faults.subscriber(connect());
-  // Nothing attends: what is lost stays lost but for what readers learn from each other.
+  // No attend runs. A reader gets a lost message only through other readers of its gateway.
   gateway = new GatewayStore({ commands: connect(), subscriber, gatewayId: 'g1', deliveries, logger, timings });
   worker = new WorkerStore({ commands: connect(), subscriber: connect(), workerId: 'w1', deliveries, logger, timings });
 });
@@ -51,7 +51,7 @@ const call = (): NewRun => ({
   queueTimeoutMs: 600_000,
 });
 
-test('a reader whose message of the end was lost learns it when another reader of its gateway reads the end', async () => {
+test('a reader that lost the message of the end gets the end when another reader of its gateway reads it', async () => {
   const run = call();
   const { accepted, reader } = gateway.accept(run, 'outcome');
   const outcome = (reader as RunReader).outcome();
@@ -64,7 +64,7 @@ test('a reader whose message of the end was lost learns it when another reader o
   expect((await outcome).state).toBe('succeeded');
 });
 
-test('a reader whose message of the head was lost gets the head from the log, and no item before it', async () => {
+test('a reader that lost the message of the head gets the head from the store, before any item', async () => {
   const run = call();
   const { accepted, reader } = gateway.accept(run, 'answer');
   const seen: string[] = [];
@@ -84,7 +84,7 @@ test('a reader whose message of the head was lost gets the head from the log, an
   expect(seen).toEqual(['head', 'items', 'outcome']);
 });
 
-test('log lines whose message was lost are read at the next attend, not at the next line', async () => {
+test('log lines of a lost message are read at the next attend, without waiting for the next line', async () => {
   const attending = new GatewayStore({
     commands: connect(),
     subscriber: faults.subscriber(connect()),
@@ -110,12 +110,12 @@ test('log lines whose message was lost are read at the next attend, not at the n
     });
   const print = (text: string) =>
     worker.log('demo', { runId, token, lines: [{ at: Date.now(), stream: 'stdout', text }] });
-  await print('told');
+  await print('sent');
   await line.promise;
   faults.swallowMessages(1, 'all');
   await print('lost');
   attending.start();
   await lost.promise;
-  expect(texts).toEqual(['told', 'lost']);
+  expect(texts).toEqual(['sent', 'lost']);
   attending.stop();
 });

@@ -1,7 +1,7 @@
-// The outcome as the `end` script stores, publishes and returns it.
+// Contract 2: encodes and decodes outcomes as lua/end stores, publishes and returns them.
 import { decodeHead, type EndState, type ErrorFields, encodeHead, type Outcome } from '@inference-proxy/contracts';
 
-/** The arguments of `end` that tell an outcome and are the same for most runs of a turn: all but run time and result. */
+/** Returns the arguments of lua/end that most outcomes of a tick share: all except run time and result. */
 export function outcomeKind(outcome: Omit<Outcome, 'endedAt'>): (string | number)[] {
   return [
     outcome.state,
@@ -13,7 +13,7 @@ export function outcomeKind(outcome: Omit<Outcome, 'endedAt'>): (string | number
   ];
 }
 
-/** An outcome from its stored parts. `result`, `error` and `head` are empty for what there is not. */
+/** Returns an outcome from its stored parts. An absent `result`, `error` or `head` is empty. */
 export function outcomeOf(parts: {
   state: string;
   items: number;
@@ -36,7 +36,7 @@ export function outcomeOf(parts: {
     ...(parts.resultBytes && { resultBytes: parts.resultBytes }),
     ...(parts.error.length > 0 && { error: JSON.parse(parts.error.toString()) as ErrorFields }),
     ...(parts.statusCode > 0 && { statusCode: parts.statusCode }),
-    // Of a stream that broke off the record has the head; the store itself may have ended it, and says nothing of heads.
+    // The record of a broken stream has the head. If the store itself ended the run, the outcome has no head. So only a success has one.
     ...(parts.head.length > 0 && parts.state === 'succeeded' && { head: decodeHead(parts.head.toString()) }),
   };
 }

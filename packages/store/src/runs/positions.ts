@@ -1,22 +1,22 @@
-// Acknowledgements: how far the fastest reader of a paced run is, told to the run's worker, which grants credits by it (contract 3, pace).
+// Contract 3, "Pace": acknowledges the position of a paced run's fastest reader to the run's worker, which grants credits by it.
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
 import { type Feed, furthest } from './feed.ts';
 
-/** A position is told when it moved by this many items or bytes: half of the smallest window of credits, or less. */
+/** A position is sent after this many items or bytes: at most half of the smallest window of credits. */
 const ACK_ITEMS = 128;
 const ACK_BYTES = 256 * 1024;
 
-/** What an entry that was too large to publish counts for: it is told at once. */
+/** Bytes that a too large entry counts for. Such an entry is not published, and its position is sent at once. */
 export const LARGE_BYTES = ACK_BYTES;
 
-/** Gathers the positions of a tick: one message per worker. Lost ones are made good by attend. */
+/** Gathers the positions of a tick: one message per worker. Attend repeats lost positions. */
 export class Positions {
   private readonly waiting = new Map<string, Set<Feed>>();
 
   constructor(private readonly redis: Redis) {}
 
-  /** A reader of this feed is now at item `cursor`. */
+  /** Records that a reader of this feed is at item `cursor`. */
   moved(project: string, feed: Feed, cursor: number): void {
     if (feed.over || (cursor - feed.told < ACK_ITEMS && feed.bytes < ACK_BYTES)) return;
     let feeds = this.waiting.get(project);

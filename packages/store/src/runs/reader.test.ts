@@ -1,4 +1,4 @@
-// A reader and a store that is away for a moment: what was accepted waits, what is not known yet is refused.
+// A reader during a short absence of the store: the reader of a known run waits, and the reader of an unknown run fails.
 import { ServiceError } from '@inference-proxy/contracts';
 import { expect, test } from '@jest/globals';
 import type { LogPage } from './log-page.ts';
@@ -14,7 +14,7 @@ const ended: LogPage = {
   lines: [],
 };
 
-/** Away for the first `failures` pages. */
+/** Returns a reader whose store is away for the first `failures` pages. */
 function readerOf(known: boolean, failures: number): RunReader {
   let left = failures;
   return new RunReader('demo', 'r', 'o', 0, known, {
@@ -27,13 +27,13 @@ function readerOf(known: boolean, failures: number): RunReader {
   });
 }
 
-test('whoever reads a run that is there waits until the store is back', async () => {
+test('the reader of a known run waits until the store is back', async () => {
   const reader = readerOf(true, 2);
   const outcome = reader.outcome();
   reader.check();
   expect((await outcome).state).toBe('succeeded');
 });
 
-test('whoever begins to read while the store is away is told so', async () => {
+test('a reader that starts while the store is away gets unavailable', async () => {
   await expect(readerOf(false, 1).outcome()).rejects.toMatchObject({ code: 'unavailable' });
 });

@@ -1,4 +1,4 @@
-// One caller reading one run (contract 3, 5): every item once and in order, from the log or live, then the outcome.
+// Contract 3 and Contract 5: one reader of one run. It gets every item once and in order, from the store or live, then the outcome.
 import { type AnswerHead, type ItemBatch, type Outcome, type RunId, ServiceError } from '@inference-proxy/contracts';
 import { Observable, type Subscriber } from 'rxjs';
 import { storeError } from '../store-error.ts';
@@ -7,68 +7,68 @@ import type { LiveMessage } from './live.ts';
 import type { LogPage } from './log-page.ts';
 import type { LogLine } from './run-log.ts';
 
-/** What a reader gets: what it follows, in order, then one outcome. */
+/** An event of a reader: the things that it follows, in order, then one outcome. */
 export type RunEvent =
   | { readonly type: 'items'; readonly batch: ItemBatch }
-  /** Once, before items and outcome, for who asked for it and where there is one. */
+  /** Once, before items and outcome, if the reader asked for the head and the answer has one. */
   | { readonly type: 'head'; readonly head: AnswerHead }
   | { readonly type: 'log'; readonly line: LogLine }
-  /** `at` is Unix ms; again where the run went back to the queue. */
+  /** `at` is Unix ms. The event is repeated if the run went back to the queue. */
   | { readonly type: 'started'; readonly at: number }
   | { readonly type: 'outcome'; readonly outcome: Outcome };
 
-/** What a reader wants to be told beside the outcome: `o` nothing, `i` items, `l` log lines, `f` both and the start. */
+/** What a reader follows beside the outcome: `o` nothing, `i` items, `l` log lines, `f` both and the start. */
 export type LiveMode = 'o' | 'i' | 'l' | 'f';
 
 export const wantsItems = (mode: LiveMode): boolean => mode === 'i' || mode === 'f';
 const wantsLog = (mode: LiveMode): boolean => mode === 'l' || mode === 'f';
 
-/** What a reader needs of the feed it reads from. */
+/** The part of `Feeds` that a reader uses. */
 export interface ReaderSource {
-  /** Reads on after `cursor`, and registers for what comes; `undefined` when the run is gone. */
+  /** Reads the entries after `cursor`, and registers for later entries. Returns `undefined` if the run is gone. */
   page(reader: RunReader): Promise<LogPage | undefined>;
   /** The reader's cursor moved. */
   moved(reader: RunReader): void;
   left(reader: RunReader): void;
 }
 
-/** How soon the log is read again when the store was away. */
+/** Time after which the store is read again if it was away. */
 const AGAIN_MS = 500;
 
 const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, AGAIN_MS).unref());
 
 /**
- * Live entries are let through by number; a gap, or anything missed while nobody was subscribed, sends the reader back to the log.
- * Nothing is buffered for a reader that does not take: it costs its cursor.
+ * Reads one run. Live entries pass by their number. After a gap, or after anything missed without a subscriber, the reader reads the store.
+ * Nothing is buffered for a reader that does not take: such a reader costs its cursor.
  */
 export class RunReader {
-  /** Number of the last item handed out. */
+  /** Number of the last item that was handed out. */
   cursor: number;
-  /** Number of the last log line handed out; undefined where only those to come are wanted. */
+  /** Number of the last log line that was handed out; undefined if the reader wants only future lines. */
   line: number | undefined;
-  /** How far this reader is among the items that there are: what it asked for may lie beyond them. */
+  /** The reader's position among the existing items. Its cursor may lie beyond them. */
   reached = 0;
   private subscriber: Subscriber<RunEvent> | undefined;
   private waiter: { resolve(outcome: Outcome): void; reject(error: unknown): void } | undefined;
-  /** The attempt whose items were handed out: a reader never mixes two executions (after a lost store tail there may be two). */
+  /** The attempt whose items were handed out. A reader never mixes two attempts. There may be two after Redis has lost its last writes. */
   private token: string | undefined;
-  /** A page is being read. What comes live meanwhile is not kept: `behind` sends the reader to the log once more. */
+  /** A page is being read. Live entries in this time are not kept: `behind` makes the reader read the store once more. */
   private reading = false;
-  /** The log holds something that this reader has not seen. */
+  /** The store holds entries that this reader has not seen. */
   private behind: boolean;
   private ended: { readonly outcome: Outcome } | { readonly error: ServiceError } | undefined;
   private closed = false;
-  /** The store has told of the run. */
+  /** The store has answered that the run exists. */
   private known: boolean;
-  /** The attempt whose start was told. */
+  /** The attempt whose start was handed out. */
   private started: string | undefined;
-  /** The head was told. */
+  /** The head was handed out. */
   private headed = false;
 
   /**
-   * @param cursor number of the last item (of the last log line, for `l`) the caller has
-   * @param wantsHead it reads the answer of an app's own web server: no item is handed out before the head
-   * @param registered true when the feed is live from the run's first item (accepted by this gateway)
+   * @param cursor number of the last item (of the last log line, for `l`) that the caller has
+   * @param registered true if the feed is live from the run's first item (accepted by this gateway)
+   * @param wantsHead the reader reads the answer of a custom runtime: no item is handed out before the head
    */
   constructor(
     readonly project: string,
@@ -80,23 +80,23 @@ export class RunReader {
     private readonly wantsHead = false,
   ) {
     this.cursor = mode === 'l' ? 0 : cursor;
-    // Logs are not resumed (contract 3): a stream that is taken up again has those to come.
+    // Logs are not resumed (Contract 3). A resumed stream gets only future lines.
     this.line = mode === 'l' || cursor === 0 ? cursor : undefined;
     this.behind = !registered;
     this.known = registered;
   }
 
-  /** Nothing more comes: this reader has had the end, or cannot have it. */
+  /** True after the end was handed out, or after it was found to be unreachable. */
   get finished(): boolean {
     return this.ended !== undefined;
   }
 
   /**
-   * Entries after the cursor, in order, each once; then the outcome; then it completes. Unsubscribing pauses, subscribing again goes
-   * on from the cursor. Emission is synchronous: who unsubscribes inside `next` gets nothing further.
+   * Emits the entries after the cursor, in order, each once, then the outcome; then completes. Unsubscribing pauses the reader. Subscribing
+   * again continues at the cursor. Emission is synchronous: a subscriber that unsubscribes inside `next` gets nothing further.
    *
-   * @throws ServiceError `not_found` where there is no such run, `unavailable` when it was lost or the store is away before it told of the
-   * run, `items_gone` when the next item is no longer kept
+   * @throws ServiceError `not_found` if there is no such run; `items_gone` if the next item is no longer kept; `unavailable` if the run was
+   * lost, or if the store is away before it has confirmed the run
    */
   events(): Observable<RunEvent> {
     return new Observable((subscriber) => {
@@ -109,7 +109,7 @@ export class RunReader {
     });
   }
 
-  /** The outcome alone. Rejects as `events` errors. A reader that follows items must have read them for it. */
+  /** Returns only the outcome. Rejects with the errors of `events`. A reader that follows items gets the outcome after all items were taken. */
   outcome(): Promise<Outcome> {
     return new Promise((resolve, reject) => {
       this.waiter = { resolve, reject };
@@ -118,7 +118,7 @@ export class RunReader {
     });
   }
 
-  /** This reader has gone. When it was the run's last, on any gateway, the run's `absentMs` decides what becomes of it. */
+  /** Closes the reader. If the run has no other reader on any gateway, the run's `absentMs` decides its fate. */
   close(): void {
     if (this.closed) return;
     this.closed = true;
@@ -127,7 +127,7 @@ export class RunReader {
     this.source.left(this);
   }
 
-  /** A live message about this run. */
+  /** Takes a live message about this run. */
   live(message: LiveMessage): void {
     if (this.ended) return;
     const idle = this.reading || !this.subscriber;
@@ -162,7 +162,7 @@ export class RunReader {
       }
       case 'ended':
         if (this.mode === 'o') this.end({ outcome: message.outcome });
-        // A lost log line leaves no gap where it was the last one: the store is asked.
+        // A lost log line leaves no gap if it was the last line. So the store is read.
         else if (idle || wantsLog(this.mode) || message.outcome.items > this.cursor) this.check();
         else this.end({ outcome: message.outcome });
         return;
@@ -171,30 +171,30 @@ export class RunReader {
     }
   }
 
-  /** Whether the store has items or log lines that this reader wants and has not handed out. */
+  /** Returns whether the store has items or log lines that this reader wants and has not handed out. */
   misses(lastItem: number, lastLine: number): boolean {
     if (wantsItems(this.mode) && lastItem > this.cursor) return true;
     return wantsLog(this.mode) && this.line !== undefined && lastLine > this.line;
   }
 
-  /** The log may hold more than this reader has seen. */
+  /** Reads the store, which may hold entries that this reader has not seen. */
   check(): void {
     if (this.ended) return;
     this.behind = true;
     if (!this.reading && this.wanted) void this.readOn();
   }
 
-  /** The run cannot be read any further. */
+  /** Ends the reader with an error. */
   fail(error: ServiceError): void {
     if (!this.ended) this.end({ error });
   }
 
-  /** Whether somebody takes what a page would bring. */
+  /** Whether a subscriber or waiter would take a page. */
   private get wanted(): boolean {
     return this.subscriber !== undefined || (!wantsItems(this.mode) && this.waiter !== undefined);
   }
 
-  /** Whether an item now would come before its head: one that was lost on the way leaves no gap. */
+  /** Whether an item now would come before its head. A lost head leaves no gap in the numbers of items. */
   private get awaitsHead(): boolean {
     return this.wantsHead && !this.headed && this.cursor === 0;
   }
@@ -209,7 +209,7 @@ export class RunReader {
     if (lastOf(batch) <= this.cursor) return;
     if (this.token !== undefined && this.token !== token && (this.cursor > 0 || this.headed)) {
       this.end({
-        error: new ServiceError('unavailable', 'The run was executed anew; its earlier items are lost.', {
+        error: new ServiceError('unavailable', 'The run was executed again; its earlier items are lost.', {
           runId: this.runId,
         }),
       });
@@ -277,7 +277,7 @@ export class RunReader {
         if (!page) {
           const { runId } = this;
           const error = this.known
-            ? new ServiceError('unavailable', 'The run was lost with the store.', { runId })
+            ? new ServiceError('unavailable', 'The run store has lost the run.', { runId })
             : new ServiceError('not_found', 'There is no such run, or it is kept no longer.');
           this.end({ error });
           return;
@@ -291,7 +291,7 @@ export class RunReader {
     }
   }
 
-  /** `away`: the store does not answer; who reads a run that is there waits until it does. */
+  /** Returns `away` if the store does not answer. A reader of a known run waits until the store is back. */
   private async page(): Promise<LogPage | 'away' | undefined> {
     try {
       return await this.source.page(this);

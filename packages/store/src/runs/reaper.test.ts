@@ -20,19 +20,19 @@ afterAll(async () => {
   await server.stop();
 });
 
-test('a gateway and a worker that die while nothing is open in their project are forgotten all the same', async () => {
+test('a dead gateway and a dead worker of an idle project are forgotten', async () => {
   const gateways = 'ip:{demo}:gateways';
   const workers = 'ip:{demo}:workers';
   const timings = { ...defaultTimings, reapMs: 50, pauseMs: 200, leaseMs: 500 };
   const logger = { warn: () => {}, error: () => {} };
-  // Nothing is ever due here.
+  // No delivery is due in this test.
   const deliveries = { handOver: () => {} } as unknown as DeliveryQueue;
   const reaper = new Reaper(redis, deliveries, logger, timings);
   await redis.zadd(projectsKey, '1', 'demo');
-  // Without an app the project would leave the index.
+  // A project without an app would leave the index.
   await redis.hset('ip:{demo}:apps', 'hello', '{}');
   reaper.start();
-  // Until then a project is reaped in every round.
+  // A project is reaped in every round until this time has passed.
   await sleep(2.2 * INDEX_MS);
   await redis.zadd(gateways, Date.now() + timings.leaseMs, 'dead');
   await redis.zadd(workers, Date.now() + timings.leaseMs, 'dead');

@@ -1,4 +1,4 @@
-// Ends what nobody ends any more (a worker, a gateway or a job was lost). Runs in every gateway; doubles are harmless.
+// Ends runs of dead workers and gateways, and repeats lost jobs (lua/reap). Runs in every gateway. Doubles are harmless.
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { INDEX_MS, projectsKey } from '../keys.ts';
@@ -7,21 +7,21 @@ import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 import { Rounds } from './rounds.ts';
 
-/** Runs handled at most per kind and call: a call stays short. */
+/** Runs handled at most per kind and call, so that a call stays short. */
 const MOST = 200;
-/** Calls in a row for one project; what is left waits for the next round. */
+/** Calls in a row for one project. Further runs wait for the next round. */
 const MOST_CALLS = 50;
-/** A project where nothing is open is still visited, but only every so many rounds. */
+/** A project without open runs is visited once in this many rounds. */
 const IDLE_ROUNDS = 30;
-/** So long a gap between two reaps of an idle project is what that makes of it on a busy machine, and no pause of Redis. */
+/** A gap of this many rounds between two reaps of an idle project is normal on a busy machine. It is not a pause of Redis. */
 const IDLE_GAP_ROUNDS = 2 * IDLE_ROUNDS;
-/** A gateway that wrote a project's score accepts for `INDEX_MS` without writing it again: until well after that, a project is not idle. */
+/** A gateway that wrote a project's score accepts for `INDEX_MS` without writing it again. A project is not idle until well after this time. */
 const SETTLED_MS = 2 * INDEX_MS;
 
-/** `idle`: nothing is open; `empty`: there is nothing at all. */
+/** `idle`: nothing is open. `empty`: the project has nothing at all. */
 type ProjectState = 'open' | 'idle' | 'empty';
 
-/** As lua/reap numbers them. */
+/** The states by their numbers in lua/reap. */
 const STATES: readonly ProjectState[] = ['open', 'idle', 'empty'];
 
 interface Reaped {
@@ -31,9 +31,9 @@ interface Reaped {
 
 export class Reaper extends Rounds {
   private round = 0;
-  /** When Redis answered last (monotonic ms). */
+  /** Last time at which Redis answered (monotonic ms). */
   private answeredAt = Number.NEGATIVE_INFINITY;
-  /** Per project the score of the index, since when it has been that (monotonic ms), and whether nothing was open. A newer score means new runs. */
+  /** Per project: its score in the index, when the score last changed (monotonic ms), and whether it is idle. A newer score means new runs. */
   private readonly seen = new Map<string, { score: string; since: number; idle: boolean }>();
 
   constructor(
@@ -45,7 +45,7 @@ export class Reaper extends Rounds {
     super(timings.reapMs);
   }
 
-  /** Over all projects with something open. */
+  /** Visits all projects with something open. */
   protected override async look(): Promise<void> {
     try {
       this.round++;
@@ -54,7 +54,7 @@ export class Reaper extends Rounds {
         this.timings.commandMs,
       );
       const now = performance.now();
-      // It was away, or we were: whose lease ran out meanwhile may be alive, wherever it is.
+      // Redis or this gateway was away. Clients whose leases ended in that time may be alive, in every project.
       if (now - this.answeredAt > this.timings.pauseMs) for (const seen of this.seen.values()) seen.idle = false;
       this.answeredAt = now;
       const indexed = new Set(projects);
@@ -74,32 +74,38 @@ export class Reaper extends Rounds {
         if (state === 'empty' && settled) await this.forget(project, score);
       }
     } catch (error) {
-      this.logger.warn({ err: error }, 'reaping failed; tried again in a moment');
+      this.logger.warn(
+        { err: error },
+        'the list of projects was not read, so nothing was reaped; the next round repeats it',
+      );
     }
   }
 
-  /** One project that cannot be reaped does not keep the others from it. */
+  /** Reaps one project. A failure does not keep the other projects from being reaped. */
   private async safely(project: string, idle: boolean, settled: boolean): Promise<ProjectState> {
     const { pauseMs, reapMs } = this.timings;
     try {
       return await this.project(project, idle ? pauseMs + IDLE_GAP_ROUNDS * reapMs : pauseMs, settled);
     } catch (error) {
-      this.logger.warn({ err: error, project }, 'a project was not reaped; tried again in a moment');
+      this.logger.warn({ err: error, project }, 'a project was not reaped; the next round repeats it');
       return 'open';
     }
   }
 
-  /** A project without runs, apps, workers and gateways: it is visited again when somebody uses it. */
+  /** Removes a project without runs, apps, workers and gateways from the index. The next use adds it again. */
   private async forget(project: string, score: string): Promise<void> {
     try {
       const forgotten = runScriptAt(this.redis, 'forget-project', projectsKey, [project, score]);
       await withinLimit(forgotten, this.timings.commandMs);
     } catch (error) {
-      this.logger.warn({ err: error, project }, 'an empty project was not forgotten; tried again in a moment');
+      this.logger.warn(
+        { err: error, project },
+        'an empty project was not removed from the index; a later round repeats it',
+      );
     }
   }
 
-  /** All whose time is up, however many: each is told in the same round. */
+  /** Reaps everything that is due in one project, in several calls. Every affected client is notified in the same round. */
   private async project(project: string, pauseMs: number, settled: boolean): Promise<ProjectState> {
     let answer = await this.reap(project, pauseMs, settled);
     for (let call = 1; call < MOST_CALLS && answer.ended >= MOST; call++)
@@ -123,13 +129,16 @@ export class Reaper extends Rounds {
       timings.commandMs,
     )) as [number, Buffer[], [id: Buffer, attempt: number][], number];
     this.deliveries.handOver(project, due.map(String));
-    // Where dispatchers are behind by more than the hand-over time, the jobs are there: adding them again would only lengthen the queue.
+    // If the dispatchers are behind by more than the handover time, the jobs are in the queue. Adding them again would only lengthen it.
     if (overdue.length > 0 && (await this.deliveries.backlogMs()) > timings.handoverMs) {
       return { state: 'open', ended };
     }
     for (const [id, attempt] of overdue) {
       this.deliveries.add({ project, runId: id.toString(), attempt }, 0).catch((error: unknown) => {
-        this.logger.warn({ err: error, runId: id.toString() }, 'an overdue delivery was not handed out; tried again');
+        this.logger.warn(
+          { err: error, runId: id.toString() },
+          'an overdue delivery was not added to the queue; a later round repeats it',
+        );
       });
     }
     return { state: STATES[idle] ?? 'open', ended };

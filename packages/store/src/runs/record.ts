@@ -1,4 +1,4 @@
-// Contract 5: a run as the look-up shows it.
+// Contract 5, "Look-up: `GET /runs/{run_id}`": reads the record of a run.
 import { type AnswerHead, decodeHead, type Outcome, type RunId, type RunState } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
@@ -17,15 +17,15 @@ export interface RunRecord {
   readonly startedAt?: number;
   readonly firstItemAt?: number;
   readonly endedAt?: number;
-  /** Which execution it is in, from 1; 0 while it was never started. */
+  /** Number of the current attempt, from 1; 0 if no attempt has started. */
   readonly attempt: number;
-  /** How many items it has had. */
+  /** Number of items so far. */
   readonly items: number;
-  /** How many of them are kept no longer, from the first one on (a long plain stream): above 0 it has no result. */
+  /** Number of dropped items of a long plain stream. They are the first items of the run. Above 0, the run has no result. */
   readonly gone: number;
-  /** Of the answer of an app's own web server, from when it streams or has ended; not in a list. */
+  /** The head of a custom runtime's answer. Known after its stream has begun or the run has ended. Absent in a list. */
   readonly head?: AnswerHead;
-  /** Set when the run has ended. A streamed result is its items, which are read apart; a list has no results at all. */
+  /** Set if the run has ended. A streamed result is the run's items, which are read separately. A list has no results at all. */
   readonly outcome?: Outcome;
   readonly webhook?: {
     readonly state: 'waiting' | 'pending' | 'delivered' | 'failed';
@@ -58,10 +58,10 @@ const FIELDS = [...LISTED, 'head'] as const;
 
 const NOTHING = Buffer.alloc(0);
 
-/** The record, or `undefined` where the run is unknown or past its retention. */
+/** Returns the record, or `undefined` if the run is unknown or past its retention. */
 export async function readRecord(redis: Redis, project: string, runId: RunId): Promise<RunRecord | undefined> {
   const key = projectPrefix(project) + names.run + runId;
-  // `body` holds the parameters until the run has ended, then its result. So its length is asked for after the state.
+  // `body` holds the parameters until the run has ended, then the result. So its length is read after the state.
   const [values, bytes] = await Promise.all([redis.hmgetBuffer(key, ...FIELDS), redis.hstrlen(key, 'body')]);
   const record = recordOf(runId, values);
   if (!record?.outcome || record.outcome.error || bytes === 0) return record;
@@ -70,7 +70,7 @@ export async function readRecord(redis: Redis, project: string, runId: RunId): P
   return result === null ? undefined : { ...record, outcome: { ...record.outcome, result } };
 }
 
-/** @param values of `LISTED`, and maybe the head after them */
+/** @param values values of `LISTED`, optionally followed by the head */
 export function recordOf(runId: RunId, values: readonly (Buffer | null)[]): RunRecord | undefined {
   const text = (field: (typeof FIELDS)[number]): string | undefined => values[FIELDS.indexOf(field)]?.toString();
   const time = (field: (typeof FIELDS)[number]): number | undefined => {
@@ -79,10 +79,10 @@ export function recordOf(runId: RunId, values: readonly (Buffer | null)[]): RunR
   };
   const state = text('state') as RunState | undefined;
   const call = text('call');
-  // Without its call it is of a version before this one.
+  // A record without a call was written by an earlier version.
   if (state === undefined || call === undefined) return undefined;
   const { app, fn, acceptedAt } = readCall(call);
-  // Its number, its token, and when it started: not yet, where it waits again.
+  // Number, token and start of the attempt. The start is `-` after a requeue.
   const [attempt = '0', , started = '-'] = text('attempt')?.split(' ') ?? [];
   const firstItemAt = time('first');
   const endedAt = time('ended');
@@ -95,7 +95,7 @@ export function recordOf(runId: RunId, values: readonly (Buffer | null)[]): RunR
     fn,
     state,
     acceptedAt,
-    // Written only where the run went back to the queue.
+    // Written only if the run went back to the queue.
     queuedAt: time('queued') ?? acceptedAt,
     ...(started !== '-' && { startedAt: Number(started) }),
     ...(firstItemAt !== undefined && { firstItemAt }),

@@ -1,24 +1,24 @@
-// Contract 5, "Answers that wait for slow readers": a large result leaves the store piece by piece, as its reader takes it.
+// Contract 5, "Answers that wait for slow readers": reads a large result from the store in pieces, as its reader takes them.
 import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import type { Lane } from '../lane.ts';
 import { runScript } from '../scripts.ts';
 
-/** A larger result is not handed out with its outcome. As lua/follow and lua/shared/finish have it. */
+/** A larger result is not handed out with its outcome. The same number stands in lua/follow and lua/shared/finish. */
 export const RESULT_BYTES = 64 * 1024;
-/** Redis copies the whole result for each piece. So a very large result has larger pieces, and no result has more than this many. */
+/** Redis copies the whole result for each piece. So a very large result has larger pieces, and no result has more than this many pieces. */
 const MOST_PIECES = 16;
 const PIECE_BYTES = 1024 * 1024;
 
-/** Size of the pieces in which a result of that many bytes is read. */
+/** Returns the size of the pieces in which a result of `bytes` bytes is read. */
 export const pieceBytes = (bytes: number): number =>
   Math.min(bytes, Math.max(PIECE_BYTES, Math.ceil(bytes / MOST_PIECES)));
 
 /**
- * Yields a result in pieces. Each piece is read when the one before has been taken.
+ * Yields a result in pieces. A piece is read after the previous piece was taken.
  *
  * @param bytes the result's length
- * @throws ServiceError `unavailable`; `not_found` where the run is forgotten meanwhile
+ * @throws ServiceError `unavailable`; `not_found` if the run was forgotten in between
  */
 export async function* readResult(
   redis: Redis,

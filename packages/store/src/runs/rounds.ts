@@ -1,10 +1,10 @@
-// What every gateway looks after again and again (reaper, sweeper, append-only-file): one round at a time.
+// Repeats a task of every gateway (reaper, sweeper, append-only file), one round at a time.
 
 export abstract class Rounds {
   private timer: NodeJS.Timeout | undefined;
   private running = false;
 
-  /** @param everyMs from the beginning of one round to the next */
+  /** @param everyMs time between the starts of two rounds */
   constructor(private readonly everyMs: number) {}
 
   start(): void {
@@ -16,7 +16,7 @@ export abstract class Rounds {
     this.timer = undefined;
   }
 
-  /** One round; nothing while one is under way. */
+  /** Runs one round. Does nothing while a round is under way. */
   async once(): Promise<void> {
     if (this.running) return;
     this.running = true;
@@ -27,6 +27,6 @@ export abstract class Rounds {
     }
   }
 
-  /** Does what there is to do. Never rejects: the next round tries again. */
+  /** Does the work of one round. Never rejects, because the next round repeats the work. */
   protected abstract look(): Promise<void>;
 }

@@ -1,30 +1,31 @@
-// Contract 5, logs: what a function printed, in numbered lines, several to a part. Bounded: the newest are kept, the cut can be counted.
+// Contract 5, "Logs: `GET /runs/{run_id}/logs`": numbered lines that a function printed, several in each part. The newest lines are kept,
+// and the cut lines can be counted.
 import type { RunId } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
 import { withinLimit } from '../time-limit.ts';
 
 export interface LogLine {
-  /** From 1 in each run; a jump tells how many were cut. */
+  /** From 1 in each run. A jump shows the number of cut lines. */
   readonly seq: number;
-  /** When it was printed, Unix ms. */
+  /** Time at which the line was printed, Unix ms. */
   readonly at: number;
   readonly stream: 'stdout' | 'stderr';
   readonly text: string;
 }
 
-/** A line as its worker hands it over. */
+/** A line before the store numbers it. */
 export type NewLogLine = Omit<LogLine, 'seq'>;
 
 export interface RunLog {
   readonly lines: readonly LogLine[];
-  /** How many lines after the asked-for one are kept no longer. */
+  /** Number of lines after the requested line that are no longer kept. */
   readonly cut: number;
-  /** The run has ended: nothing comes but last words on their way. */
+  /** The run has ended. Only its last lines may still arrive. */
   readonly ended: boolean;
 }
 
-/** A part's lines as they are stored and published. */
+/** Encodes the lines of a part for the store and for live messages. */
 export const encodeLines = (lines: readonly NewLogLine[]): string =>
   JSON.stringify(lines.map(({ at, stream, text }) => [at, stream, text]));
 
@@ -34,16 +35,16 @@ export function decodeLines(first: number, json: string): LogLine[] {
   return lines.map(([at, stream, text], n) => ({ seq: first + n, at, stream, text }));
 }
 
-/** The lines of a stored part: `<number of its first line> <how many>`, a newline and the lines. */
+/** Returns the lines of a stored part: `<number of its first line> <number of lines>`, a newline and the lines. */
 export function linesOfPart(part: Buffer): LogLine[] {
   const end = part.indexOf(0x0a);
   return decodeLines(Number.parseInt(part.toString('latin1', 0, end), 10), part.toString('utf8', end + 1));
 }
 
 /**
- * The kept lines after `after`.
+ * Returns the kept lines after `after`.
  *
- * @returns undefined where the run is unknown
+ * @returns undefined if the run is unknown
  * @throws ServiceError `unavailable`
  */
 export async function readLog(
@@ -54,7 +55,7 @@ export async function readLog(
   limitMs: number,
 ): Promise<RunLog | undefined> {
   const prefix = projectPrefix(project);
-  // In this order: what an ended run says after its end is not waited for, what it said before is there.
+  // The state is read before the lines. So an ended run's answer has every line from before its end, and does not wait for later lines.
   const fields = redis.hmget(prefix + names.run + runId, 'state', 'lines');
   const [[state, last], parts] = await withinLimit(
     Promise.all([fields, redis.lrangeBuffer(prefix + names.log + runId, 0, -1)]),

@@ -1,10 +1,10 @@
-// The store's clock as a gateway knows it: the last time Redis told, moved on by this machine's monotonic clock.
+// The store's clock as a gateway knows it: the last time that Redis sent, moved on by this machine's monotonic clock.
 
 export class StoreClock {
   private told = Number.NaN;
   private toldAt = 0;
 
-  /** @param storeMs the store's time in an answer that has just come */
+  /** @param storeMs the store's time in an answer that has just arrived */
   set(storeMs: number): void {
     this.told = storeMs;
     this.toldAt = performance.now();
@@ -14,7 +14,7 @@ export class StoreClock {
     return !Number.isNaN(this.told);
   }
 
-  /** The store's time now, in ms; a network delay behind at most. */
+  /** The store's time now, in ms. It is behind by the network delay at most. */
   now(): number {
     return Math.round(this.told + performance.now() - this.toldAt);
   }

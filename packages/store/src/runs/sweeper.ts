@@ -1,4 +1,5 @@
-// Contract 5, retention and the bound: forgets runs in time, and near the bound the oldest that nobody was promised. Runs in every gateway.
+// Contract 5, "Retention and limits": forgets runs after their retention. Near the bound it forgets the oldest unpromised runs.
+// Runs in every gateway.
 import type { Redis } from 'ioredis';
 import { names, projectPrefix, projectsKey } from '../keys.ts';
 import { redisInfo } from '../redis-info.ts';
@@ -7,58 +8,58 @@ import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 import { Rounds } from './rounds.ts';
 
-/** Runs forgotten per kind and call: a call stays short. */
+/** Runs forgotten per kind and call, so that a call stays short. */
 const MOST = 256;
-/** A run that is read when its time is up is looked at again after this. */
+/** If a run has a reader at the end of its retention, it is visited again after this time. */
 const READ_MS = 1_000;
-/** Calls in a row for one project; what is left waits for the next round. */
+/** Calls in a row for one project. Further runs wait for the next round. */
 const MOST_CALLS = 100;
-/** New calls are refused from this share of the bound on (docs/decisions/0012-the-run-store-is-bounded.md). */
+/** New calls are refused from this part of the bound on (docs/decisions/0012-the-run-store-is-bounded.md). */
 const FULL = 0.85;
-/** From this share on room is made, down to the other: before anybody is refused, and not at every run. */
+/** Above TIGHT, room is made down to ROOMY. So room exists before a call is refused, and not every run starts an eviction. */
 const TIGHT = 0.8;
 const ROOMY = 0.75;
-/** While so much of it is free, accepts do not look: what comes in a second is less. */
+/** While this part of the bound is free, accepts do not count. The runs of one second are smaller. */
 const PLENTY = 0.4;
-/** Where there are several projects, what one may take of the bound. */
+/** The part of the bound that one of several projects may take. */
 const SHARE = 0.5;
-/** Of that, what `accept` may fill: results are written later and may be larger than their parameters. */
+/** The part of a project's share that `accept` may fill. Results are written later and may be larger than their parameters. */
 const ACCEPTED = 0.95;
-/** Of each run under way, for its outcome (lua/shared/room). Counted only where a project holds more than this part of its share. */
+/** Reserve of each run under way, for its outcome (lua/shared/room). It counts only if a project holds more than NEAR of its share. */
 const RESERVED = 640;
 const NEAR = 0.5;
-/** A share is written again when it has changed by more than this part. */
+/** A share is written again after a change of more than this part. */
 const CHANGED = 0.01;
-/** Where Redis has no `maxmemory`, and its share where it has. */
+/** The bound if Redis has no `maxmemory`, and the part of `maxmemory` if Redis has one. */
 const DEFAULT_BOUND = 1024 ** 3;
 const SHARE_OF_REDIS = 0.6;
-/** From this share of `maxmemory` on room is made whatever the bound says: what runs take is an estimate, and others live there, too. */
+/** Above this part of `maxmemory`, room is made for any bound: the runs' bytes are an estimate, and other data is in Redis too. */
 const REDIS_FULL = 0.9;
-/** `maxmemory` is asked for every so many rounds; and a project whose next run is not due is visited all the same. */
+/** Once in this many rounds, `maxmemory` is read, and projects without a due run are visited too. */
 const SLOW_ROUNDS = 10;
 
 type SweepReply = [more: number, bytes: number, oldestKept: Buffer, oldestPromise: Buffer];
 
 interface Kept {
   bytes: number;
-  /** The share that writes are held to, as the store has it (lua/shared/room). */
+  /** The share that bounds writes, as the store has it (lua/shared/room). */
   share: number | undefined;
-  /** Whether unpromised ended runs may make room for writes, and what the store has of that. */
+  /** `evictable`: unpromised ended runs may make room for writes. `evictableWritten`: the value in the store. */
   evictable: boolean;
   evictableWritten: boolean;
-  /** For which a write needs room. */
+  /** Bytes for which a write needs room. */
   wanted: number;
-  /** Runs that have not ended, or whose delivery is open. */
+  /** Number of runs that have not ended or whose delivery is open. */
   underWay: number;
-  /** What they were after the last sweep: where they are others now, runs have come whose time is not known. */
+  /** Bytes after the last sweep. If the bytes have changed since, new runs exist whose times are unknown. */
   swept: number;
-  /** When the oldest run that may go for room is forgotten anyway, Unix ms; infinite where there is none. */
+  /** Time at which the retention of the oldest evictable run ends, Unix ms; infinite without such a run. */
   oldest: number;
-  /** When the next run is past its retention. */
+  /** Time at which the next run's retention ends. */
   next: number;
 }
 
-/** As lua/shared/room reads it. */
+/** Formats a share for lua/shared/room. */
 export const shareText = (share: number, evictable: boolean): string => `${share} ${evictable ? 1 : 0}`;
 
 const timeOf = (text: Buffer): number => (text.length > 0 ? Number(text) : Number.POSITIVE_INFINITY);
@@ -66,12 +67,12 @@ const timeOf = (text: Buffer): number => (text.length > 0 ? Number(text) : Numbe
 export class Sweeper extends Rounds {
   private round = 0;
   private readonly projects = new Map<string, Kept>();
-  /** What all projects' runs take, and what they may. Infinite until it was asked for: nobody is refused on a guess. */
+  /** Bytes of all projects' runs, and the limit. The limit is infinite until it is known, so no call is refused on a guess. */
   private total = 0;
   private held = { minimum: 0, total: 0, bytes: 0 };
   private limit = Number.POSITIVE_INFINITY;
 
-  /** @param maxBytes the bound; absent: by what Redis may use */
+  /** @param maxBytes the bound; if absent, the bound depends on Redis' memory */
   constructor(
     private readonly redis: Redis,
     private readonly logger: StoreLogger,
@@ -81,21 +82,21 @@ export class Sweeper extends Rounds {
     super(timings.reapMs);
   }
 
-  /** With a round at once: until the first nobody is refused. */
+  /** Runs the first round at once, because no call is refused before it. */
   override start(): void {
     super.start();
     void this.once();
   }
 
-  /** What the runs of all projects take, bytes, and the bound (infinite while not known). */
+  /** Bytes of all projects' runs, and the bound (infinite until it is known). */
   get usage(): { readonly bytes: number; readonly boundBytes: number } {
     return { bytes: this.total, boundBytes: this.limit };
   }
 
   /**
-   * Returns a project's share of the bound (contract 9) without the reserve of its runs under way, in bytes; undefined while the bound is
-   * unknown. The share is at most half of the bound,
-   * and at most what other projects leave. Half of the bound, divided by the number of projects, belongs to each project.
+   * Returns a project's share of the bound (Contract 9) without the reserve of its runs under way, in bytes; undefined while the bound is
+   * unknown. The share is at most half of the bound, and at most what other projects leave. Half of the bound, divided by the number of
+   * projects, belongs to each project.
    */
   shareOf(project: string): number | undefined {
     if (!Number.isFinite(this.limit)) return undefined;
@@ -125,7 +126,7 @@ export class Sweeper extends Rounds {
     return Math.floor(Math.max(minimum, Math.min(limit * full - others, limit * most)));
   }
 
-  /** Returns what all projects hold, each at least `minimum`. Calls ask for it, so it is added up once for each total. */
+  /** Returns the bytes of all projects, each at least `minimum`. Calls ask for it, so each total is added up only once. */
   private heldWith(minimum: number): number {
     const { held, total } = this;
     if (held.minimum === minimum && held.total === total) return held.bytes;
@@ -135,11 +136,11 @@ export class Sweeper extends Rounds {
     return sum;
   }
 
-  /** Over all projects. */
+  /** Visits all projects. */
   protected override async look(): Promise<void> {
     try {
       await this.measure();
-      // While calls are refused, or nearly, at once: what made it tight may have ended.
+      // The bound is read in every round while calls are refused, or nearly refused, because the reason may have ended.
       const tight = this.total > this.limit * TIGHT;
       if (this.round++ % SLOW_ROUNDS === 0 || !Number.isFinite(this.limit) || tight) this.limit = await this.bound();
       for (const [project, kept] of this.projects) {
@@ -151,7 +152,7 @@ export class Sweeper extends Rounds {
       await this.serveWrites();
       await this.writeShares();
     } catch (error) {
-      this.logger.warn({ err: error }, 'sweeping failed; tried again in a moment');
+      this.logger.warn({ err: error }, 'a round of the sweeper failed; the next round repeats it');
     }
   }
 
@@ -161,7 +162,7 @@ export class Sweeper extends Rounds {
     const figure = (name: string): number => Number(fields.get(name) ?? 0);
     const most = figure('maxmemory');
     const bound = this.maxBytes ?? (most > 0 ? Math.floor(most * SHARE_OF_REDIS) : DEFAULT_BOUND);
-    // As if what there is were the bound: some of it goes.
+    // Redis is nearly full. The bytes now count as the bound, so some runs are removed.
     const pressed = most > 0 && figure('used_memory') > most * REDIS_FULL;
     return pressed ? Math.min(bound, this.total / FULL) : bound;
   }
@@ -218,7 +219,7 @@ export class Sweeper extends Rounds {
     if (writes.length > 0) await withinLimit(Promise.all(writes), timings.commandMs);
   }
 
-  /** The reserve of the runs under way matters near the share alone. */
+  /** Counts the runs under way of projects near their share. Their reserve matters only there. */
   private async countUnderWay(): Promise<void> {
     const { redis, timings } = this;
     const counts = [...this.projects].map(async ([project, kept]) => {
@@ -246,7 +247,7 @@ export class Sweeper extends Rounds {
       await withinLimit(this.redis.del(projectPrefix(project) + names.wanted), this.timings.commandMs);
       const before = kept.bytes;
       await this.safely(project, Math.max(0, share - kept.wanted));
-      // What remains is promised or read: a write that does not fit now is refused.
+      // The remaining runs are promised or read, so a write that does not fit now is refused.
       kept.evictable = kept.bytes < before;
     }
   }
@@ -258,28 +259,28 @@ export class Sweeper extends Rounds {
     }
     if (this.total <= this.limit * TIGHT) return;
     const aim = this.limit * ROOMY;
-    // The oldest first, wherever they are: from each project in turn no more than a part, then the oldest may be another's.
+    // The oldest runs go first, in any project. Each call removes only a part, because the oldest run may then belong to another project.
     for (let calls = 0; calls < MOST_CALLS && this.total > aim; calls++) {
       const [oldest] = [...this.projects].sort(([, a], [, b]) => a.oldest - b.oldest);
       if (!oldest || !Number.isFinite(oldest[1].oldest)) return;
       const [project, kept] = oldest;
       const before = kept.bytes;
       await this.safely(project, Math.max(0, before - Math.max(this.total - aim, 0)), 1);
-      // All that may go is being read.
+      // Every evictable run has a reader.
       if (kept.bytes >= before) kept.oldest = Number.POSITIVE_INFINITY;
     }
   }
 
-  /** One project that cannot be swept does not keep the others from it. */
+  /** Sweeps one project. A failure does not keep the other projects from being swept. */
   private async safely(project: string, downTo?: number, calls = MOST_CALLS): Promise<void> {
     try {
       for (let call = 0; call < calls && (await this.sweep(project, downTo)); call++);
     } catch (error) {
-      this.logger.warn({ err: error, project }, 'a project was not swept; tried again in a moment');
+      this.logger.warn({ err: error, project }, 'a project was not swept; the next round repeats it');
     }
   }
 
-  /** @returns true when there is more to do */
+  /** @returns true if further runs can be removed */
   private async sweep(project: string, downTo: number | undefined): Promise<boolean> {
     const args = [MOST, downTo === undefined ? '' : Math.floor(downTo), READ_MS];
     const reply = await withinLimit(runScript(this.redis, 'sweep', project, args), this.timings.commandMs);

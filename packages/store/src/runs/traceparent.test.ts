@@ -1,4 +1,4 @@
-// Contract 6: `traceparent` goes with the run, from the call to the worker and to the delivery.
+// Contract 6: the store passes `traceparent` from the call to the worker and to the delivery.
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
@@ -14,7 +14,7 @@ import {
 } from '../index.ts';
 
 const logger = { warn: () => {}, error: () => {} };
-/** A busy machine is not a store that is away, nor a worker that has died. */
+/** Times for a busy machine: no store counts as away, and no worker as dead. */
 const timings = { commandMs: 600_000, leaseMs: 600_000 };
 const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
 const url = 'https://example.com/hook';
@@ -84,21 +84,21 @@ async function task(runId: string) {
   return begun.task;
 }
 
-test('the worker and the delivery are told what the call brought along, and how often the run was taken', async () => {
+test('the worker and the delivery get the trace context of the call, and the delivery gets the number of takes', async () => {
   const run = await taken({ traceparent, webhook: { url } });
   expect(run).toMatchObject({ traceparent, promised: true, paced: false });
   await end(run);
   expect(await task(run.runId)).toMatchObject({ traceparent, runAttempt: 1 });
 });
 
-test('a call without one leaves none behind', async () => {
+test('a call without a traceparent leaves none in the record', async () => {
   const run = await taken({ webhook: { url } });
   expect(run).not.toHaveProperty('traceparent');
   await end(run);
   expect(await task(run.runId)).not.toHaveProperty('traceparent');
 });
 
-test('a caller that waits no longer leaves it with the run', async () => {
+test('a run keeps its traceparent after its caller got a 202 answer', async () => {
   const run = await taken({ traceparent, absentMs: 0, webhook: { url } });
   await gateway.goOn('demo', run.runId);
   await end(run);
