@@ -1,10 +1,11 @@
 // docs/runs.md: the states that it draws are the code's, and its recipes are run, over connections that break. (Its table of combinations: apps/gateway/src/calls.)
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { connect, createServer, type Socket } from 'node:net';
+import { createServer, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { constants, gunzipSync } from 'node:zlib';
 import { runTransitions } from '@inference-proxy/contracts';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
@@ -50,33 +51,31 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** How much of what follows its first event a connection brings that is cut: less than an event. */
-const BEYOND_BYTES = 12;
+/** Returns the text of an answer's bytes so far. The gateway flushes the compressor at every event. */
+const textOf = (bytes: Buffer, encoding: string | undefined): string =>
+  (encoding === 'gzip' ? gunzipSync(bytes, { finishFlush: constants.Z_SYNC_FLUSH }) : bytes).toString();
 
-/** The gateway behind connections of which the next `cuts` break in the middle of their second event. */
+/** Starts a proxy before the gateway. The next `cuts` streams break within the bytes that bring their second event. */
 async function cuttingProxy(port: number): Promise<Receiver & { cuts: number }> {
   const state = { cuts: 0 };
-  const server = createServer((caller: Socket) => {
-    const gateway = connect(port, '127.0.0.1');
-    const end = (): void => {
-      caller.destroy();
-      gateway.destroy();
-    };
-    for (const socket of [caller, gateway]) socket.on('error', end).on('close', end);
-    caller.pipe(gateway);
-    let text = '';
-    gateway.on('data', (piece: Buffer) => {
-      const before = text.length;
-      text += piece.toString('latin1');
-      const first = /\ndata: .*\n\n/.exec(text);
-      const at = first === null ? Number.POSITIVE_INFINITY : first.index + first[0].length + BEYOND_BYTES;
-      const cut = text.length > at && state.cuts > 0;
-      caller.write(cut ? piece.subarray(0, at - before) : piece);
-      if (!cut) return;
-      state.cuts--;
-      gateway.removeAllListeners('data').pause();
-      caller.end(end);
+  const server = createServer((call, reply) => {
+    const { method, url, headers } = call;
+    const forwarded = request({ host: '127.0.0.1', port, method, path: url, headers }, (answer) => {
+      reply.writeHead(answer.statusCode ?? 0, answer.headers);
+      let bytes = Buffer.alloc(0);
+      answer.on('data', (piece: Buffer) => {
+        bytes = Buffer.concat([bytes, piece]);
+        const events = textOf(bytes, answer.headers['content-encoding']).match(/^data: .*\n\n/gm) ?? [];
+        if (state.cuts === 0 || events.length < 2) return void reply.write(piece);
+        state.cuts--;
+        answer.removeAllListeners('data');
+        reply.write(piece.subarray(0, Math.floor(piece.length / 2)), () => reply.destroy());
+      });
+      answer.on('end', () => reply.end());
     });
+    forwarded.on('error', () => reply.destroy());
+    reply.on('close', () => forwarded.destroy());
+    call.pipe(forwarded);
   });
   return Object.assign(state, await listening(server));
 }
