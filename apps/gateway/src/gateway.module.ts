@@ -1,4 +1,4 @@
-// The gateway's one module: its table of contents.
+// The gateway's one module, with all controllers and providers.
 import { SealedBox } from '@inference-proxy/crypto';
 import { AddressPolicy, WebhookUrls } from '@inference-proxy/egress';
 import { accountLog, type Boot } from '@inference-proxy/platform';
@@ -39,7 +39,7 @@ import { RunsController } from './runs/runs.controller.ts';
 import type { GatewaySettings } from './settings.ts';
 import { KeepAlive } from './streaming/keep-alive.ts';
 
-/** What exists before Nest does. */
+/** The parts that exist before Nest starts. */
 export interface GatewayParts extends Pick<Boot<GatewaySettings>, 'settings' | 'logger' | 'operations' | 'tracing'> {
   readonly store: GatewayStore;
   readonly openCalls: OpenCalls;

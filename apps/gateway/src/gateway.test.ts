@@ -3,7 +3,7 @@ import { errorOf, textOf } from '@inference-proxy/test/client';
 import { expect, test } from '@jest/globals';
 import { GatewayUnderTest, PROJECT, token } from '../test/gateway-under-test.ts';
 
-test('a gateway that stops lets calls finish, then tells the rest', async () => {
+test('a stopping gateway lets calls finish, then ends the other calls with `unavailable`', async () => {
   const gateway = await GatewayUnderTest.start({ SHUTDOWN_GRACE_S: '5' });
   const finishing = gateway.call();
   const quick = await gateway.worker.next();
@@ -28,7 +28,7 @@ test('a gateway that stops lets calls finish, then tells the rest', async () => 
   await expect(gateway.call()).rejects.toThrow('ECONNREFUSED');
 });
 
-/** A connection and what has come back on it. */
+/** Opens a connection and collects the bytes that arrive. */
 function connection(gateway: GatewayUnderTest) {
   const socket = gateway.socket();
   let text = '';
@@ -54,7 +54,7 @@ function connection(gateway: GatewayUnderTest) {
 }
 const CALL = [`POST /v4/${PROJECT}/chat/run HTTP/1.1`, 'host: x', `authorization: Bearer ${token()}`];
 
-test('told to stop, it is unready at once, answers on while balancers notice, and closes each connection with its answer', async () => {
+test('a stopping gateway is unready at once, still answers while balancers notice, and closes each connection with its answer', async () => {
   const gateway = await GatewayUnderTest.start({ SHUTDOWN_GRACE_S: '600' });
   const noticed = Promise.withResolvers<void>();
   const left = Promise.withResolvers<void>();
@@ -91,12 +91,12 @@ test('told to stop, it is unready at once, answers on while balancers notice, an
   await stopped;
 });
 
-test('when it takes no more, a call that still arrives on an open connection is 503 and the last there', async () => {
+test('when the gateway refuses calls, a call on an open connection returns 503 and closes the connection', async () => {
   const gateway = await GatewayUnderTest.start({ SHUTDOWN_GRACE_S: '600' });
   const underWay = connection(gateway);
   underWay.write(...CALL, '', '');
   const run = await gateway.worker.next();
-  // Half a head: this connection is not idle, so it is not closed with the listener.
+  // This connection has sent half a head, so it is not idle and is not closed with the listener.
   const late = connection(gateway);
   late.write(...CALL, '');
   await gateway.get('/healthz');
@@ -115,7 +115,7 @@ test('when it takes no more, a call that still arrives on an open connection is 
   await stopped;
 });
 
-test('a call on a connection that was made before it stopped listening is taken, and the next connection refused', async () => {
+test('a call on a connection from before the listener closed is accepted, and a new connection is refused', async () => {
   const gateway = await GatewayUnderTest.start({ SHUTDOWN_GRACE_S: '600' });
   const made = connection(gateway);
   await once(made.socket, 'connect');
@@ -129,9 +129,9 @@ test('a call on a connection that was made before it stopped listening is taken,
   await stopped;
 });
 
-test('while Redis is away it is alive, not ready, and answers 503', async () => {
+test('while Redis is unreachable, the gateway is alive, not ready, and answers 503', async () => {
   const gateway = await GatewayUnderTest.start({}, undefined, { commandMs: 2000 });
-  // Its apps are known, so the call gets as far as the accept that is not answered.
+  // This request loads the apps, so that the call reaches the unanswered accept.
   await gateway.get(`/v4/${PROJECT}`);
   gateway.redis.pause();
   const [alive, ready, call] = await Promise.all([gateway.get('/healthz'), gateway.get('/readyz'), gateway.call()]);

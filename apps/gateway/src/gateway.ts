@@ -15,8 +15,11 @@ import { gaugeStore } from './operations/store-gauges.ts';
 import type { GatewaySettings } from './settings.ts';
 
 /**
- * Listens for calls, and stops in phases: every answer becomes the last on its connection and readiness says no (`unready`, for
- * `SHUTDOWN_DELAY_S`), nobody can connect and then calls are refused (`intake`), calls under way have `SHUTDOWN_GRACE_S` (`drain`).
+ * Listens for calls, and stops in phases:
+ *
+ * - `unready`, for `SHUTDOWN_DELAY_S`: every answer is the last on its connection, and readiness fails.
+ * - `intake`: the listener closes, and then calls are refused.
+ * - `drain`: open calls have `SHUTDOWN_GRACE_S` to end.
  *
  * @returns the port
  */

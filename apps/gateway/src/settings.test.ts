@@ -30,32 +30,32 @@ test.each<[string, Record<string, string>, string[]]>([
   ['all of them', { JWT_SECRET: SECRET, JWT_PUBLIC_KEY: PEM, JWT_JWKS_URL: 'https://id.example.com/' }, [ONE]],
   ['a short secret', { JWT_SECRET: 'short' }, ['JWT_SECRET is wrong: expected at least 32 characters']],
   [
-    'a public key as secret, which everybody has',
+    'a public key as secret, although everybody has public keys',
     { JWT_SECRET: PEM },
     ['JWT_SECRET is wrong: expected a secret, got a PEM: give it as JWT_PUBLIC_KEY'],
   ],
   [
-    'a private key as public one',
+    'a private key as public key',
     { JWT_PUBLIC_KEY: PRIVATE },
-    ['JWT_PUBLIC_KEY is wrong: expected a public key, got a private one: it must not be here'],
+    ['JWT_PUBLIC_KEY is wrong: expected a public key, got a private key: remove it from the settings'],
   ],
   [
-    'no URL',
+    'a text that is not a URL',
     { JWT_JWKS_URL: 'id.example.com' },
     ['JWT_JWKS_URL is wrong: expected an http or https URL, got "id.example.com"'],
   ],
-])('tokens are verified by one key: %s', (_, env, expected) => {
+])('exactly one setting verifies tokens: %s', (_, env, expected) => {
   expect(problems(env)).toEqual(expected);
 });
 
-test('all that is wrong is told at once, and no key is shown', () => {
+test('all problems are reported at once, and no key is shown', () => {
   const told = problems({ PORT: 'x', CORS_ORIGINS: 'app.example.com' });
   expect(told).toHaveLength(3);
   expect(told.join()).toContain(ONE);
   expect(problems({ JWT_PUBLIC_KEY: PRIVATE }).join()).not.toContain(PRIVATE.slice(40, 60));
 });
 
-test('a withdrawn key stops within five minutes, and requests have a time to arrive, whatever is set', () => {
+test('no setting keeps a withdrawn key for more than five minutes or leaves a request no time to arrive', () => {
   const given = { JWT_JWKS_URL: 'https://id.example.com/', JWT_JWKS_MAX_AGE_S: '300', REQUEST_TIMEOUT_S: '0' };
   expect(problems(given)).toEqual([
     'JWT_JWKS_MAX_AGE_S is wrong: expected 1 to 290, got "300"',
@@ -63,7 +63,7 @@ test('a withdrawn key stops within five minutes, and requests have a time to arr
   ]);
 });
 
-test('one body has room among all', () => {
+test('BODIES_IN_FLIGHT_BYTES has room for one body', () => {
   const given = { JWT_SECRET: SECRET, MAX_BODY_BYTES: '8MiB', BODIES_IN_FLIGHT_BYTES: '4MiB' };
   expect(problems(given)).toEqual(['BODIES_IN_FLIGHT_BYTES is wrong: expected at least MAX_BODY_BYTES']);
 });

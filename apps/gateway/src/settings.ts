@@ -1,4 +1,4 @@
-// Contract 6: the gateway's settings. Schema, type and injection token in one.
+// Contract 6: the gateway's settings, as schema, type and injection token.
 import { parseSecretKeys } from '@inference-proxy/crypto';
 import { parseNetworks } from '@inference-proxy/egress';
 import {
@@ -20,13 +20,13 @@ import { namedKeysOf } from './auth/named-keys.ts';
 import { publicKeyOfPem } from './auth/token-keys.ts';
 import { corsOrigins } from './http/cors.ts';
 
-/** With this, an answer of the provider that took its time, and a clock or two, a withdrawn key has stopped within 5 minutes. */
+/** With this age, a slow answer of the provider and differing clocks, a withdrawn key still stops within 5 minutes. */
 const LONGEST_KEY_SET_AGE_S = 290;
 const DAY_S = 86_400;
-/** The store keeps these times, and no timer takes them. Ten years still fit into the scores and expiries of Redis. */
+/** The store keeps these times, so no timer limits them. Ten years still fit into the scores and expiries of Redis. */
 const TEN_YEARS_S = 315_360_000;
 
-/** A setting whose text `parse` understands or refuses with an Error that says why (and shows no secret). */
+/** Returns a setting whose text `parse` reads. The Errors of `parse` name the reason and show no secret. */
 const parsedBy = <T, Value = string>(parse: (value: Value) => T) =>
   z.transform((value: Value, context): T => {
     try {
@@ -59,7 +59,7 @@ export class GatewaySettings extends settingsOf(
         .describe(
           'further keys (HS256) for tokens that name one as `kid`: <kid>:<secret>, or <kid>@<project>:<secret> for one project, with commas',
         ),
-      // A secret to our messages, since it may be a private one by mistake.
+      // Messages treat this key as a secret, because it may be a private key by mistake.
       JWT_PUBLIC_KEY: secret('a public key as PEM')
         .pipe(parsedBy(publicKeyOfPem))
         .optional()
@@ -123,7 +123,7 @@ export class GatewaySettings extends settingsOf(
     })
     .refine((given) => KEY_SETTINGS.filter((name) => given[name] !== undefined).length === 1, {
       error: `expected exactly one of ${KEY_SETTINGS.join(', ')}`,
-      // Also where another setting is wrong: everything is told at once.
+      // This check also runs if another setting is wrong, so that all problems are reported at once.
       when: ({ issues }) => !issues.some(({ path }) => KEY_SETTINGS.some((name) => name === path?.[0])),
     })
     .refine((given) => given.BODIES_IN_FLIGHT_BYTES >= given.MAX_BODY_BYTES, {

@@ -1,4 +1,4 @@
-// Contract 6: a token can be had where the gateway runs, and the gateway takes it.
+// Contract 6, "Tokens": the program `token` makes and revokes tokens for the gateway on its machine.
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-test('its tokens are good for their project, with the issuer and audience that the gateway wants', async () => {
+test('its tokens are valid for their project, with the issuer and audience that the gateway requires', async () => {
   const env = { JWT_SECRET: SECRET, JWT_ISSUER: 'us', JWT_AUDIENCE: 'callers' };
   const { stdout } = await token(['--project', PROJECT, '--ttl', '60', '--scope', 'runs:read'], env);
   const claims = JSON.parse(Buffer.from(stdout.split('.')[1] ?? '', 'base64url').toString());
@@ -34,7 +34,7 @@ const ENV = { JWT_SECRET: SECRET, JWT_ISSUER: 'us', JWT_AUDIENCE: 'callers' };
 const claimsOf = (text: string): Record<string, unknown> =>
   JSON.parse(Buffer.from(text.split('.')[1] ?? '', 'base64url').toString());
 
-test('each token has an id; --revoke takes the token or that id, --revoke-subject the subject', async () => {
+test('each token has an id; --revoke takes the token or its id, and --revoke-subject takes the subject', async () => {
   const env = { ...ENV, PORT: String(gateway.port) };
   const path = `/v4/${PROJECT}/runs/0199aaaa-0000-7000-8000-000000000000`;
   const made = async (sub: string): Promise<string> =>
@@ -52,7 +52,7 @@ test('each token has an id; --revoke takes the token or that id, --revoke-subjec
   expect(await Promise.all([whole, byId, bySubject].map(status))).toEqual([401, 401, 401]);
 });
 
-test('a project with a key of its own gets tokens of that key, and no other project does', async () => {
+test('a project with its own key gets tokens of this key, and no other project does', async () => {
   const own = 'the key of this project alone, 256 bits'.replaceAll(',', '');
   const env = { ...ENV, JWT_SECRETS: `main:${'m'.repeat(32)},own@${PROJECT}:${own}` };
   const kidOf = async (...args: string[]): Promise<unknown> => {
@@ -77,11 +77,11 @@ test.each([
   [['--project', '../b'], /^The project name "..\/b"/],
   [['--project', 'demo,other'], /^The project name "demo,other"/],
   [['--project', 'x'.repeat(64)], /^The project name "x+"/],
-])('%j is refused with what would be right', async (args, text) => {
+])('%j is refused, and the message shows the right form', async (args, text) => {
   await expect(token(args)).rejects.toMatchObject({ code: 1, stderr: expect.stringMatching(text) });
 });
 
-test('without a secret it says who can sign', async () => {
-  const refused = expect.stringContaining('whoever holds the private key signs');
+test('without a secret, the message names who can sign', async () => {
+  const refused = expect.stringContaining('the holder of the private key signs');
   await expect(token(['--project', PROJECT], {})).rejects.toMatchObject({ code: 1, stderr: refused });
 });

@@ -1,4 +1,4 @@
-// Contract 6: makes a bearer token, or revokes one, with the secret that this gateway verifies with. In the image: `token --project demo`.
+// Contract 6, "Tokens": makes or revokes a bearer token with the secret of this gateway. In the image: `token --project demo`.
 import 'reflect-metadata';
 import { randomUUID } from 'node:crypto';
 import { parseArgs } from 'node:util';
@@ -15,7 +15,7 @@ const USAGE = `Usage: token --project <project id, or * for all> [--ttl <seconds
 
 const SCHEMA = z.object({
   JWT_SECRET: secret(
-    'the secret that tokens are signed with; with a public key or a key set, whoever holds the private key signs them',
+    'the secret that signs tokens; with a public key or a key set, the holder of the private key signs them',
   ),
   JWT_SECRETS: secret().optional(),
   JWT_ISSUER: text().optional(),
@@ -24,7 +24,7 @@ const SCHEMA = z.object({
 });
 type Settings = z.output<typeof SCHEMA>;
 
-/** Long enough for one request. */
+/** Lifetime of the token for the revoking request, s. */
 const OWN_TTL_S = 60;
 
 class Refused extends Error {}
@@ -48,7 +48,7 @@ function options() {
     if (values.project && Number.isInteger(ttlS) && ttlS > 0 && one)
       return { ...values, project: values.project, ttlS };
   } catch {
-    // The usage below says what is right.
+    // The usage below shows the right form.
   }
   throw new Refused(USAGE);
 }
@@ -63,7 +63,7 @@ function namedKeys({ JWT_SECRETS }: Settings): readonly NamedKey[] {
   }
 }
 
-/** The key that signs: the one asked for, or the project's own, or none of them. */
+/** Returns the named key, or the project's own key. Returns undefined if `JWT_SECRET` signs. */
 function signingKey({ kid, project }: Options, keys: readonly NamedKey[]): NamedKey | undefined {
   if (kid === undefined) return keys.find((key) => key.project === project);
   const found = keys.find((key) => key.kid === kid);
@@ -91,7 +91,7 @@ function token(asked: Options, settings: Settings): string {
   );
 }
 
-/** The path that revokes what was asked for. Of a whole token the id and the expiry are read, and nothing is verified. */
+/** Returns the path of the revocation. Only the id and the expiry of a whole token are read, and nothing is verified. */
 function revocationPath({ project, revoke, 'revoke-subject': sub }: Options): string {
   const path = `/v4/${project}/tokens`;
   if (revoke === undefined) return `${path}?sub=${encodeURIComponent(sub ?? '')}`;
@@ -102,15 +102,16 @@ function revocationPath({ project, revoke, 'revoke-subject': sub }: Options): st
   return `${path}/${encodeURIComponent(claims.jti)}${Number.isSafeInteger(claims.exp) ? `?exp=${claims.exp}` : ''}`;
 }
 
-/** Asks the gateway of this machine. @returns what to print */
+/** Revokes at the gateway of this machine. Returns the text to print. */
 async function revoked(asked: Options, settings: Settings): Promise<string> {
   const own = token({ ...asked, scope: 'tokens:write', ttlS: OWN_TTL_S }, settings);
   const url = `http://127.0.0.1:${settings.PORT}${revocationPath(asked)}`;
   const answer = await fetch(url, { method: 'DELETE', headers: { authorization: `Bearer ${own}` } }).catch((error) => {
     throw new Refused(`No gateway answers on port ${settings.PORT} (PORT): ${error.cause?.message ?? error.message}`);
   });
-  if (answer.status !== 204) throw new Refused(`The gateway refused (${answer.status}): ${await answer.text()}`);
-  return 'Revoked. Every gateway refuses within 5 seconds.';
+  if (answer.status !== 204)
+    throw new Refused(`The gateway refused the revocation (${answer.status}): ${await answer.text()}`);
+  return 'Revoked. The revocation reaches every gateway within 5 seconds.';
 }
 
 try {

@@ -1,4 +1,4 @@
-// The real gateway on a real port, with a real store on a real Redis, for tests of the contract at its HTTP side.
+// A real gateway on a real port, with a real store on a real Redis, for tests of the contract over HTTP.
 import 'reflect-metadata';
 import type { IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -30,14 +30,14 @@ export function token(claims: object = {}, options: JwtSignOptions = {}): string
   );
 }
 
-/** More than a test may take: for limits that a test is not about. */
+/** Longer than any test: for limits that a test does not examine. */
 export const NEVER_MS = 600_000;
-/** Its grace is what ends a stop here, however busy the machine is. */
+/** In these tests only the grace ends a stop, also on a busy machine. */
 const deadlines = { unready: NEVER_MS, intake: NEVER_MS, drain: NEVER_MS };
 
 interface Parts {
   readonly tracing?: Tracing;
-  /** How long it waits for the store's answer. */
+  /** Time to wait for a reply of the store, ms. */
   readonly commandMs?: number;
 }
 
@@ -47,10 +47,10 @@ const withBearer = (options: RequestOptions): RequestOptions => ({
   headers: { authorization: BEARER, ...options.headers },
 });
 
-/** Each has a name of its own. */
+/** Number of gateways so far, for their names. */
 let started = 0;
 
-/** A gateway and a worker that the test plays. */
+/** A gateway, and a worker that the test plays. */
 export class GatewayUnderTest {
   private constructor(
     readonly port: number,
@@ -64,8 +64,8 @@ export class GatewayUnderTest {
   ) {}
 
   /**
-   * @param env its settings; it goes to its Redis by another address where `REDIS_URL` is one of them
-   * @param beside another gateway, for one more on the same store
+   * @param env settings of the gateway; a `REDIS_URL` is another address of its Redis
+   * @param beside an earlier gateway, whose store the new gateway shares
    */
   static async start(
     env: Record<string, string> = {},
@@ -93,7 +93,7 @@ export class GatewayUnderTest {
       commands: await client('commands'),
       subscriber: await client('subscriber'),
       gatewayId: `g${number}`,
-      // What reaps gives runs a new term after a time when nobody did: this long, too.
+      // After a time in which no gateway reaped, the reap gives runs a new term. This term is as long, too.
       timings: { leaseMs: NEVER_MS, commandMs },
     });
     store.start();
@@ -102,12 +102,12 @@ export class GatewayUnderTest {
       commands: await client('worker'),
       subscriber: await client('worker-subscriber'),
       workerId: `w${number}`,
-      // A played worker renews nothing.
+      // A played worker renews no lease.
       timings: { leaseMs: NEVER_MS, commandMs: NEVER_MS },
       ...(env.STREAM_WINDOW_BYTES !== undefined && { windowBytes: Number(env.STREAM_WINDOW_BYTES) }),
     });
     const worker = new PlayedWorker(workerStore, PROJECT);
-    // Beside another, whose worker takes all runs, it is only a gateway.
+    // A gateway beside an earlier gateway has no worker, because the earlier gateway's worker takes all runs.
     if (!beside) await worker.start(app());
     shutdown.add('flush', 'stores', async () => {
       store.stop();
@@ -133,7 +133,7 @@ export class GatewayUnderTest {
     if (this.ownsRedis) await this.redis.stop();
   }
 
-  /** Sends a request and gives its answer as soon as the head is there. */
+  /** Sends a request. Resolves with its answer as soon as the head has arrived. */
   open(path: string, options: RequestOptions = {}): Promise<IncomingMessage> {
     return open(this.port, path, withBearer(options));
   }
@@ -156,12 +156,12 @@ export class GatewayUnderTest {
     });
   }
 
-  /** Calls `chat/run` for a stream, which is answered with its first item. */
+  /** Calls `chat/run` for a stream. The answer begins with the first item. */
   stream(headers: Record<string, string> = {}): Promise<IncomingMessage> {
     return this.open(`/v4/${PROJECT}/chat/run`, { body: '{}', headers: { accept: 'text/event-stream', ...headers } });
   }
 
-  /** A connection to write bytes to. */
+  /** Opens a connection for raw bytes. */
   socket(): Socket {
     return connect({ port: this.port, host: '127.0.0.1' });
   }

@@ -1,4 +1,4 @@
-// A worker whose functions are played by the test: it takes real runs from the real store and ends them as the test says.
+// A worker whose functions the test plays. It takes real runs from the real store and ends them as the test decides.
 import { EventEmitter, once } from 'node:events';
 import {
   type AnswerHead,
@@ -29,10 +29,10 @@ const APP: AppDescription = {
   preformatted: true,
 };
 
-/** An app with the function `run`; `more` says what is different. */
+/** Returns an app with the function `run`. `more` replaces fields. */
 export const app = (more: Partial<AppDescription> = {}): AppDescription => ({ ...APP, ...more });
 
-/** One run in the test's hands. */
+/** One run that the test plays. */
 export class PlayedRun {
   #last = 0;
 
@@ -45,18 +45,18 @@ export class PlayedRun {
     return this.taken.params.toString();
   }
 
-  /** What a server of the app's own is asked. */
+  /** Returns the request for a custom runtime. */
   get request(): ForwardedRequest {
     return decodeRequest(this.taken.params);
   }
 
-  /** Such a server answers with the head of a stream. */
+  /** Sends the head of a stream, as a custom runtime does. */
   async begins(head: AnswerHead): Promise<void> {
     const { project, runId, token } = this.taken;
     await this.store.head(project, { runId, token, head });
   }
 
-  /** Such a server has answered. */
+  /** Ends the run with the answer of a custom runtime. */
   answers(head: AnswerHead, body: string | Buffer = ''): Promise<void> {
     const result = Buffer.from(body);
     return this.#end({
@@ -68,7 +68,7 @@ export class PlayedRun {
     });
   }
 
-  /** Yields; strings with newlines one at a time, as kind `m`. */
+  /** Yields items. An item with newlines is a batch of its own, of kind `m`. */
   async items(items: readonly string[], kind: ItemKind = 's'): Promise<AppendAnswer> {
     const batch = { first: this.#last + 1, count: items.length, kind, blob: Buffer.from(items.join('\n')) };
     this.#last += items.length;
@@ -76,7 +76,7 @@ export class PlayedRun {
     return this.store.append(project, { runId, token, batch });
   }
 
-  /** Prints. */
+  /** Prints lines. */
   async prints(...texts: string[]): Promise<void> {
     const { project, runId, token } = this.taken;
     const lines = texts.map((text) => ({ at: Date.now(), stream: 'stdout' as const, text }));
@@ -87,7 +87,7 @@ export class PlayedRun {
     return this.#end({ state: 'succeeded', streamed: false, result: Buffer.from(json), ...more });
   }
 
-  /** @param head of a server of the app's own, whose stream this was */
+  /** Ends a stream. @param head the head of a custom runtime's stream */
   stops(head?: AnswerHead): Promise<void> {
     return this.#end({ state: 'succeeded', streamed: true, ...(head && { head, statusCode: head.status }) });
   }
@@ -107,7 +107,7 @@ export class PlayedRun {
 export class PlayedWorker {
   readonly #events = new EventEmitter();
   #woken = false;
-  /** By run: the number of the last item that a reader has taken, as far as this worker was told. */
+  /** By run: number of the last item that a reader has taken, as reported to this worker. */
   readonly taken = new Map<string, number>();
 
   constructor(
@@ -132,7 +132,7 @@ export class PlayedWorker {
     );
   }
 
-  /** The next run of an app, once there is one. */
+  /** Waits for the next run of an app, and returns it. */
   async next(name = 'chat'): Promise<PlayedRun> {
     while (true) {
       this.#woken = false;
@@ -143,7 +143,7 @@ export class PlayedWorker {
     }
   }
 
-  /** The id of the next run that is cancelled. */
+  /** Waits for the next cancel, and returns the id of its run. */
   async cancelled(): Promise<string> {
     const [runId] = (await once(this.#events, 'cancel')) as [string];
     return runId;

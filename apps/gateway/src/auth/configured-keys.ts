@@ -1,4 +1,4 @@
-// Contract 6: which of the settings verifies tokens.
+// Contract 6: selects the keys that verify tokens by the settings.
 import type { Logger } from '@inference-proxy/platform';
 import type { GatewaySettings } from '../settings.ts';
 import { KeySet } from './key-set.ts';

@@ -1,4 +1,4 @@
-// Contract 1: a token whose key is still to be fetched holds up its own call and nothing of it is lost meanwhile.
+// Contract 1, "Authentication": a token whose key must be fetched delays only its own call, and no part of the call is lost.
 import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
@@ -10,7 +10,7 @@ import { GatewayUnderTest, PROJECT } from '../../test/gateway-under-test.ts';
 
 const CALL = `/v4/${PROJECT}/chat/run`;
 
-/** A provider that answers when the test says so, with a new key at every question. */
+/** An identity provider that answers when the test decides, with a new key each time. */
 const questions: { answer(): void; token: string }[] = [];
 const provider = createServer((_, response: ServerResponse) => {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -35,9 +35,9 @@ afterAll(async () => {
   provider.closeAllConnections();
 });
 
-test('the body of a call waits with it, and its caller may close its side meanwhile', async () => {
+test('the body of a waiting call is kept, and its caller may close its side meanwhile', async () => {
   const asked = once(provider, 'question');
-  // ES256, so that the set is asked for; its signature is nobody's.
+  // ES256 makes the gateway fetch the set. No key has made this signature.
   const unknown = new JwtService({}).sign(
     { project_id: PROJECT },
     { privateKey: generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey, algorithm: 'ES256', expiresIn: 3600 },
@@ -45,7 +45,7 @@ test('the body of a call waits with it, and its caller may close its side meanwh
   const strange = gateway.call({ headers: { authorization: `Bearer ${unknown}` } });
   await asked;
   const [question] = questions;
-  if (question === undefined) throw new Error('nobody asked');
+  if (question === undefined) throw new Error('the gateway did not fetch the key set');
   const head = `POST ${CALL} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${question.token}\r\ncontent-type: application/json\r\n`;
   const whole = `${head}content-length: 15\r\n\r\n{"text":"half"}`;
   const halfClosed = gateway.socket();
@@ -56,7 +56,7 @@ test('the body of a call waits with it, and its caller may close its side meanwh
   const closed = once(halfClosed, 'close');
   halfClosed.end(whole);
   const patient = gateway.call({ body: '{"text":"kept"}', headers: { authorization: `Bearer ${question.token}` } });
-  // The gateway has read all of it when it has answered what came last.
+  // When the gateway has answered the last request, it has read all of them.
   await gateway.get('/healthz');
   question.answer();
 

@@ -1,4 +1,4 @@
-// Contract 1: who may do what with a project. Runs before a byte of the body is read.
+// Contract 1, "Authentication": checks the token of a request before a byte of the body is read.
 import { ServiceError } from '@inference-proxy/contracts';
 import { GatewayStore } from '@inference-proxy/store';
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
@@ -6,20 +6,20 @@ import type { FastifyRequest } from 'fastify';
 import { headerCount } from '../http/header-count.ts';
 import { type Grant, Tokens } from './tokens.ts';
 
-/** RFC 9110 §11.1: the scheme's name in any case. */
+/** The scheme's name is accepted in any case (RFC 9110 §11.1). */
 const BEARER = /^bearer +([^\s]+)$/i;
 
 type ProjectRequest = FastifyRequest<{ Params: { project: string } }>;
 
-/** What a token without `scope` may do (contract 6). Every other scope has to be named. */
+/** The scopes of a token without `scope` (contract 6). A token must name every other scope. */
 const USUAL_SCOPES: ReadonlySet<string> = new Set(['call', 'runs:read', 'runs:write']);
 
 const grants = new WeakMap<object, Grant>();
 
-/** The grant of a request that `WriteTokensGuard` has admitted. */
+/** Returns the grant of a request that `WriteTokensGuard` has admitted. */
 export const grantOf = (request: object): Grant => grants.get(request) as Grant;
 
-/** A token of the path's project, whatever its scope. */
+/** Admits a token of the path's project with any scope. */
 @Injectable()
 export class ProjectGuard implements CanActivate {
   protected readonly scope: string | undefined = undefined;
@@ -29,7 +29,7 @@ export class ProjectGuard implements CanActivate {
     private readonly store: GatewayStore,
   ) {}
 
-  /** A promise only where the token's key has to be fetched: waiting for one that is there would cost every call a turn of the loop. */
+  /** Returns a promise only if the token's key must be fetched. A promise for a known key would cost every call a turn of the event loop. */
   canActivate(context: ExecutionContext): true | Promise<true> {
     const request = context.getArgByIndex<ProjectRequest>(0);
     const grant = this.tokens.verify(bearerToken(request));
@@ -38,7 +38,7 @@ export class ProjectGuard implements CanActivate {
     return Promise.all([grant, revocations.ready()]).then(([found]) => this.#admit(request, found));
   }
 
-  /** For guards whose handlers need the grant. */
+  /** Called with the grant, for guards whose handlers need it. */
   protected admitted(_request: object, _grant: Grant): void {}
 
   #admit(request: ProjectRequest, grant: Grant): true {
@@ -85,7 +85,7 @@ export class WriteTokensGuard extends ProjectGuard {
 function bearerToken({ headers, raw }: ProjectRequest): string {
   const token = BEARER.exec(headers.authorization ?? '')?.[1];
   if (token === undefined) throw new ServiceError('unauthorized', 'A bearer token is required.');
-  // Node keeps the first of several; what stands in front of us may have checked the last.
+  // Node keeps the first of several headers. A proxy before the gateway may have checked the last.
   if (headerCount(raw.rawHeaders, 'authorization') !== 1) {
     throw new ServiceError('unauthorized', 'Expected one `Authorization` header.');
   }

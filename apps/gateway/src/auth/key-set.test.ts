@@ -27,7 +27,7 @@ function rsaKey(kid: string, more: object = {}): Key {
 const one = rsaKey('one');
 const two = rsaKey('two');
 
-/** An identity provider: answers with its keys, or as the test says. */
+/** An identity provider that answers with its keys, or as the test decides. */
 class Provider {
   keys: readonly Key[] = [one];
   asked = 0;
@@ -55,7 +55,7 @@ let provider: Provider;
 let tokens: Tokens;
 let lines: string[];
 beforeEach(async () => {
-  // Only the clock: sockets and time limits stay real.
+  // Only the clock is fake. Sockets and time limits are real.
   jest.useFakeTimers({
     doNotFake: [
       'hrtime',
@@ -119,7 +119,7 @@ test('RSA keys take PS256 too, and keys on P-256 take ES256', async () => {
   );
 });
 
-test('a new key works when the cool-down is over, and unknown ones do not make us ask before', async () => {
+test('a new key works when the cool-down is over, and unknown keys cause no earlier fetch', async () => {
   expect(await verdict(token(one))).toBe('acme');
   provider.keys = [one, two];
   later(COOLDOWN_MS - 1);
@@ -131,12 +131,12 @@ test('a new key works when the cool-down is over, and unknown ones do not make u
   expect(provider.asked).toBe(2);
 });
 
-test('a withdrawn key stops at the age of the set it came with, also for tokens that were verified before', async () => {
+test('a withdrawn key stops at the maximum age of its set, also for tokens that were verified before', async () => {
   const early = token(one);
   expect(await verdict(early)).toBe('acme');
   provider.keys = [two];
   later(MAX_AGE_MS - 10_000);
-  // The set is renewed behind this request; what it verified is believed for the rest of its time.
+  // The set is renewed in the background of this request. The verified token is trusted for the rest of its time.
   expect(await verdict(early)).toBe('acme');
   later(10_000);
   expect(await verdict(early)).toBe('unauthorized');
@@ -144,7 +144,7 @@ test('a withdrawn key stops at the age of the set it came with, also for tokens 
   expect(await verdict(token(two))).toBe('acme');
 });
 
-test('while the provider is away, known keys go on until their age, and unknown ones are 503', async () => {
+test('while the provider is unreachable, known keys work until their maximum age, and unknown keys return 503', async () => {
   expect(await verdict(token(one))).toBe('acme');
   provider.answer = (response) => response.destroy();
   later(MAX_AGE_MS - 1);
@@ -157,7 +157,7 @@ test('while the provider is away, known keys go on until their age, and unknown 
   expect(await verdict(token(one))).toBe('acme');
 });
 
-test('a set is renewed before it is too old, so that its provider may be away for a while', async () => {
+test('a set is renewed before its maximum age, so that its provider may be unreachable for a while', async () => {
   const text = token(one);
   expect(await verdict(text)).toBe('acme');
   later(MAX_AGE_MS / 2);
@@ -167,7 +167,7 @@ test('a set is renewed before it is too old, so that its provider may be away fo
   expect(provider.asked).toBe(2);
 });
 
-test('a provider that is away is asked once a second, whoever comes', async () => {
+test('an unreachable provider is asked once a second, for any number of tokens', async () => {
   provider.answer = (response) => response.writeHead(500).end();
   for (const kid of ['a', 'b', 'c']) expect(await verdict(token(rsaKey(kid)))).toBe('unavailable');
   expect(provider.asked).toBe(1);
@@ -182,7 +182,7 @@ test.each<[string, (response: ServerResponse) => void]>([
   ['another JSON', (response) => response.end('{"keys":7}')],
   ['a redirect', (response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end()],
   ['more than a mebibyte', (response) => response.end(`{"keys":[],"more":"${'x'.repeat(2 ** 20)}"}`)],
-])('an answer that is %s is no key set', async (_, answer) => {
+])('an answer that is %s is not a key set', async (_, answer) => {
   provider.answer = answer;
   expect(await verdict(token(one))).toBe('unavailable');
 });
@@ -194,14 +194,14 @@ test.each<[string, () => Promise<string> | string]>([
   ['a list', () => token(two, { kid: ['one'] })],
   ['an object’s own', () => token(two, { kid: '__proto__' })],
   ['another’s', () => token(two, { kid: 'one' })],
-  ['one that it brings along', () => token(two, { kid: 'two', jwk: two.jwk })],
-  ['one that it points to', () => token(two, { kid: 'two', jku: 'http://127.0.0.1:1/' })],
+  ['a key that the token contains', () => token(two, { kid: 'two', jwk: two.jwk })],
+  ['a key that the token points to', () => token(two, { kid: 'two', jku: 'http://127.0.0.1:1/' })],
 ])('a key that the set does not have is refused: %s', async (_, make) => {
   expect(await verdict(await make())).toBe('unauthorized');
   expect(provider.asked).toBeLessThan(2);
 });
 
-test('keys of the set that are too short, for encryption, secret or private verify nothing', async () => {
+test('keys of the set that are too short, secret, private or for encryption verify nothing', async () => {
   const short = generateKeyPairSync('rsa', { modulusLength: 1024 });
   const jwk = { ...short.publicKey.export({ format: 'jwk' }), kid: 'short' };
   provider.keys = [
@@ -227,7 +227,7 @@ test('keys of the set that are too short, for encryption, secret or private veri
   ).toBe('unauthorized');
 });
 
-test('a token without `kid` is tried with every key that fits', async () => {
+test('every fitting key is tried for a token without `kid`', async () => {
   provider.keys = [one, two];
   const { kid: _, ...unnamed } = two;
   expect(await verdict(token({ ...unnamed, kid: undefined as never }))).toBe('acme');

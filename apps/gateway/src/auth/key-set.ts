@@ -1,4 +1,4 @@
-// Contract 6: the key set of an identity provider (RFC 7517), fetched, kept for a while, and asked for again where a token names a new key.
+// Contract 6: the key set of an identity provider (RFC 7517). It is kept for a while, and fetched again if a token names a new key.
 import { KeyObject } from 'node:crypto';
 import { ServiceError } from '@inference-proxy/contracts';
 import type { Logger } from '@inference-proxy/platform';
@@ -7,15 +7,15 @@ import { type Candidates, publicKey, type TokenKey, type TokenKeys } from './tok
 import { notValid, type TokenHeader } from './token-text.ts';
 
 export interface KeySetTimes {
-  /** A set is believed for that long, ms: what a withdrawn key has left at most. */
+  /** How long a set is trusted, ms. A withdrawn key works for at most this time. */
   readonly maxAgeMs: number;
-  /** After a set has come, unknown keys do not make us ask again for that long, ms. */
+  /** Time after a fetch in which unknown keys cause no other fetch, ms. */
   readonly cooldownMs: number;
 }
 
-/** From this part of its age on a set is renewed behind the requests' backs, so that a provider may be away for the rest of it. */
+/** From this part of its age on, a set is renewed in the background. The provider may then be unreachable for the rest of the age. */
 const RENEW_AT = 0.25;
-/** For the provider to answer, and between two questions: strangers decide how many unknown keys there are. */
+/** Time for the provider's answer, and between two fetches. Strangers decide how many unknown keys arrive. */
 const ANSWER_MS = 5000;
 const PAUSE_MS = 1000;
 const RENEW_PAUSE_MS = 5000;
@@ -27,7 +27,7 @@ type PublicKey = Parameters<typeof KeyObject.from>[0];
 class AskedBefore extends Error {}
 
 export class KeySet implements TokenKeys {
-  /** jose writes the set and its time here. */
+  /** jose writes the set and its time into this object. */
   readonly #cache: { uat?: number } = {};
   readonly #remote: ReturnType<typeof createRemoteJWKSet>;
   #askedAt = Number.NEGATIVE_INFINITY;
@@ -48,7 +48,7 @@ export class KeySet implements TokenKeys {
 
   async candidates({ alg, kid }: TokenHeader): Promise<Candidates> {
     if (!ALGORITHMS.has(alg)) throw notValid();
-    // Of the set that a key comes from, or an older one: a renewal meanwhile must not lengthen the life of a key that is not in it.
+    // The time of the key's own set, or of an older set. A renewal meanwhile must not lengthen the life of a key that the new set lacks.
     const known = this.#remote.fresh ? this.#cache.uat : undefined;
     const keys = (await this.#cryptoKeys({ alg, ...(kid !== undefined && { kid }) })).map((key) =>
       publicKey(KeyObject.from(key)),
@@ -68,7 +68,7 @@ export class KeySet implements TokenKeys {
     try {
       return [await this.#remote(header)];
     } catch (error) {
-      // Without a `kid` several may fit.
+      // Without a `kid`, several keys may fit.
       if (error instanceof errors.JWKSMultipleMatchingKeys) {
         const keys: PublicKey[] = [];
         for await (const key of error) keys.push(key);
@@ -76,19 +76,22 @@ export class KeySet implements TokenKeys {
       }
       if (error instanceof errors.JWKSNoMatchingKey) throw notValid(error);
       this.#log(error);
-      throw new ServiceError('unavailable', 'The keys of the token’s issuer cannot be had now.', { cause: error });
+      throw new ServiceError('unavailable', 'The keys of the token’s issuer cannot be fetched now; call again.', {
+        cause: error,
+      });
     }
   }
 
   #log(err: unknown): void {
-    // One line for each question, not for each token.
-    if (!(err instanceof AskedBefore)) this.logger.warn({ err, url: this.url.href }, 'the key set could not be had');
+    // Each fetch logs one line at most, whatever the number of tokens.
+    if (!(err instanceof AskedBefore))
+      this.logger.warn({ err, url: this.url.href }, 'the key set could not be fetched');
   }
 
   async #fetch(href: string, options: RequestInit): Promise<Response> {
     const now = Date.now();
     if (now < this.#askedAt + Math.min(PAUSE_MS, this.times.cooldownMs))
-      throw new AskedBefore('the key set was asked for a moment ago');
+      throw new AskedBefore('the last fetch of the key set was a moment ago');
     this.#askedAt = now;
     const response = await fetch(href, options);
     let size = 0;
@@ -105,7 +108,7 @@ export class KeySet implements TokenKeys {
   }
 }
 
-/** `JWT_JWKS_URL`. @throws Error that says what was expected */
+/** Reads `JWT_JWKS_URL`. @throws Error with the expected form */
 export function keySetUrl(text: string): URL {
   const url = URL.parse(text);
   if (url === null || !/^https?:$/.test(url.protocol)) throw new Error('expected an http or https URL');

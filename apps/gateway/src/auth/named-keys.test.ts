@@ -1,4 +1,4 @@
-// Contract 6: keys with names, of which a project may have its own.
+// Contract 6, `JWT_SECRETS`: keys with names, and keys of one project.
 import { createHmac } from 'node:crypto';
 import { ServiceError } from '@inference-proxy/contracts';
 import { expect, test } from '@jest/globals';
@@ -29,7 +29,7 @@ function verdict(project: unknown, secret: string, kid?: string): string {
   }
 }
 
-test('a token without a name, or with a name that is none of these, is for the main key', () => {
+test('the main key verifies a token without a name or with an unknown name', () => {
   expect(verdict('acme', MAIN)).toBe('acme');
   expect(verdict('acme', MAIN, 'unknown')).toBe('acme');
   expect(verdict('acme', MAIN, 'ops')).toBe('unauthorized');
@@ -52,7 +52,7 @@ test.each([
   expect(verdict(project, ACME, 'acme-1')).toBe(expected);
 });
 
-test('a key that is not there any more verifies nothing, whatever its text', () => {
+test('a removed key verifies nothing, whatever its text', () => {
   const signature = createHmac('sha256', ACME).update('x').digest('hex');
   expect(verdict('acme', signature, 'acme-1')).toBe('unauthorized');
 });
@@ -63,7 +63,7 @@ test.each([
   [`ops:${MAIN},acme@acme:hunter2`, 'the secret of entry 2'],
   [`k@a b:${MAIN}`, 'the project of entry 1'],
   [`k:${MAIN},k@acme:${MAIN}`, 'the same kid'],
-])('%j is refused, and no secret is shown', (text, message) => {
+])('%j is rejected, and no secret is shown', (text, message) => {
   expect(() => namedKeysOf(text)).toThrow(message);
   expect(() => namedKeysOf(text)).not.toThrow(/hunter2|main key/);
 });

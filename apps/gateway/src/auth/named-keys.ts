@@ -1,10 +1,10 @@
-// Contract 6: `JWT_SECRETS`, further keys of callers' tokens with a name each (`kid`), of which some are for one project only.
+// Contract 6, `JWT_SECRETS`: further keys of callers' tokens. Each key has a name (`kid`), and some keys are for one project only.
 import { isProjectName, PROJECT_NAME_FORM } from '@inference-proxy/contracts';
 import { type Candidates, secretKey, type TokenKeys } from './token-keys.ts';
 import type { TokenHeader } from './token-text.ts';
 
 export interface NamedKey {
-  /** What tokens name in their header. */
+  /** The key's name in the header of tokens. */
   readonly kid: string;
   readonly secret: string;
   /** Restricts the key to tokens for this project. */
@@ -34,7 +34,7 @@ export function namedKeysOf(text: string): readonly NamedKey[] {
   return keys;
 }
 
-/** Keys by name; a token that names none of them is for the keys behind. */
+/** Finds keys by name. The other keys verify a token that names none of these keys. */
 export class NamedKeys implements TokenKeys {
   readonly #named: ReadonlyMap<string, Candidates>;
   readonly #others: TokenKeys;

@@ -8,18 +8,18 @@ import { z } from 'zod';
 import { queryOf, readQuery } from '../http/query.ts';
 import { grantOf, WriteTokensGuard } from './guard.ts';
 
-/** RFC 7519 sets no bound; longer names are nobody's. */
+/** RFC 7519 sets no bound. Real names are shorter. */
 const LONGEST_NAME = 256;
 const name = z.string().min(1, 'is empty').max(LONGEST_NAME, `is longer than ${LONGEST_NAME} characters`);
 
-/** When the token expires, Unix seconds, as in its `exp`. */
+/** Expiry of the token in Unix seconds, as in its `exp`. */
 const exp = z
   .string()
   .regex(/^\d{1,11}$/, 'must be Unix seconds')
   .transform(Number)
   .optional();
 
-/** How long revocations are kept whose token's `exp` is not known, ms. */
+/** How long a revocation is kept if the `exp` of its token is unknown, ms. */
 export const REVOCATION_RETENTION = Symbol('REVOCATION_RETENTION_S');
 export const REVOCATION_LOGGER = Symbol('logger of revocations');
 
@@ -58,14 +58,14 @@ export class RevocationController {
     await this.#revoke(request, { sub, issuedUntil: Math.floor(Date.now() / 1000) }, expires);
   }
 
-  /** A token for all projects revokes for all projects, any other for the path's project alone. */
+  /** Revokes for all projects if the caller's token is for all projects, else for the path's project only. */
   async #revoke(request: ProjectRequest, revoked: Revoked, expires: number | undefined): Promise<void> {
     const { project } = request.params;
     if (!isProjectName(project)) throw new ServiceError('not_found', 'There is no such project.');
     const { projects, identity } = grantOf(request);
     const scope = projects.has('*') ? '*' : project;
     const until = expires === undefined ? Date.now() + this.#retentionMs : expires * 1000;
-    // A token that has expired is refused anyway.
+    // An expired token is refused anyway.
     if (until > Date.now()) await this.#store.revocations.revoke(scope, revoked, until);
     this.#logger.info(
       { project: scope, revoked, until: new Date(until).toISOString(), by: identity.sub },

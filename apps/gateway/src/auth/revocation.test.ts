@@ -1,4 +1,4 @@
-// Contract 6, "Tokens": a token is revoked, at this gateway at once and at the others at their next look.
+// Contract 6, "Tokens": a revocation takes effect at its gateway at once, and at other gateways with their next poll.
 import { errorOf } from '@inference-proxy/test/client';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { JwtService } from '@nestjs/jwt';
@@ -28,7 +28,7 @@ const revoke = (path: string, headers: Record<string, string> = revoker) =>
 const status = async (at: GatewayUnderTest, headers: Record<string, string>): Promise<number> =>
   (await at.get(UNKNOWN_RUN, headers)).status;
 
-test('a revoked token is 401 at once, though it was remembered as good; other tokens go on', async () => {
+test('a revoked token returns 401 at once, although it was remembered as valid, and other tokens stay valid', async () => {
   const [bad, good] = [bearer({}, 'bad'), bearer({}, 'good')];
   for (const at of [gateway, other]) expect(await status(at, bad)).toBe(404);
   expect((await revoke('/bad')).status).toBe(204);
@@ -39,12 +39,12 @@ test('a revoked token is 401 at once, though it was remembered as good; other to
   ]);
   expect(answer.headers['www-authenticate']).toContain('Bearer');
   expect(await status(gateway, good)).toBe(404);
-  // Another gateway looks every second; the test does not wait for the timer.
+  // Another gateway polls every second. The test does not wait for the timer.
   await other.store.revocations.once();
   expect(await status(other, bad)).toBe(401);
 });
 
-test('all tokens of a subject that were issued so far are revoked; later ones are good', async () => {
+test('a subject’s revocation covers the tokens that were issued so far, and later tokens are valid', async () => {
   const issued = Math.floor(Date.now() / 1000);
   const [before, after] = [bearer({ sub: 'bob', iat: issued }), bearer({ sub: 'bob', iat: issued + 60 })];
   expect((await revoke('?sub=bob')).status).toBe(204);
@@ -52,7 +52,7 @@ test('all tokens of a subject that were issued so far are revoked; later ones ar
   expect(await status(gateway, after)).toBe(404);
 });
 
-test('whoever may revoke for one project does not revoke for others', async () => {
+test('a token for one project revokes nothing in other projects', async () => {
   const wide = bearer({ project_id: ['elsewhere', PROJECT] }, 'wide');
   expect((await revoke('/wide')).status).toBe(204);
   expect(await status(gateway, wide)).toBe(401);
@@ -70,19 +70,19 @@ test.each([
   expect((await revoke('/whatever', bearer(claims))).status).toBe(expected);
 });
 
-test('a token whose scope is tokens:write may do nothing else', async () => {
+test('a token with only the scope tokens:write has no other rights', async () => {
   expect(await status(gateway, revoker)).toBe(403);
 });
 
 test.each(['?sub=', '', '?sub=a&sub=b', '?sub=a&x=1', '/a?exp=soon', `/${'x'.repeat(257)}`])(
-  'tokens%s is 400',
+  'tokens%s returns 400',
   async (path) => {
     const answer = await revoke(path);
     expect([path, answer.status]).toEqual([path, 400]);
   },
 );
 
-test('an entry is kept until its token expires', async () => {
+test('a revocation is kept until its token expires', async () => {
   const exp = Math.floor(Date.now() / 1000) + 100;
   expect((await revoke(`/known?exp=${exp}`)).status).toBe(204);
   expect((await revoke(`/expired?exp=1000`)).status).toBe(204);

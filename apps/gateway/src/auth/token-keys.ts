@@ -1,27 +1,27 @@
-// Contract 6: what tokens are verified with. A key's type decides its algorithms (RFC 8725 §3.1); the token has no say in it.
+// Contract 6: the keys that verify tokens. A key's type decides its algorithms (RFC 8725 §3.1); the token does not.
 import { createPublicKey, type KeyObject } from 'node:crypto';
 import type { TokenHeader } from './token-text.ts';
 
 export type Algorithm = 'HS256' | 'RS256' | 'PS256' | 'ES256';
 
-/** One key. A public one as PEM. */
+/** One key. A public key is a PEM text. */
 export type TokenKey = {
   readonly algorithms: readonly Algorithm[];
   /** Restricts the key to tokens for this project. */
   readonly project?: string;
 } & ({ readonly secret: string } | { readonly publicKey: string });
 
-/** The keys that may have signed a token, and how long what they verified may be believed. */
+/** The keys that may have signed a token, and how long their verification is trusted. */
 export interface Candidates {
   readonly keys: readonly TokenKey[];
-  /** Unix ms; `Infinity` for a key that is withdrawn only by a restart. */
+  /** Unix ms; `Infinity` for a key that only a restart withdraws. */
   readonly until: number;
 }
 
 export interface TokenKeys {
-  /** @throws ServiceError `unauthorized` where no key fits, `unavailable` where that cannot be known now */
+  /** Returns the keys. @throws ServiceError `unauthorized` if no key fits, `unavailable` if the keys cannot be fetched now */
   candidates(header: TokenHeader): Candidates | Promise<Candidates>;
-  /** Told of every request, so that keys can be renewed before they are too old. Costs nothing when there is nothing to do. */
+  /** Renews keys before they are too old. Called at every request; costs nothing if no key is due. */
   tend(): void;
 }
 
@@ -43,23 +43,24 @@ export class FixedKey implements TokenKeys {
   tend(): void {}
 }
 
-/** `JWT_SECRET`. */
+/** Returns the key of `JWT_SECRET`. */
 export const secretKey = (secret: string): TokenKey => ({ secret, algorithms: ['HS256'] });
 
-/** A public key for what it can verify; none where it is of another kind, or too weak. */
+/** Returns a public key with its algorithms. Returns undefined if the key has another type or is too weak. */
 export function publicKey(key: KeyObject): TokenKey | undefined {
   const algorithms = algorithmsOf(key);
   return algorithms && { publicKey: key.export({ type: 'spki', format: 'pem' }).toString(), algorithms };
 }
 
 /**
- * `JWT_PUBLIC_KEY`: a PEM of a public key or a certificate; `\n` may stand for its line breaks, which not every environment file can hold.
+ * Reads `JWT_PUBLIC_KEY`: a PEM of a public key or a certificate.
+ * `\n` may replace its line breaks, because some environment files cannot contain line breaks.
  *
- * @throws Error that says what was expected
+ * @throws Error with the expected form
  */
 export function publicKeyOfPem(text: string): TokenKey {
   const pem = text.replaceAll('\\n', '\n');
-  if (/PRIVATE KEY/.test(pem)) throw new Error('expected a public key, got a private one: it must not be here');
+  if (/PRIVATE KEY/.test(pem)) throw new Error('expected a public key, got a private key: remove it from the settings');
   let parsed: KeyObject;
   try {
     parsed = createPublicKey(pem);

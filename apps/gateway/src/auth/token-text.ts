@@ -1,19 +1,19 @@
-// RFC 7515 §7.1: the text of a token, taken apart strictly before any key is asked for.
+// RFC 7515 §7.1: parses the text of a token strictly, before any key is asked for.
 import { ServiceError } from '@inference-proxy/contracts';
 
-/** What of a token's header is read. Keys that it brings or points to (`jwk`, `jku`, `x5c`, `x5u`) never are. */
+/** The parts of a token's header that are read. Keys that a token contains or points to (`jwk`, `jku`, `x5c`, `x5u`) are never used. */
 export interface TokenHeader {
   readonly alg: string;
   readonly kid?: string;
 }
 
-/** Claims of a user with hundreds of groups fit; what a stranger can make us decode does not grow with our header limit. */
+/** Long enough for the claims of a user with hundreds of groups. It bounds what strangers make the gateway decode, whatever the header limit. */
 const LONGEST_TOKEN = 8192;
 
 /**
- * The header of a token in compact form.
+ * Returns the header of a token in compact form.
  *
- * @throws ServiceError `unauthorized` where it is no such token, or asks for an extension (RFC 7515 §4.1.11: none is understood)
+ * @throws ServiceError `unauthorized` if the text is malformed or needs an extension (RFC 7515 §4.1.11: no extension is supported)
  */
 export function tokenHeader(token: string): TokenHeader {
   const parts = token.length <= LONGEST_TOKEN ? token.split('.', 4) : [];
@@ -29,7 +29,7 @@ export function tokenHeader(token: string): TokenHeader {
 export const notValid = (cause?: unknown): ServiceError =>
   new ServiceError('unauthorized', 'The token is not valid.', { cause });
 
-/** The one spelling of some bytes (RFC 4648 §5, no padding): Node's decoder would take many. */
+/** Accepts only one spelling of the bytes (RFC 4648 §5, no padding). Node's decoder would accept many spellings. */
 const isBase64Url = (part: string): boolean =>
   part !== '' && Buffer.from(part, 'base64url').toString('base64url') === part;
 

@@ -1,4 +1,4 @@
-// Contract 1 and 6: bearer tokens (RFC 7519). The algorithm is pinned by the key, never by the token.
+// Contract 1 and 6: bearer tokens (RFC 7519). The key fixes the algorithm; the token does not.
 import { hash } from 'node:crypto';
 import { ServiceError } from '@inference-proxy/contracts';
 import type { TokenIdentity } from '@inference-proxy/store';
@@ -9,9 +9,9 @@ import { notValid, tokenHeader } from './token-text.ts';
 /** What a verified token allows. */
 export interface Grant {
   readonly projects: ReadonlySet<string>;
-  /** Absent: the token names none. */
+  /** Absent if the token names no scope. */
   readonly scopes?: ReadonlySet<string>;
-  /** What the token can be revoked by. */
+  /** The claims by which the token can be revoked. */
   readonly identity: TokenIdentity;
 }
 
@@ -23,7 +23,7 @@ interface Remembered {
 
 type Claims = Record<string, unknown> & { exp: number };
 
-/** Verifying costs 69 µs; a token that was good stays good for at most this long. */
+/** Verification costs 69 µs. A valid token is remembered for at most this time. */
 const REMEMBERED_MS = 5 * 60_000;
 const REMEMBERED_TOKENS = 10_000;
 
@@ -34,8 +34,8 @@ export interface TokenRules {
 
 export class Tokens {
   /**
-   * By the token's SHA-256, oldest first: 1.5 µs a call, and a dump of this process' memory holds no tokens that could be used.
-   * Only good ones are in it, so a stranger cannot fill it.
+   * Grants by the token's SHA-256, oldest first: 1.5 µs a call. A dump of this process' memory contains no usable tokens.
+   * Only valid tokens are remembered, so a stranger cannot fill the map.
    */
   readonly #remembered = new Map<string, Remembered>();
 
@@ -46,7 +46,7 @@ export class Tokens {
     private readonly now: () => number = Date.now,
   ) {}
 
-  /** @throws ServiceError `unauthorized`; `unavailable` where the keys cannot be had */
+  /** Verifies a token. @throws ServiceError `unauthorized`, or `unavailable` if the keys cannot be fetched */
   verify(token: string): Grant | Promise<Grant> {
     this.keys.tend();
     const digest = hash('sha256', token, 'base64');
@@ -95,7 +95,7 @@ export class Tokens {
       ...(issuer !== undefined && { issuer }),
       ...(audience !== undefined && { audience }),
     });
-    // A number too large to be one is read as infinite.
+    // A number that is too large for a double is parsed as infinity.
     if (typeof claims !== 'object' || claims === null || !('exp' in claims) || !Number.isFinite(claims.exp)) {
       throw new ServiceError('unauthorized', 'The token has no `exp`.');
     }
@@ -115,7 +115,7 @@ export class Tokens {
   }
 }
 
-/** Of claims of another type than RFC 7519 has, nothing. */
+/** Returns the claims by which a token can be revoked. A claim of another type than RFC 7519 defines is left out. */
 function identityOf({ jti, sub, iat }: Claims): TokenIdentity {
   return {
     ...(typeof jti === 'string' && { jti }),
@@ -124,7 +124,7 @@ function identityOf({ jti, sub, iat }: Claims): TokenIdentity {
   };
 }
 
-/** A claim that is one text or a list of them; anything else names nothing. */
+/** Returns the words of a claim that is a text or a list of texts. Other claims have no words. */
 function words(claim: unknown): string[] {
   if (typeof claim === 'string') return [claim];
   return Array.isArray(claim) ? claim.filter((word) => typeof word === 'string') : [];

@@ -1,4 +1,4 @@
-// Contract 5: what is asked of deliveries.
+// Contract 5, "Deliveries": the routes that read deliveries.
 import { Controller, Get, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ReadRunsGuard } from '../auth/guard.ts';

@@ -1,4 +1,4 @@
-// Contract 5: the delivery log and redelivery, on a real store; attempts are recorded by the test, as a dispatcher would.
+// Contract 5, "Deliveries": the delivery log and redelivery, on a real store. The test records attempts as a dispatcher would.
 
 import { type AttemptRecord, type Begun, DeliveryStore, defaultTimings, type NextStep } from '@inference-proxy/store';
 import { errorOf } from '@inference-proxy/test/client';
@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { GatewayUnderTest, NEVER_MS, PROJECT, token } from '../../test/gateway-under-test.ts';
 
-/** Before everything that happens here. */
+/** A time before every run of this test. */
 const LONG_BEFORE = new Date(Date.now() - 60_000).toISOString();
 
 let gateway: GatewayUnderTest;
@@ -22,7 +22,7 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-/** A run that has ended and whose envelope is for `url`. */
+/** Returns a run that has ended and whose envelope is for `url`. */
 async function ended(url = 'https://hooks.example/a?key=1', text = 'x'): Promise<string> {
   const query = `?async=true&webhookEndpoint=${encodeURIComponent(url)}`;
   const answer = await gateway.call({ query, body: JSON.stringify({ text }), headers: { 'x-webhook-secret': 's' } });
@@ -58,7 +58,7 @@ const redeliver = async (runId: string, delivery = `msg_${runId.replaceAll('-', 
   gateway.request(`/v4/${PROJECT}/runs/${runId}/deliveries/${delivery}/redeliver`, { method: 'POST' });
 const list = async (query = '') => JSON.parse((await gateway.get(`/v4/${PROJECT}/deliveries${query}`)).text);
 
-test('a run tells its delivery and every attempt: when, where, what came, and what is next', async () => {
+test('the log of a run has its delivery and every attempt: time, address, answer and next attempt', async () => {
   const runId = await ended();
   const id = `msg_${runId.replaceAll('-', '')}`;
   expect(await log(runId)).toMatchObject([
@@ -103,7 +103,7 @@ test('a run tells its delivery and every attempt: when, where, what came, and wh
   expect(run.webhook).toEqual({ state: 'pending', attempts: 1, next_attempt_at: delivery.next_attempt_at });
 });
 
-test('a parked delivery tells since when and why, and so does its next attempt', async () => {
+test('a parked delivery has the reason and the time of its parking, and its next attempt has them too', async () => {
   const runId = await ended();
   const task = await begin(runId);
   expect(await attempts.park(task, 'circuit_open', NEVER_MS)).toBe('recorded');
@@ -116,14 +116,14 @@ test('a parked delivery tells since when and why, and so does its next attempt',
   expect(delivery).toMatchObject({ status: 'delivered', log: [{ status: 204, parked: { reason: 'circuit_open' } }] });
 });
 
-test('a slot that comes while its delivery is being parked is not lost', async () => {
+test('a slot that is granted while its delivery is being parked is not lost', async () => {
   const runId = await ended();
   const task = await begin(runId);
   expect((await attempts.begin({ project: PROJECT, runId, attempt: 1 }, NEVER_MS)).state).toBe('busy');
   expect(await attempts.park(task, 'host_busy', 3_600_000)).toBe('again');
 });
 
-test('a run without a webhook has no deliveries, one that has not ended a waiting one; others are 404', async () => {
+test('a run without a webhook has no deliveries, an open run has a waiting delivery, and an unknown run returns 404', async () => {
   const plain = await gateway.call({ query: '?async=true' });
   const { run_id: plainId } = JSON.parse(plain.text);
   expect(await log(plainId)).toEqual([]);
@@ -141,7 +141,7 @@ test('a run without a webhook has no deliveries, one that has not ended a waitin
   expect((await redeliver(openId, 'msg_other')).status).toBe(404);
 });
 
-test('a redelivery has the same id and secret, the schedule from its start, and is kept until it has ended', async () => {
+test('a redelivery has the same id and secret, begins a new schedule, and is kept until its end', async () => {
   const runId = await ended();
   const first = await begin(runId);
   await record(first);
@@ -160,7 +160,7 @@ test('a redelivery has the same id and secret, the schedule from its start, and 
   expect((await redeliver(runId)).status).toBe(202);
 });
 
-test('while an attempt is under way a redelivery is refused, however many ask at once', async () => {
+test('a redelivery is refused during an attempt, also for many requests at once', async () => {
   const runId = await ended();
   const task = await begin(runId);
   const during = await Promise.all(Array.from({ length: 10 }, () => redeliver(runId)));
@@ -169,14 +169,14 @@ test('while an attempt is under way a redelivery is refused, however many ask at
   await record(task);
 });
 
-test('of redeliveries that race, each that is granted makes one attempt and no more', async () => {
+test('each granted redelivery makes exactly one attempt, also if requests race', async () => {
   const runId = await ended();
   await record(await begin(runId));
   let granted = 0;
   let begun = 1;
   for (let round = 0; round < 5; round += 1) {
     const asking = Array.from({ length: 8 }, () => redeliver(runId).then(({ status }) => status));
-    // A dispatcher that takes the attempt meanwhile, and another that has the same job.
+    // Several dispatchers take the same attempt at the same time.
     const taking = Array.from({ length: 4 }, () =>
       attempts.begin({ project: PROJECT, runId, attempt: begun + 1 }, NEVER_MS),
     );
@@ -231,12 +231,12 @@ test.each([
   'since=2026-02-30T00:00:00Z',
   'host=',
   'host=a&host=b',
-])('a list that is asked for with %s is a 400', async (query) => {
+])('a list with %s returns 400', async (query) => {
   const answer = await gateway.get(`/v4/${PROJECT}/deliveries?${query}`);
   expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, 'invalid_request']);
 });
 
-test('in bulk, the failed ones of a host or a time are redelivered, bounded per call', async () => {
+test('a bulk redelivery sends the failed deliveries of a host or a time, at most `limit` in a call', async () => {
   const ids: string[] = [];
   for (let at = 0; at < 5; at += 1) ids.push(await ended('https://bulk.example/'));
   for (const id of ids.slice(0, 4)) await record(await begin(id));
@@ -246,12 +246,12 @@ test('in bulk, the failed ones of a host or a time are redelivered, bounded per 
   expect(first).toMatchObject({ redelivered: 3, under_way: 0, cursor: expect.any(String) });
   expect(await bulk(`host=bulk.example&limit=3&cursor=${first.cursor}`)).toEqual({ redelivered: 1, under_way: 0 });
   expect(await bulk('host=bulk.example')).toEqual({ redelivered: 0, under_way: 0 });
-  // Asked for, not yet made: asking again changes nothing.
+  // These deliveries are due already, so a second request changes nothing.
   expect(await bulk('host=bulk.example&status=pending')).toMatchObject({ redelivered: 1, under_way: 4 });
   expect((await begin(ids[0] as string, 2)).attempt).toBe(2);
 });
 
-test('a filter that nobody knows does not make all deliveries again', async () => {
+test('an unknown filter is refused, and no delivery is sent again', async () => {
   await record(await begin(await ended('https://misspelt.example/')));
   const path = `/v4/${PROJECT}/deliveries/redeliver?hosts=misspelt.example`;
   const answer = await gateway.request(path, { method: 'POST' });
@@ -261,7 +261,7 @@ test('a filter that nobody knows does not make all deliveries again', async () =
   expect(deliveries).toMatchObject([{ attempts: 1 }]);
 });
 
-test('reading needs the scope runs:read, redelivery runs:write', async () => {
+test('reading needs the scope runs:read, and redelivery needs the scope runs:write', async () => {
   const runId = await ended();
   const delivery = `msg_${runId.replaceAll('-', '')}`;
   const as = (scope: string) => ({ authorization: `Bearer ${token({ scope })}` });

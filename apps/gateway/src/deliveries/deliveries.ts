@@ -1,16 +1,16 @@
-// Contract 5: the log of a project's deliveries, and their redelivery.
+// Contract 5, "Deliveries": the log of a project's deliveries, and their redelivery.
 import { isProjectName, isRunId, ServiceError } from '@inference-proxy/contracts';
 import type { Delivery, DeliveryLog } from '@inference-proxy/store';
 import { deliveryQueryOf } from './delivery-query.ts';
 import { attemptView, deliveryView } from './delivery-view.ts';
 
-const NO_RUN = 'There is no such run, or it is kept no longer.';
+const NO_RUN = 'There is no such run, or its retention has ended.';
 
 export class Deliveries {
   constructor(private readonly log: DeliveryLog) {}
 
   /**
-   * A run's deliveries with every attempt, as `GET /runs/{run_id}/deliveries` answers.
+   * Returns a run's deliveries with every attempt: the answer of `GET /runs/{run_id}/deliveries`.
    *
    * @throws ServiceError `not_found`, `unavailable`
    */
@@ -22,7 +22,7 @@ export class Deliveries {
   }
 
   /**
-   * The project's deliveries, newest first. A `cursor` tells of more, also where a filtered page is short.
+   * Returns the project's deliveries, newest first. A `cursor` means that more deliveries exist, even if a filtered page is short.
    *
    * @throws ServiceError `not_found`, `invalid_request`, `unavailable`
    */
@@ -40,9 +40,9 @@ export class Deliveries {
   }
 
   /**
-   * Asks for one attempt of a delivery, whatever became of it before.
+   * Asks for one attempt of a delivery in any state.
    *
-   * @throws ServiceError `not_found`, `conflict` while an attempt is under way, before its run has ended too, `unavailable`
+   * @throws ServiceError `not_found`, `conflict` (an attempt is under way, or the run has not ended), `unavailable`
    */
   async redeliver(project: string, runId: string, deliveryId: string): Promise<object> {
     const delivery = (await this.#ofRun(project, runId)).find((one) => one.deliveryId === deliveryId);
@@ -50,17 +50,21 @@ export class Deliveries {
     if (delivery.state === 'waiting') throw new ServiceError('conflict', 'The run has not ended yet.', { runId });
     const [asked] = await this.log.redeliver(project, [runId]);
     if (asked === 'unknown') throw new ServiceError('not_found', NO_RUN);
-    if (asked === 'under-way') throw new ServiceError('conflict', 'An attempt is under way.', { runId });
+    if (asked === 'under-way')
+      throw new ServiceError('conflict', 'An attempt of this delivery is under way; ask again after its end.', {
+        runId,
+      });
     return { run_id: runId, delivery_id: deliveryId, status: 'pending' };
   }
 
   /**
-   * Asks for one attempt of each delivery that fits, of those that failed unless `status` says otherwise; at most `limit` per call.
+   * Asks for one attempt of each matching delivery, at most `limit` in a call.
+   * Without `status`, only failed deliveries match.
    *
    * @throws ServiceError `not_found`, `invalid_request`, `unavailable`
    */
   async redeliverAll(project: string, query: string): Promise<object> {
-    // A filter that was misspelt must not widen what is sent again.
+    // A misspelt filter must not widen the set of deliveries that are sent again.
     const { filter, limit, cursor } = deliveryQueryOf(query, 'refused');
     if (!isProjectName(project)) throw new ServiceError('not_found', 'There is no such project.');
     const page = await this.log.list(project, { state: 'failed', ...filter }, limit, cursor);

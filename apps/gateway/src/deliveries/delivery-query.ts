@@ -1,4 +1,4 @@
-// Contract 5: the filters of `GET /deliveries` and `POST /deliveries/redeliver`.
+// Contract 5, "Deliveries": the filters of `GET /deliveries` and `POST /deliveries/redeliver`.
 import type { DeliveryFilter, DeliveryState } from '@inference-proxy/store';
 import { z } from 'zod';
 import { filterWord, paging, readQuery } from '../http/query.ts';
@@ -6,14 +6,17 @@ import { filterWord, paging, readQuery } from '../http/query.ts';
 const STATES = ['pending', 'delivered', 'failed'] as const satisfies readonly DeliveryState[];
 const RFC_3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
 
-/** Unix ms. `Date.parse` takes the 31st of any month, for a day of the next one: other deliveries than were meant would be redelivered. */
+/**
+ * Returns Unix ms. `Date.parse` accepts the 31st of any month as a day of the next month.
+ * Such a date would redeliver other deliveries than the caller intended.
+ */
 function timeOf(written: string): number {
   const day = written.slice(0, 10);
   const read = new Date(day);
   return !Number.isNaN(read.getTime()) && read.toISOString().startsWith(day) ? Date.parse(written) : Number.NaN;
 }
 
-/** A time as RFC 3339 writes it, or Unix seconds. A `+` that was not encoded is a space by now. */
+/** A time in the form of RFC 3339, or Unix seconds. A `+` that was not encoded has become a space. */
 const time = z
   .string()
   .transform((text, context) => {
@@ -39,7 +42,7 @@ export interface DeliveryQuery {
   readonly cursor: string | undefined;
 }
 
-/** @throws ServiceError `invalid_request` that says which parameter is wrong */
+/** Reads the filters of a query. @throws ServiceError `invalid_request` that names the wrong parameter */
 export function deliveryQueryOf(query: string, unknown: 'ignored' | 'refused'): DeliveryQuery {
   const { status: state, host, since, until, limit, cursor } = readQuery(deliveryQuery, query, unknown);
   return {

@@ -1,9 +1,9 @@
-// Contract 5: a delivery and its attempts as their project sees them.
+// Contract 5, "Deliveries": the form of a delivery and its attempts in answers.
 import type { Delivery, LoggedAttempt } from '@inference-proxy/store';
 
 const time = (ms: number): string => new Date(ms).toISOString();
 
-/** A delivery without its attempts. */
+/** Returns a delivery without its attempts. */
 export function deliveryView(delivery: Delivery): Record<string, unknown> {
   const { runId, deliveryId, url, state, attempts, createdAt, nextAt, parked, underWay } = delivery;
   return {

@@ -1,4 +1,4 @@
-// Contract 5: redelivery, of one delivery and in bulk.
+// Contract 5, "Deliveries": the routes that redeliver one delivery, or many.
 import { Controller, HttpCode, Post, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { WriteRunsGuard } from '../auth/guard.ts';

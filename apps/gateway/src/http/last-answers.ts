@@ -7,7 +7,7 @@ export function lastOnItsConnection(raw: ServerResponse): void {
   if (raw.headersSent) raw.once('finish', () => raw.req.socket.end());
 }
 
-/** Makes every further answer of this server the last on its connection. A gateway that does not stop pays nothing for this. */
+/** Makes every further answer of this server the last on its connection. Before the call of this function, answers cost nothing extra. */
 export function answerLast(server: Server): void {
   server.prependListener('request', (_request: IncomingMessage, response: ServerResponse) => {
     response.shouldKeepAlive = false;

@@ -1,4 +1,4 @@
-// Contract 1: `GET /v4/{project}`.
+// Contract 1: the route `GET /v4/{project}`.
 import { Controller, Get, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ProjectGuard } from '../auth/guard.ts';

@@ -1,4 +1,4 @@
-// Contract 1: what a project has to call, and why a broken app is broken.
+// Contract 1: lists the apps of a project, their functions, and the reason of each broken app.
 import { type AppDescription, errorObject, isProjectName, ServiceError } from '@inference-proxy/contracts';
 import type { GatewayStore } from '@inference-proxy/store';
 
@@ -6,9 +6,9 @@ export class ProjectApps {
   constructor(private readonly store: GatewayStore) {}
 
   /**
-   * The answer of `GET /v4/{project}`: a JSON object.
+   * Returns the answer of `GET /v4/{project}`: a JSON object.
    *
-   * @throws ServiceError `not_found` for a project that no worker ever served, `unavailable`
+   * @throws ServiceError `not_found` if no worker ever served the project, `unavailable`
    */
   async list(project: string): Promise<Buffer> {
     const apps = isProjectName(project) ? await this.store.apps(project) : undefined;
