@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { accountLog } from './account-log.ts';
 import { createLogger } from './logging.ts';
 
-/** What a logger and its account log write, parsed, without their times. */
+/** Returns the parsed lines of a logger and of its account log, without their times. */
 function both(level: string, write: (log: Pick<ReturnType<typeof accountLog>, 'info' | 'warn' | 'error'>) => void) {
   const written: string[] = [];
   const logger = createLogger({ name: 'test', level, destination: { write: (line) => void written.push(line) } });
@@ -19,7 +19,7 @@ function both(level: string, write: (log: Pick<ReturnType<typeof accountLog>, 'i
   return { logged: parsed(asLogged), account: parsed(written) };
 }
 
-test('its lines are the logger’s, whatever callers put into names', () => {
+test('the account log writes the same lines as the logger, even for names with special characters', () => {
   const { logged, account } = both('info', (log) => {
     log.info({ runId: 'a', status: 200, ms: 1.5, code: undefined, streamed: false }, 'call');
     log.info({ project: 'quote " and \\ and \n and \ud800 and é', items: Number.NaN, error: { code: 'x' } }, 'call');
@@ -30,7 +30,7 @@ test('its lines are the logger’s, whatever callers put into names', () => {
   expect(account).toEqual(logged);
 });
 
-test('it is as quiet as the logger', () => {
+test('the account log has the level of the logger', () => {
   const { logged, account } = both('error', (log) => {
     log.info({ runId: 'a' }, 'run');
     log.error({ runId: 'b' }, 'run');

@@ -1,4 +1,4 @@
-// Contract 6: the line that tells of a call, a run, an attempt. There is one for every call, so it is put together here in one piece.
+// Contract 6: the log line of each call, run and attempt. Every call writes such a line, so the line is built here in one string.
 import { hostname } from 'node:os';
 import { isoTime, jsonOutputOf, type Logger } from './logging.ts';
 
@@ -9,8 +9,9 @@ export interface AccountLog {
 }
 
 /**
- * Writes lines as `logger` does, at a quarter of the cost, for it looks at nothing: fields may hold no credentials and no errors, texts nothing
- * that JSON escapes, and there is at least one field.
+ * Returns a log that writes the same lines as `logger` at a quarter of the cost, because it checks nothing.
+ *
+ * The caller must pass at least one field, no credentials, no errors, and no text with characters that JSON escapes.
  */
 export function accountLog(logger: Logger): AccountLog {
   const output = jsonOutputOf(logger);

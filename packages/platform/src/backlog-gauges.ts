@@ -1,15 +1,15 @@
 // Contract 6, `/metrics`: deliveries that wait for a dispatcher. Gateways export these metrics too, because a stopped dispatcher exports nothing.
 import { Gauge, type Registry } from 'prom-client';
 
-/** What is read from Redis. */
+/** The figures that are read from Redis. */
 export interface DeliveryBacklog {
-  /** How long the oldest job has waited for a dispatcher, milliseconds. */
+  /** Returns the milliseconds for which the oldest job has waited for a dispatcher. */
   backlogMs(): Promise<number>;
-  /** How many jobs there are by state. */
+  /** Returns the number of jobs in each state. */
   counts(): Promise<Readonly<Record<string, number>>>;
 }
 
-/** While Redis is away the age is NaN and the jobs have no value. The other metrics of the scrape have theirs. */
+/** Registers both metrics. While Redis is away, the age is NaN and the job counts have no value; other metrics of the scrape are complete. */
 export function gaugeBacklog(registry: Registry, backlog: DeliveryBacklog): void {
   const registers = [registry];
   new Gauge({

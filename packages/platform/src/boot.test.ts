@@ -42,7 +42,7 @@ function service(env: Record<string, string>, args: string[] = []) {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
   const streams = [child.stdout, child.stderr].filter((stream) => stream !== null);
-  // Not 'close': with an IPC channel that the parent closed, it never comes.
+  // The event 'close' never comes after the parent closed the IPC channel, so the event 'exit' is used.
   const ended = Promise.all([once(child, 'exit'), ...streams.map((stream) => text(stream))]).then(
     ([[code], ...output]) => ({ code: code as number | null, output: output.join('') }),
   );
@@ -73,7 +73,7 @@ test('--check reports wrong settings, or that they are valid, and starts nothing
   expect(wrong.output).toContain('PORT is wrong');
 });
 
-test('its parent is told when it is ready, and SIGTERM ends it after its phases', async () => {
+test('a ready service sends its parent a message, and SIGTERM ends the service after its phases', async () => {
   const { child, ended } = service(good);
   expect(await once(child, 'message')).toEqual([
     { ready: true, port: 8080, operationsPort: expect.any(Number) },
@@ -85,7 +85,7 @@ test('its parent is told when it is ready, and SIGTERM ends it after its phases'
   expect(output).toContain('drained');
 });
 
-test('told to stop, it is not ready any more for SHUTDOWN_DELAY_S before anything stops', async () => {
+test('after SIGTERM a service reports not ready for SHUTDOWN_DELAY_S before its parts stop', async () => {
   const { child, ended } = service({ ...good, SHUTDOWN_DELAY_S: '600' });
   const [{ operationsPort }] = (await once(child, 'message')) as [{ operationsPort: number }, unknown];
   child.kill('SIGTERM');
@@ -96,7 +96,7 @@ test('told to stop, it is not ready any more for SHUTDOWN_DELAY_S before anythin
   expect((await ended).output).not.toContain('drained');
 });
 
-test('an impatient second Ctrl-C changes nothing: it still ends once, after its phases', async () => {
+test('after a second Ctrl-C a service still ends once, after its phases', async () => {
   const { child, ended } = service(good);
   await once(child, 'message');
   child.kill('SIGINT');
@@ -106,7 +106,7 @@ test('an impatient second Ctrl-C changes nothing: it still ends once, after its 
   expect(output.match(/drained/g)).toHaveLength(1);
 });
 
-test('it stops by itself when the process that started it has gone', async () => {
+test('a service stops when its parent process ends', async () => {
   const { child, ended } = service(good);
   await once(child, 'message');
   child.disconnect();
@@ -116,7 +116,7 @@ test('it stops by itself when the process that started it has gone', async () =>
 });
 
 test.each(['production', 'development'])(
-  'in %s it stops in order though its full output has a reader who does not read',
+  'in %s a service stops in order although its output is full and its reader does not read',
   async (NODE_ENV) => {
     const child = spawn(process.execPath, ['--conditions=source', join(folder, 'service.mjs')], {
       env: { PATH: process.env.PATH, ...good, PORT: '2', NODE_ENV },
@@ -129,7 +129,7 @@ test.each(['production', 'development'])(
   },
 );
 
-test('a start that fails says why and ends with 1', async () => {
+test('a failed start logs the reason and exits with 1', async () => {
   const { code, output } = await service({ ...good, PORT: '1' }).ended;
   expect(code).toBe(1);
   expect(output).toContain('port 1 is not for us');

@@ -1,4 +1,4 @@
-// How every service begins: settings or a list of what is wrong with them, a logger, an orderly end, and word to whoever started it.
+// Contract 6: starts a service with checked settings, a logger, an orderly stop and a message to its parent process.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DynamicModule, INestApplicationContext, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -12,34 +12,34 @@ import type { Tracing } from './tracing.ts';
 
 type Common = z.output<z.ZodObject<typeof commonSettings & { OPERATIONS_PORT: ReturnType<typeof operationsPort> }>>;
 
-/** What a service starts with. */
+/** The parts that every service starts with. */
 export interface Boot<Settings> {
   readonly settings: Settings;
   readonly logger: Logger;
   readonly shutdown: Shutdown;
-  /** Listens already; its metrics, its readiness and what is mounted there are the service's to add. */
+  /** The port listens already. The service adds its metrics, its readiness check and its own pages. */
   readonly operations: OperationsPort;
-  /** Absent where tracing is off. */
+  /** Absent if tracing is off. */
   readonly tracing: Tracing | undefined;
 }
 
 export interface Service<Schema extends SettingsSchema> {
   readonly name: string;
-  /** One line for `--help`. */
+  /** The line for `--help`. */
   readonly about: string;
   readonly settings: SettingsClass<Schema>;
   /**
    * Starts everything, adds to `shutdown` what must be stopped, and resolves when the service is ready.
-   * What it returns is told to a supervising parent along with `ready: true`.
+   * The returned fields are sent to the parent process with `ready: true`.
    */
   start(boot: Boot<z.output<Schema>>): Promise<Readonly<Record<string, unknown>> | undefined>;
 }
 
 /**
- * Runs a service: the whole of its `main.ts`. With `--check` it only checks the settings: exit code 0, or 1 and the list of wrong settings.
+ * Runs a service; the whole `main.ts` is this call. With `--check`, checks the settings only and exits with 0, or with 1 and the list of errors.
  *
- * Started with an IPC channel (`npm start` does), it tells its parent `{ ready: true, … }` and stops when that parent goes, so that no
- * orphan is left by a `kill -9` of the supervisor.
+ * If the service has an IPC channel (`npm start` opens one), it sends its parent `{ ready: true, … }` and stops when the parent ends.
+ * A `kill -9` of the parent therefore leaves no orphan.
  */
 export async function bootService<Schema extends SettingsSchema>(service: Service<Schema>): Promise<void> {
   if (process.argv.includes('--help')) {
@@ -71,15 +71,15 @@ export async function bootService<Schema extends SettingsSchema>(service: Servic
   });
   shutdown.add('unready', 'balancers', (signal) => sleep(delayS * 1000, undefined, { signal }));
   shutdown.listen();
-  process.once('disconnect', () => void shutdown.stopAndExit('the process that started this one has gone'));
+  process.once('disconnect', () => void shutdown.stopAndExit('the parent process has ended'));
   const broken = (err: unknown): void => {
-    logger.fatal({ err }, 'an error that nothing handled');
-    void shutdown.stopAndExit('an error that nothing handled', 1);
+    logger.fatal({ err }, 'an uncaught error; the service stops');
+    void shutdown.stopAndExit('an uncaught error', 1);
   };
   process.on('uncaughtException', broken).on('unhandledRejection', broken);
   try {
     const operations = new OperationsPort(() => shutdown.stopping);
-    // Last, along with Redis: until then a probe hears that the service is alive and no longer ready.
+    // Closed last, with Redis. Until then probes learn that the service is alive and not ready.
     shutdown.add('redis', 'operations port', () => operations.close());
     const operationsPort = await operations.listen(OPERATIONS_HOST, OPERATIONS_PORT);
     const tracing = await openTracing(service.name, common, logger);
@@ -87,7 +87,7 @@ export async function bootService<Schema extends SettingsSchema>(service: Servic
     const told = { ...(await service.start({ settings, logger, shutdown, operations, tracing })), operationsPort };
     if (shutdown.stopping) return;
     logger.info(told, 'ready');
-    // The callback form: a parent that has just gone is told of by 'disconnect', not by an exception here.
+    // The callback form, because it throws no error if the parent has just ended. The event 'disconnect' reports that end.
     process.send?.({ ready: true, ...told }, undefined, undefined, () => {});
   } catch (err) {
     if (!shutdown.stopping) logger.fatal({ err }, 'could not start');
@@ -106,14 +106,14 @@ async function openTracing(service: string, settings: Common, logger: Logger): P
   return otlpTracing({ endpoint, headers, ratio, service, logger });
 }
 
-/** A Nest application context (no HTTP) for a service's one module, closed with the `flush` phase. */
+/** Creates a Nest application context (without HTTP) for a service's module. The phase `flush` closes the context. */
 export async function nestContext(
   module: Type | DynamicModule,
   boot: Pick<Boot<unknown>, 'logger' | 'shutdown'>,
 ): Promise<INestApplicationContext> {
   const context = await NestFactory.createApplicationContext(module, {
     logger: new NestLogger(boot.logger),
-    // An error in a provider is thrown to us; Nest's own way is to end the process.
+    // Nest then throws a provider's error instead of ending the process.
     abortOnError: false,
   });
   boot.shutdown.add('flush', 'nest', () => context.close());

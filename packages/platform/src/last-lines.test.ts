@@ -1,4 +1,4 @@
-// A process ends although nobody takes its last lines; and where somebody does, they come.
+// Contract 6: a process ends although nobody reads its last lines. If its output is read, the last lines arrive.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
@@ -6,7 +6,7 @@ import { describe, expect, test } from '@jest/globals';
 
 const LOGGING = new URL('logging.ts', import.meta.url).href;
 
-/** A program that logs `ready` and then `lines` more; when its input ends `stopping`, and it ends as services do. */
+/** Returns a program that logs `ready` and `lines` more lines. At the end of its input it logs `stopping` and ends like a service. */
 const program = (pretty: boolean, lines: number): readonly string[] => [
   '--conditions=source',
   '--input-type=module',
@@ -30,7 +30,7 @@ describe.each([
   ['in production', false],
   ['in development', true],
 ])('%s', (_, pretty) => {
-  test('a process whose reader has gone ends', async () => {
+  test('a process ends after its reader has closed the output', async () => {
     const child = spawn(process.execPath, program(pretty, 0));
     await once(child.stdout, 'data');
     child.stdout.destroy();
@@ -39,7 +39,7 @@ describe.each([
     expect(await exited).toEqual([0, null]);
   });
 
-  test('a process ends whose output is a socket that is full, and somebody has it who does not read', async () => {
+  test('a process ends although its output is a full socket whose reader does not read', async () => {
     const child = spawn(process.execPath, program(pretty, FULL));
     await once(child.stderr, 'data');
     const exited = once(child, 'exit');
@@ -48,8 +48,8 @@ describe.each([
     child.stdout.destroy();
   });
 
-  test('a process ends whose output is a pipe that is full, and somebody has it who does not read', async () => {
-    // The shell tells how the program ended, and then lets its reader go.
+  test('a process ends although its output is a full pipe whose reader does not read', async () => {
+    // The shell reports the program's exit code and then ends the pipe's reader.
     const script = '{ "$@"; echo "ended $?" >&2; } | { read -r first; read -r never <&3; }';
     const child = spawn('bash', ['-c', script, 'bash', process.execPath, ...program(pretty, FULL)], {
       stdio: ['pipe', 'ignore', 'pipe', 'pipe'],

@@ -1,52 +1,52 @@
-// Contract 6: where log lines go in production. They wait for others, since a system call each would cost more than the line does.
+// Contract 6: writes log lines to standard output in production. Lines wait for a batch, because a system call for each costs more than the line.
 import fs from 'node:fs';
 
-/** For lines that make no batch. */
+/** The longest wait of a line that does not fill a batch. */
 const LONGEST_WAIT_MS = 200;
-/** An output that nobody takes up (a paused terminal, a log driver that hangs) costs this many characters and no more. */
+/** Bounds the characters that wait for an output without a reader (a paused terminal, a log driver that hangs). */
 const MOST_WAITING = 16 * 1024 * 1024;
 const RETRY_MS = 20;
-/** At the end a full pipe is waited for: so long while nobody takes anything, and so long in all. */
+/** At the end of the process, a full pipe is given this time without progress, and the next constant in total. */
 const LAST_STALLED_MS = 1_000;
 const LAST_MS = 5_000;
 const LAST_RETRY_MS = 5;
 const NOTHING = Buffer.alloc(0);
 
 /**
- * A descriptor that lines are written to, in order. What waits when the process ends, by whatever way but SIGKILL, is written then.
+ * Writes lines to a descriptor in order. Waiting lines are written when the process ends, except after SIGKILL.
  *
- * Written by the thread that logs: a pipe takes a batch in some 10 µs or says at once that it is full, and what another thread is writing when
- * the process ends may be cut anywhere. In batches of 32 Ki characters a line of 250 costs 2 to 4 µs with all that is done for it (measured; by
- * sonic-boom, which does best in batches of 4 KiB: 13).
+ * The thread that logs also writes: a pipe accepts a batch in about 10 µs or reports at once that it is full. If another thread wrote, the end
+ * of the process could cut its write anywhere. In batches of 32 Ki characters, a line of 250 costs 2 to 4 µs in all (measured). With sonic-boom,
+ * which is fastest in batches of 4 KiB, it costs 13 µs.
  */
 export class LineOutput {
   readonly #fd: number;
   readonly #batch: number;
   readonly #tell: (leftOut: number) => void;
   #waiting = '';
-  /** What the descriptor has not taken yet of what it was given. */
+  /** The bytes of the current write that the descriptor has not accepted yet. */
   #rest: Buffer = NOTHING;
   #timer: NodeJS.Timeout | undefined;
   #leftOut = 0;
-  /** Nobody reads it any more. */
+  /** True after the reader has closed its end. */
   #closed = false;
   readonly #flushes: (() => void)[] = [];
 
   /**
-   * @param fd a pipe or a socket is not waited for: neither by the service's own work nor, for long, by its end
-   * @param batch how many characters are written without waiting for more
-   * @param tell is called when there is room again, with how many lines had found none
+   * @param fd the service never waits for a pipe or socket, and its end waits only briefly
+   * @param batch the number of characters that are written at once
+   * @param tell called with the number of dropped lines when the output has room again
    */
   constructor(fd: number, batch: number, tell: (leftOut: number) => void) {
     this.#fd = fd;
     this.#batch = batch;
     this.#tell = tell;
-    // Asked for, Node makes a pipe or socket there non-blocking.
+    // Access to `process.stdout` makes Node set a pipe or socket to non-blocking mode.
     if (fd === 1) process.stdout.on('error', () => {});
     process.once('exit', () => this.#last());
   }
 
-  /** @param line with its newline */
+  /** Adds a line to the batch. @param line with its newline */
   write(line: string): void {
     if (this.#closed) return;
     if (this.#waiting.length + this.#rest.length + line.length > MOST_WAITING) {
@@ -59,7 +59,7 @@ export class LineOutput {
     else this.#timer ??= setTimeout(() => this.#out(), LONGEST_WAIT_MS).unref();
   }
 
-  /** Resolves when all that waits is written, or never will be. */
+  /** Resolves when all waiting lines are written or dropped. */
   flush(): Promise<void> {
     return new Promise((resolve) => {
       this.#flushes.push(resolve);
@@ -67,7 +67,7 @@ export class LineOutput {
     });
   }
 
-  /** What waits is dropped, and whatever else comes. */
+  /** Drops all waiting lines and all later lines. */
   close(): void {
     this.#closed = true;
     this.#waiting = '';
@@ -94,7 +94,7 @@ export class LineOutput {
     for (const resolve of this.#flushes.splice(0)) resolve();
   }
 
-  /** Gives the descriptor what waits, as far as it takes it. */
+  /** Writes waiting lines until the descriptor is full. */
   #give(): 'all' | 'full' | 'gone' {
     try {
       for (;;) {
@@ -106,7 +106,7 @@ export class LineOutput {
         this.#rest = this.#rest.subarray(fs.writeSync(this.#fd, this.#rest));
       }
     } catch (error) {
-      // Whatever else keeps it from writing (a full disk) may pass.
+      // Every other error (a full disk) may be temporary.
       return (error as NodeJS.ErrnoException).code === 'EPIPE' ? 'gone' : 'full';
     }
   }

@@ -42,7 +42,7 @@ test('a line of a traceback has no fields in development, and all of them in pro
   expect(JSON.parse(json.written.join(''))).toMatchObject({ level: 50, app: 'chat', msg: 'KeyError: 1' });
 });
 
-test('Nest’s start-up chatter is below info, its errors are errors', () => {
+test('Nest’s start-up messages have the level debug, and its errors the level error', () => {
   const { written, destination } = lines();
   const nest = new NestLogger(createLogger({ name: 'test', destination }));
   nest.log('Mapped {/healthz}', 'RouterExplorer');
@@ -51,7 +51,7 @@ test('Nest’s start-up chatter is below info, its errors are errors', () => {
   expect(JSON.parse(written.join(''))).toMatchObject({ level: 50, err: { message: 'no provider' } });
 });
 
-/** Of a program that has a production logger named `logger`. */
+/** Returns the arguments of a program with a production logger named `logger`. */
 const argumentsOf = (code: string): readonly string[] => [
   '--conditions=source',
   '--input-type=module',
@@ -64,7 +64,7 @@ const argumentsOf = (code: string): readonly string[] => [
 
 const program = (code: string) => spawn(process.execPath, argumentsOf(code), { stdio: ['pipe', 'pipe', 'ignore'] });
 
-/** What such a program writes into a pipe whose reader is never busy with anything else. */
+/** Returns the lines that such a program writes into a pipe. The reader of the pipe only copies them into a file. */
 async function piped(code: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'logging-'));
   const file = join(folder, 'lines');
@@ -78,7 +78,7 @@ async function piped(code: string): Promise<string> {
   return lines;
 }
 
-/** The numbers of the lines, in order. */
+/** Returns the numbers of the lines, in order. */
 const numbers = (output: string): number[] =>
   output
     .trim()
@@ -98,7 +98,7 @@ test.each([
     'by an uncaught error',
     `process.on('uncaughtException', (err) => { logger.fatal({ err }, 'no'); process.exit(1); }); many(); throw new Error('no');`,
   ],
-  ['by an error that nothing at all handles', `many(); throw new Error('no');`],
+  ['by an error without a handler', `many(); throw new Error('no');`],
 ])('no line is lost when the process ends %s', async (_, code) => {
   const found = numbers(await piped(code));
   expect(found.length % 2000).toBe(0);
@@ -106,8 +106,8 @@ test.each([
   expect(found.slice(0, 2000)).toEqual(Array.from({ length: 2000 }, (_line, at) => at + 1));
 });
 
-test('a single line is written within a second, though it fills no batch', async () => {
-  // A second of twenty turns of that process' own: when it stands still, so do they.
+test('a single line is written within a second, although it does not fill a batch', async () => {
+  // A second is twenty turns of this process. If the process stands still, the turns stand still too.
   const child = program(`
     const { default: fs } = await import('node:fs');
     const { writeSync } = fs;
@@ -127,7 +127,7 @@ test('a single line is written within a second, though it fills no batch', async
   expect(code).toBe(0);
 });
 
-test('an output that nobody reads costs bounded memory; how many lines found no room is told when it is read again', async () => {
+test('an output without a reader costs bounded memory, and the next read reports the number of dropped lines', async () => {
   const child = program(`
     const wide = 'x'.repeat(64 * 1024);
     for (let n = 1; n <= 1000; n++) logger.info({ wide }, 'line');
@@ -141,5 +141,5 @@ test('an output that nobody reads costs bounded memory; how many lines found no 
   }
   child.stdin.end();
   expect(lines).toBeLessThan(400);
-  expect(told).toMatchObject({ level: 40, lines: 1000 - lines, msg: expect.stringContaining('left out') });
+  expect(told).toMatchObject({ level: 40, lines: 1000 - lines, msg: expect.stringContaining('dropped') });
 });

@@ -1,4 +1,4 @@
-// One logger per service: JSON lines in production, lines for people in development; credentials never reach either.
+// Contract 6: the logger of a service: JSON lines in production, readable lines in development. Neither contains credentials.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { LoggerService } from '@nestjs/common';
 import { type DestinationStream, type Logger, pino } from 'pino';
@@ -7,14 +7,14 @@ import { LineOutput } from './line-output.ts';
 
 export type { Logger } from 'pino';
 
-/** Headers that hold a credential (contract 1), in the two depths they are logged at. */
+/** Headers that hold a credential (Contract 1), at the depths at which headers are logged. */
 const HIDDEN = ['authorization', 'cookie', 'set-cookie', 'x-webhook-secret'].flatMap((header) => [
   `["${header}"]`,
   `*["${header}"]`,
   `*.*["${header}"]`,
 ]);
 
-/** An error's fields. A Redis client attaches the command with its arguments, which may hold a password or a caller's data: the name stays. */
+/** Returns an error's fields. Of a Redis command only the name stays, because its arguments may contain a password or a caller's data. */
 function errorFields(error: Error): object {
   const { command, ...fields } = pino.stdSerializers.err(error);
   const name = (command as { name?: unknown } | undefined)?.name;
@@ -24,15 +24,15 @@ function errorFields(error: Error): object {
 export interface LoggerOptions {
   readonly name: string;
   readonly level?: string;
-  /** Lines for people instead of JSON. */
+  /** Writes readable lines instead of JSON. */
   readonly pretty?: boolean;
-  /** Instead of standard output. */
+  /** Replaces standard output. */
   readonly destination?: DestinationStream;
 }
 
-/** Characters of lines that are written at once. */
+/** The number of characters that are written at once. */
 const BATCH = 32 * 1024;
-/** For people each line comes at once. */
+/** In development, each line is written immediately. */
 const LINE = 1;
 
 const STANDARD_OUTPUT = 1;
@@ -47,7 +47,7 @@ export function createLogger({ name, level = 'info', pretty: forPeople = false, 
   };
   if (destination) return loggerTo(options, destination, forPeople);
   const output = new LineOutput(STANDARD_OUTPUT, forPeople ? LINE : BATCH, (lines) => {
-    logger.warn({ lines }, 'log lines were left out: standard output did not take them');
+    logger.warn({ lines }, 'log lines were dropped, because standard output was full');
   });
   const logger = loggerTo(options, output, forPeople);
   standardOutputs.set(logger, output);
@@ -67,27 +67,27 @@ const FOR_PEOPLE: pretty.PrettyOptions = {
   singleLine: true,
 };
 
-/** In this process: a transport would be a thread, and its last lines are lost when the process ends. */
+/** Runs in this process: a transport is a thread, and its last lines are lost when the process ends. */
 function readable(output: DestinationStream): DestinationStream {
   const withFields = pretty.prettyFactory(FOR_PEOPLE);
   const withoutFields = pretty.prettyFactory({ ...FOR_PEOPLE, hideObject: true, singleLine: false });
   return {
     write(line) {
       const record = JSON.parse(line) as { traceback?: unknown };
-      // A line of a traceback is readable as its program printed the line.
+      // The line of a traceback is readable exactly as the program printed it.
       output.write((record.traceback === true ? withoutFields : withFields)(record));
     },
   };
 }
 
-/** Where the JSON lines of loggers go; none for those that write for people. */
+/** The destination of each JSON logger. Readable loggers have no entry. */
 const jsonOutputs = new WeakMap<Logger, DestinationStream>();
 export const jsonOutputOf = (logger: Logger): DestinationStream | undefined => jsonOutputs.get(logger);
 
 let lastTime = 0;
 let lastIsoTime = '';
 
-/** Now, as lines have it. Calls end in batches: many lines have the same millisecond. */
+/** Returns the present time as log lines show it. Calls end in batches, so many lines share a millisecond and its text. */
 export function isoTime(): string {
   const now = Date.now();
   if (now !== lastTime) {
@@ -97,15 +97,15 @@ export function isoTime(): string {
   return lastIsoTime;
 }
 
-/** Where the lines of loggers wait. */
+/** The output of each logger that writes to standard output. */
 const standardOutputs = new WeakMap<Logger, LineOutput>();
 const LAST_LINES_MS = 500;
 
-/** Lets the last lines out before the process ends, as far as somebody takes them. */
+/** Waits until the last lines are written, at most `LAST_LINES_MS`, and closes the output. */
 export async function lastLines(logger: Logger): Promise<void> {
   const output = standardOutputs.get(logger);
   if (!output) return;
-  // What is for people passes through a stream first.
+  // Readable lines pass through a stream first.
   await nextTurn();
   const late = Promise.withResolvers<void>();
   const timer = setTimeout(late.resolve, LAST_LINES_MS);
@@ -114,7 +114,7 @@ export async function lastLines(logger: Logger): Promise<void> {
   output.close();
 }
 
-/** Nest's own messages through our logger; its start-up chatter only where debug is asked for. */
+/** Writes Nest's messages to the service's logger. Nest's start-up messages have the level debug. */
 export class NestLogger implements LoggerService {
   readonly #logger: Logger;
 

@@ -20,7 +20,7 @@ async function listening(stopping?: () => boolean) {
   return { operations, port, get };
 }
 
-test('a service is alive from the first moment on, and not ready before it says when it is', async () => {
+test('a service is alive from its start, and not ready until its readiness check passes', async () => {
   const { operations, get } = await listening();
   expect(await get('/healthz')).toMatchObject({ status: 200, text: '{"status":"alive"}' });
   expect(await get('/readyz')).toMatchObject({ status: 503, text: '{"status":"not ready","why":"it is starting"}' });
@@ -31,7 +31,7 @@ test('a service is alive from the first moment on, and not ready before it says 
   expect(await get('/readyz')).toMatchObject({ status: 200, text: '{"status":"ready"}' });
 });
 
-test('readiness turns with the word to stop, whatever the check says; it is still alive then', async () => {
+test('a stopping service is alive and not ready, even if its check passes', async () => {
   let stopping = false;
   const { operations, get } = await listening(() => stopping);
   operations.readyWhen(() => undefined);
@@ -41,7 +41,7 @@ test('readiness turns with the word to stop, whatever the check says; it is stil
   expect(await get('/healthz')).toMatchObject({ status: 200 });
 });
 
-test('/metrics has the process’ own figures, event-loop lag among them, and what the service registers', async () => {
+test('/metrics has the metrics of the process, with the event-loop lag, and the metrics of the service', async () => {
   const { operations, get } = await listening();
   new Gauge({ name: 'example_open', help: 'Open examples.', registers: [operations.registry] }).set(3);
   const { status, headers, text } = await get('/metrics');
@@ -52,7 +52,7 @@ test('/metrics has the process’ own figures, event-loop lag among them, and wh
     expect(text).toMatch(new RegExp(`^${name} `, 'm'));
 });
 
-test('a handler is mounted beside them, at any time, for its path and all below', async () => {
+test('a mounted handler answers its path and all paths below it', async () => {
   const { operations, get } = await listening();
   operations.mount('/queues', (request, response) => void response.end(`at ${request.url}`));
   expect(await get('/queues')).toMatchObject({ status: 200, text: 'at /queues' });
@@ -60,7 +60,7 @@ test('a handler is mounted beside them, at any time, for its path and all below'
   expect(await get('/queuesque')).toMatchObject({ status: 404 });
 });
 
-test('anything else is 404, and writing is 405', async () => {
+test('an unknown path is 404, and a method that writes is 405', async () => {
   const { get } = await listening();
   expect(await get('/')).toMatchObject({ status: 404 });
   expect(await get('/constructor')).toMatchObject({ status: 404 });
@@ -70,7 +70,7 @@ test('anything else is 404, and writing is 405', async () => {
   expect(await get('/healthz', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
 });
 
-test('a page that fails says why, and nothing else is harmed', async () => {
+test('a page that fails answers with the reason, and other pages still work', async () => {
   const { operations, get } = await listening();
   new Gauge({
     name: 'example_broken',
@@ -87,7 +87,7 @@ test('a page that fails says why, and nothing else is harmed', async () => {
   expect(await get('/healthz')).toMatchObject({ status: 200 });
 });
 
-test('closing ends idle connections too, and closing twice is fine', async () => {
+test('closing ends idle connections too, and a second close has no effect', async () => {
   const { operations, port } = await listening();
   const socket = connect(port, '127.0.0.1');
   const ended = new Promise((resolve) => socket.once('close', resolve));
@@ -97,7 +97,7 @@ test('closing ends idle connections too, and closing twice is fine', async () =>
   await operations.close();
 });
 
-test('a taken port is told by the system’s error', async () => {
+test('listening on a port in use throws the system’s error', async () => {
   const other = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => other.once('listening', resolve));
   closing.push(() => new Promise((resolve) => other.close(resolve)));

@@ -1,32 +1,32 @@
-// Contract 6: every service's port for its own network: `/healthz`, `/readyz`, `/metrics`, and what a service mounts beside them.
+// Contract 6, "Ports and pages": the operations port with `/healthz`, `/readyz`, `/metrics`, and a service's own pages.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { openRegistry, type Registry } from './metrics.ts';
 
-/** Why the service cannot serve, in words for whoever reads the probe's answer; nothing where it can. */
+/** Returns the reason why the service is not ready, or nothing if the service is ready. The text is shown to the reader of the probe. */
 export type ReadyCheck = () => string | undefined | Promise<string | undefined>;
 
 const NOT_STARTED: ReadyCheck = () => 'it is starting';
 const JSON_TYPE = 'application/json; charset=utf-8';
-/** Probes, scrapers, a browser or two: more than that is a mistake somewhere. */
+/** Enough for probes, scrapers and a few browsers. More connections are a mistake. */
 const MOST_CONNECTIONS = 256;
 const REQUEST_MS = 10_000;
 
 /**
- * A bare HTTP server, for all three services the same: a probe must be answered while everything else is busy or away.
+ * A bare HTTP server, the same for all services, so that it answers probes while other parts of the service are busy or away.
  *
- * It listens from the first moment on (alive, not ready) until Redis has been left (still alive, no longer ready).
+ * It listens from the start of the service (alive, not ready) until Redis was closed (alive, not ready again).
  */
 export class OperationsPort {
-  /** The service's metrics register here. */
+  /** The registry for the service's metrics. */
   readonly registry: Registry = openRegistry();
   readonly #server: Server;
   readonly #mounted = new Map<string, RequestListener>();
   readonly #stopping: () => boolean;
   #check = NOT_STARTED;
 
-  /** @param stopping whether a stop was asked for: the service is not ready then, whatever its check says */
+  /** @param stopping whether the service is stopping; a stopping service is not ready, even if its check passes */
   constructor(stopping: () => boolean = () => false) {
     this.#stopping = stopping;
     this.#server = createServer({ headersTimeout: REQUEST_MS, requestTimeout: REQUEST_MS }, (request, response) => {
@@ -38,28 +38,28 @@ export class OperationsPort {
     this.#server.maxConnections = MOST_CONNECTIONS;
   }
 
-  /** Sets what decides on `/readyz`; until then the service counts as starting. The check must not throw. */
+  /** Sets the check for `/readyz`. Until then the service is reported as starting. The check must not throw. */
   readyWhen(check: ReadyCheck): void {
     this.#check = check;
   }
 
   /**
-   * Answers `path` and everything below it by `handler`, which sees the whole URL.
+   * Answers requests for `path` and all paths below it with `handler`. The handler sees the whole URL.
    *
-   * @param path such as `/queues`; may be mounted at any time
+   * @param path such as `/queues`; a path may be added at any time
    */
   mount(path: string, handler: RequestListener): void {
     this.#mounted.set(path, handler);
   }
 
-  /** @returns the port, for 0 the one that the system chose @throws the system's error, such as EADDRINUSE */
+  /** Starts to listen. @returns the port; for 0, the port that the system chose @throws the system's error, such as EADDRINUSE */
   async listen(host: string, port: number): Promise<number> {
     this.#server.listen({ host, port });
     await once(this.#server, 'listening');
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Resolves when nobody is connected any more; closing twice, or before it listens, is safe. */
+  /** Resolves when all connections are closed. A second close, or a close before `listen`, is safe. */
   async close(): Promise<void> {
     if (!this.#server.listening) return;
     const closed = once(this.#server, 'close');
@@ -76,7 +76,7 @@ export class OperationsPort {
       return;
     }
     const page = { '/healthz': this.#alive, '/readyz': this.#ready, '/metrics': this.#metrics }[path];
-    if (page === undefined) return end(response, 404, '{"status":"there is nothing here"}');
+    if (page === undefined) return end(response, 404, '{"status":"there is no page at this path"}');
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       response.setHeader('allow', 'GET, HEAD');
       return end(response, 405, '{"status":"read only"}');
@@ -84,7 +84,7 @@ export class OperationsPort {
     return page(response);
   }
 
-  /** To answer at all says that the event loop turns. */
+  /** An answer proves that the event loop runs. */
   readonly #alive = (response: ServerResponse): void => end(response, 200, '{"status":"alive"}');
 
   readonly #ready = async (response: ServerResponse): Promise<void> => {

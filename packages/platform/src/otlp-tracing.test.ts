@@ -1,4 +1,4 @@
-// Contract 6: spans over OTLP/HTTP, to a real listener.
+// Contract 6: sends spans over OTLP/HTTP to a real listener.
 import type { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Collector, collector, rawReceiver } from '@inference-proxy/test/receiver';
@@ -29,7 +29,7 @@ function tracingTo(endpoint: string, ratio = 1): Tracing {
   return tracing;
 }
 
-test('a span is sent with its service, its kind, its attributes and its parent', async () => {
+test('a span is sent with service, kind, attributes and parent', async () => {
   const tracing = tracingTo(`${sink.endpoint}/`);
   const span = tracing.start({
     name: 'POST /v4',
@@ -56,7 +56,7 @@ test('a span is sent with its service, its kind, its attributes and its parent',
   expect(sent?.attributes).not.toHaveProperty('left');
 });
 
-test('a span may be named beforehand, and only that one has the name', async () => {
+test('a given span id is used for that span only', async () => {
   const tracing = tracingTo(sink.endpoint);
   const spanId = runSpanId('0199f0a0-0000-7000-8000-000000000001', 1);
   expect(spanId).toMatch(/^[0-9a-f]{16}$/);
@@ -72,7 +72,7 @@ test('a span may be named beforehand, and only that one has the name', async () 
   expect(sink.spans[0]?.spanId).not.toBe(spanId);
 });
 
-test('what the caller decided not to sample is passed on and not sent; the ratio decides for the others', async () => {
+test('a span that the caller does not sample is passed on and not sent; the ratio decides if the caller did not', async () => {
   const tracing = tracingTo(sink.endpoint, 0);
   const unsampled = tracing.start({
     name: 'a',
@@ -99,8 +99,8 @@ test('spans are sent within seconds, without a stop', async () => {
   while (sink.spans.length === 0) await pause(20);
 });
 
-test('a collector that takes no spans is told of in the log, once', async () => {
-  // Nothing of its own is at this path.
+test('the log reports once that a collector accepts no spans', async () => {
+  // The collector answers 404 at this path.
   const tracing = tracingTo(`${sink.endpoint}/elsewhere`);
   const send = () => tracing.start({ name: 'a', kind: 'server', attributes: {} }).end({});
   send();
@@ -116,9 +116,9 @@ test('a stop does not wait for a collector beyond its phase', async () => {
   const tracing = tracingTo(`http://127.0.0.1:${hanging.port}`);
   tracing.start({ name: 'a', kind: 'server', attributes: {} }).end({});
   await tracing.stop();
-  // Neither had it been answered, nor had anybody given up: that would be in the log.
+  // The collector has not answered, and the exporter has not given up; both would write a log line.
   expect(lines).toEqual([]);
-  // A refusal is not tried again: nothing of it is left behind.
+  // The exporter does not retry a refusal, so the test leaves no work behind.
   for (const socket of sockets) socket.end('HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n');
   while (lines.length === 0) await pause(20);
   await hanging.close();

@@ -4,10 +4,10 @@ import type { Logger } from './logging.ts';
 import { type LineLog, repeatedLines } from './repeated-lines.ts';
 
 const ONCE_PER_MS = 1_000;
-/** Redis forgets scripts at a restart. Who sent the command sends the script then. */
+/** Redis forgets scripts at a restart. The sender of the command then sends the script. */
 const EXPECTED = /^(NOSCRIPT|BUSYGROUP)/;
 
-/** One for each logger: the connections of a service share a line for each kind of error. */
+/** A log for each service's logger: the connections of a service share a line for each kind of error. */
 const logs = new WeakMap<Logger, LineLog>();
 
 /** Logs each error reply to this client, and to the clients that it is duplicated to, once per second and kind of error. */
@@ -24,7 +24,7 @@ export function logRefusals(client: Redis, name: string, logger: Logger): void {
     command.reject = (err) => {
       // ioredis adds the command with its arguments, which are parameters, results and passwords. No log may show them.
       if ('command' in err) err.command = command.name;
-      // After the store has added the name of its script.
+      // Logged later, after the store has added the name of its script.
       if (err.name === 'ReplyError' && !EXPECTED.test(err.message))
         setImmediate(() => lines.error({ err, connection: name }, 'Redis refused a command'));
       reject(err);

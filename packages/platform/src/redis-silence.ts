@@ -1,16 +1,19 @@
-// A connection to Redis that says nothing, though it was asked, is made anew: the other machine may be gone without a word (a power cut, a network
-// that forgot the connection), and TCP alone notices after minutes, or never where something between the two goes on acknowledging.
+// Replaces a connection to Redis that stays silent after a question. The other machine may be gone without notice (a power cut, a network that
+// forgot the connection). TCP alone notices this after minutes, or never if a device on the way keeps acknowledging.
 import type { Redis } from 'ioredis';
 
 const LOOK_EVERY_MS = 1000;
-/** Looks without a byte: after so many it is asked, after so many given up. Counted, not timed: a process that was frozen has not been listening. */
+/**
+ * After this many checks without a byte, Redis is asked; after `DROP_AFTER`, the connection is dropped. Checks are counted instead of timed,
+ * because a frozen process could not receive.
+ */
 const ASK_AFTER = 2;
 const DROP_AFTER = 5;
 
 /**
- * Watches a client until it is closed, and again when it is opened again. What was under way is sent again on the new connection, as after any break.
+ * Watches a client until it is closed, and again after it is reopened. ioredis repeats unanswered commands on the new connection.
  *
- * @param blocks commands of this client may take as long as they like: it is watched only while it connects
+ * @param blocks true if commands of this client may take any time; the client is then watched only while it connects
  */
 export function dropWhenSilent(client: Redis, { blocks = false } = {}): void {
   let watched: Redis['stream'] | undefined;
@@ -34,7 +37,7 @@ export function dropWhenSilent(client: Redis, { blocks = false } = {}): void {
     timer ??= setInterval(look, LOOK_EVERY_MS).unref();
   };
   watch();
-  // BullMQ ends the connection that it blocks on and opens it again, where it waited too long for an answer.
+  // After a long wait for an answer, BullMQ closes its blocking connection and opens it again.
   client.on('connecting', watch);
   client.on('end', () => {
     clearInterval(timer);

@@ -38,7 +38,7 @@ test('a client authenticates as its user by socket and by port; a wrong password
     await closeRedis(client);
     const stranger = connectRedis(url.replace('hunter2', 'hunter3'), 'stranger', logger);
     const [error] = (await once(stranger, 'error')) as [Error];
-    logger.warn({ err: error }, 'the error, as whoever hears it logs it');
+    logger.warn({ err: error }, 'the error, as a listener logs it');
     await closeRedis(stranger);
   }
   await admin.call('ACL', 'DELUSER', 'limited');
@@ -57,7 +57,7 @@ test('a command that Redis does not answer in time rejects', async () => {
   await closeRedis(client);
 });
 
-test('while Redis is away commands are refused at once, or wait where that was asked for; both go on when it is back', async () => {
+test('while Redis is away commands are refused at once, or wait if `whileAway` is `wait`; both clients work when Redis is back', async () => {
   const refusing = connectRedis(server.url, 'refusing', logger, { commandMs: 120_000 });
   const waiting = connectRedis(server.url, 'waiting', logger, { whileAway: 'wait' });
   await Promise.all([redisReady(refusing), redisReady(waiting)]);
@@ -77,19 +77,19 @@ test('while Redis is away commands are refused at once, or wait where that was a
   await Promise.all([closeRedis(refusing), closeRedis(waiting)]);
 });
 
-test('a connection that says nothing though it was asked is made anew, also while it is being made', async () => {
+test('a connection that stays silent after a question is replaced, also while it connects', async () => {
   const client = connectRedis(server.url, 'silent', logger);
   await redisReady(client);
   server.pause();
   const answer = client.set('key', 'heard');
-  // The second one is a connection that Redis has never spoken on.
+  // On the second connection, Redis has never sent a byte.
   for (let dropped = 0; dropped < 2; dropped++) await once(client, 'close');
   server.resume();
   expect(await answer).toBe('OK');
   await closeRedis(client);
 });
 
-test('so is the connection that a second one blocks on, but only while it is being made', async () => {
+test('a silent blocking connection is replaced only while it connects', async () => {
   const first = connectRedis(server.url, 'blocks', logger);
   await redisReady(first);
   server.pause();
@@ -101,7 +101,7 @@ test('so is the connection that a second one blocks on, but only while it is bei
   await Promise.all([closeRedis(first), closeRedis(second)]);
 });
 
-test('and when it was closed and is opened again', async () => {
+test('a silent connection is replaced after the client was closed and opened again', async () => {
   const client = connectRedis(server.url, 'again', logger);
   await redisReady(client);
   const ended = once(client, 'end');
@@ -116,7 +116,7 @@ test('and when it was closed and is opened again', async () => {
   await closeRedis(client);
 });
 
-test('closing does not wait for a Redis that hangs', async () => {
+test('a close does not wait for a Redis that hangs', async () => {
   const client = connectRedis(server.url, 'closing', logger);
   await redisReady(client);
   server.pause();

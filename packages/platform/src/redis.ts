@@ -1,4 +1,4 @@
-// One way to connect to Redis: named, never giving up, never the end of the process, and without a queue that grows while Redis is away.
+// Connects to Redis: named connections that always reconnect, never end the process, and queue no commands while Redis is away.
 import { Redis, type RedisOptions } from 'ioredis';
 import type { Logger } from './logging.ts';
 import { logRefusals } from './redis-refusals.ts';
@@ -8,13 +8,14 @@ const LONGEST_DELAY_MS = 2000;
 const JITTER_MS = 100;
 
 export interface ConnectOptions {
-  /** How long a command may go unanswered before it rejects, milliseconds; absent: for ever (blocking commands, subscribers). */
+  /** The longest wait for a reply before a command rejects, milliseconds. Absent: no limit (blocking commands, subscribers). */
   readonly commandMs?: number;
   /**
-   * What becomes of commands issued while there is no connection.
+   * The fate of commands that are sent while there is no connection.
    *
-   * - `refuse` (default): they reject at once. ioredis would else keep them, parameters and all, without bound, and send them late: after the caller was told 503.
-   * - `wait`: they are sent when Redis is back. Only for a client with a handful of commands under way that repeats them anyway, such as a BullMQ worker's.
+   * - `refuse` (default): commands reject at once. ioredis would otherwise keep them with their parameters, without bound, and send them after
+   *   the caller has received 503.
+   * - `wait`: commands are sent when Redis is back. Only for a client that has few open commands and repeats them anyway, such as a BullMQ worker.
    */
   readonly whileAway?: 'refuse' | 'wait';
 }
@@ -38,10 +39,10 @@ export function redisAddress(url: string): RedisOptions {
 }
 
 /**
- * A client that is connecting. Wait for `redisReady` before the first command, unless it is one that waits.
+ * Returns a client that is connecting. Wait for `redisReady` before the first command, unless the client has `whileAway: 'wait'`.
  *
- * A command whose reply was lost with the connection is sent again (ioredis), so scripts must bear being run twice.
- * @param url `redis://`, `rediss://` or `redis+unix://`, as `redisAddress` reads them
+ * ioredis repeats a command whose reply was lost with the connection. Scripts must therefore accept a second execution.
+ * @param url `redis://`, `rediss://` or `redis+unix://`, in the form that `redisAddress` reads
  * @param name shown in `CLIENT LIST` and in the logs
  */
 export function connectRedis(url: string, name: string, logger: Logger, options: ConnectOptions = {}): Redis {
@@ -50,10 +51,10 @@ export function connectRedis(url: string, name: string, logger: Logger, options:
     connectionName: name,
     // CLIENT SETINFO is in no service's ACL: Redis 7.0 does not know the command.
     disableClientInfo: true,
-    // Connected is not enough: while Redis loads its file it refuses commands.
+    // A connected Redis may still be loading its file, and refuses commands until then.
     enableReadyCheck: true,
     enableOfflineQueue: options.whileAway === 'wait',
-    // What was under way when the connection broke is sent again when it is back; `commandMs` is what ends the wait.
+    // Unanswered commands of a broken connection are repeated on the next connection; only `commandMs` ends their wait.
     maxRetriesPerRequest: null,
     retryStrategy: (attempt) => Math.min(50 * 2 ** (attempt - 1), LONGEST_DELAY_MS) + Math.random() * JITTER_MS,
     connectTimeout: 5000,
@@ -62,7 +63,7 @@ export function connectRedis(url: string, name: string, logger: Logger, options:
   });
   dropWhenSilent(client);
   logRefusals(client, name, logger);
-  // BullMQ makes the connection that it blocks on in this way, and looks after it itself, once it is made.
+  // BullMQ duplicates the client for its blocking commands and watches that connection itself after the connect.
   const { duplicate } = client;
   client.duplicate = (override) => {
     const second = duplicate.call(client, override);
@@ -70,7 +71,7 @@ export function connectRedis(url: string, name: string, logger: Logger, options:
     logRefusals(second, name, logger);
     return second;
   };
-  // One line per outage, not one per attempt.
+  // Logs a line for each outage instead of a line for each attempt.
   let away = false;
   const lost = (reason: string): void => {
     if (away || client.status === 'end') return;
@@ -87,9 +88,9 @@ export function connectRedis(url: string, name: string, logger: Logger, options:
 }
 
 /**
- * Resolves when the client can take commands, however long that takes.
+ * Resolves when the client accepts commands; there is no time limit.
  *
- * @throws Error when it was closed meanwhile
+ * @throws Error if the client was closed meanwhile
  */
 export function redisReady(client: Redis): Promise<void> {
   if (client.status === 'ready') return Promise.resolve();
@@ -111,7 +112,7 @@ export function redisReady(client: Redis): Promise<void> {
   });
 }
 
-/** Closes a client at the end of everything: politely where Redis answers within `limitMs`, else at once. */
+/** Closes a client: with QUIT if Redis answers within `limitMs`, else by closing the socket. */
 export async function closeRedis(client: Redis, limitMs = 500): Promise<void> {
   if (client.status !== 'ready') {
     client.disconnect();

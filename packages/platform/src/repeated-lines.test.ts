@@ -37,7 +37,7 @@ test('an outage logs each kind of line once when it begins, once a minute, and o
   expect(texts().slice(3)).toEqual(['a take failed; trying again']);
 });
 
-test('other texts and other kinds of error are lines of their own', () => {
+test('lines with different texts or different kinds of error are logged separately', () => {
   const lines = repeatedLines(logger, { againMs: 1_000 });
   const refused = (message: string): Error => Object.assign(new Error(message), { name: 'ReplyError' });
   for (let times = 0; times < 3; times++) {
@@ -52,7 +52,7 @@ test('other texts and other kinds of error are lines of their own', () => {
   expect(written.at(-1)).toMatchObject({ leftOut: 2, err: { message: 'WRONGTYPE again' } });
 });
 
-test('a line that came once has no summary, and info lines are all written', () => {
+test('a single line has no summary, and every info line is written', () => {
   const lines = repeatedLines(logger);
   lines.warn({ err: away() }, 'once');
   lines.info({}, 'twice');

@@ -1,10 +1,10 @@
-// Contract 6: what is tried again during an outage would log a line at each try. This logger writes the first line and a summary.
+// Contract 6: logs a repeated failure as a first line and a summary. A retry loop would otherwise log a line at each try during an outage.
 import { ServiceError } from '@inference-proxy/contracts';
 import type { Logger } from './logging.ts';
 
 /** A line is repeated at most this often while its failure lasts. */
 const AGAIN_MS = 60_000;
-/** A failure is over after so long without its line: every loop tries again sooner. */
+/** A failure is over after this time without its line. Every loop retries sooner. */
 const OVER_MS = 10_000;
 const LOOK_MS = 1_000;
 
@@ -87,7 +87,7 @@ export function repeatedLines(logger: Logger, options: RepeatedLinesOptions = {}
   };
 }
 
-/** A short word for an error: never its whole message, which may differ at each try. */
+/** Returns a short word for an error. The message is not used, because it may differ at each try. */
 function kindOf(error: unknown): string {
   if (error instanceof ServiceError) return `${error.code} ${kindOf(error.cause)}`;
   if (!(error instanceof Error)) return typeof error;

@@ -1,7 +1,7 @@
-// Contract 6: the kinds of value a setting can have, as zod pieces that read the text of an environment variable.
+// Contract 6, "Settings": zod types that parse the text of an environment variable.
 import { z } from 'zod';
 
-/** A piece whose text `parse` understands; `expected` completes the sentence "expected …". */
+/** Returns a zod type for texts that `parse` accepts. `expected` completes the sentence "expected …". */
 function kind<T>(expected: string, parse: (text: string) => T | undefined) {
   return z.string({ error: `expected ${expected}` }).transform((text, context): T => {
     const value = parse(text);
@@ -29,10 +29,10 @@ export const wholeNumber = (least = 0, most = Number.MAX_SAFE_INTEGER) =>
 /** A TCP port; 0 lets the system choose. */
 export const port = () => kind('a port number from 0 to 65535', (text) => whole(text, 0, 65_535));
 
-// Node's timers take at most 2^31-1 ms; a longer setting would fire at once.
+// Node's timers accept at most 2^31-1 ms. A longer timer would fire at once.
 const LONGEST_MS = 2_147_483_647;
 
-/** A duration that the setting's name counts in milliseconds (`…_MS`). */
+/** A duration in milliseconds; the setting's name ends with `_MS`. */
 export const milliseconds = () =>
   kind(`a whole number of milliseconds, at most ${LONGEST_MS}`, (text) => whole(text, 0, LONGEST_MS));
 
@@ -40,9 +40,9 @@ export const milliseconds = () =>
 const LONGEST_S = 2_000_000;
 
 /**
- * A duration that the setting's name counts in seconds (`…_S`); fractions are allowed, so that tests can shorten it.
+ * A duration in seconds; the setting's name ends with `_S`. Fractions are allowed, so that tests can use short times.
  *
- * @param most may exceed the default only if no timer of Node's takes the duration
+ * @param most may exceed the default only if no timer of Node receives the duration
  */
 export const seconds = (most = LONGEST_S) =>
   kind(`a number of seconds such as 30, at most ${most}`, (text) => {
@@ -83,19 +83,19 @@ export const secret = (expected = 'a secret', shortest = 1) =>
 // A URL with a user needs a host: `redis+unix://user:password@localhost/path`.
 const REDIS_URL = /^(redis(s)?:\/\/[^/]+|redis\+unix:\/\/([^/@]+@localhost)?\/.+)/;
 
-/** Where Redis is; a secret, since it may hold a password. */
+/** The URL of Redis. It is a secret, because it may contain a password. */
 export const redisUrl = () =>
   kind('redis://host:port, rediss://host:port (TLS) or redis+unix:///path of a socket', (value) =>
     REDIS_URL.test(value) && URL.canParse(value) ? value : undefined,
   ).meta({ secret: true });
 
-/** Where spans go; a secret, since it may hold a password. */
+/** The URL of a span collector. It is a secret, because it may contain a password. */
 const collector = () =>
   kind('http://host:port or https://host:port', (value) =>
     /^https?:\/\/[^/]/.test(value) && URL.canParse(value) ? value : undefined,
   ).meta({ secret: true });
 
-/** Headers of the collector's requests, percent-encoded as in W3C baggage. A secret, because one of the headers may be a key. */
+/** Headers of the collector's requests, percent-encoded as in W3C baggage. A secret, because a header may contain a key. */
 const headers = () =>
   kind('headers such as x-api-key=1234,x-team=mine', (value): Readonly<Record<string, string>> | undefined => {
     try {
@@ -116,21 +116,21 @@ function headerPair(text: string): [string, string] {
   return [name, decodeURIComponent(value)];
 }
 
-/** A part of a whole. */
+/** A number from 0 to 1. */
 export const fraction = () =>
   kind('a fraction from 0 to 1, such as 0.1', (text) => {
     const value = /^\d(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
     return value <= 1 ? value : undefined;
   });
 
-/** Where a service's operations port is, which is another for each. */
+/** The operations port of a service. Each service has another default. */
 export const operationsPort = (usual: string) =>
   port().prefault(usual).describe('port of /healthz, /readyz and /metrics; 0 lets the system choose');
 
-/** A part of a stop. */
+/** A duration in seconds for a part of a stop. */
 const upToADay = () => seconds(86_400);
 
-/** What every service has, besides `OPERATIONS_PORT`. */
+/** The settings of every service, except `OPERATIONS_PORT`. */
 export const commonSettings = {
   NODE_ENV: z
     .enum(['development', 'production', 'test'], { error: 'expected development, production or test' })
@@ -147,22 +147,22 @@ export const commonSettings = {
   ),
   SHUTDOWN_DELAY_S: upToADay()
     .prefault('0')
-    .describe('how long a service that was told to stop goes on, no longer ready, until balancers have noticed'),
+    .describe('how long a stopping service still serves while it reports not ready, so that balancers notice'),
   SHUTDOWN_GRACE_S: upToADay()
     .prefault('10')
-    .describe('how long what is under way may go on after that; then it is told, or interrupted'),
+    .describe('how long runs and requests may continue after SHUTDOWN_DELAY_S before they are ended'),
   OPERATIONS_HOST: text('an address to listen on')
     .prefault('127.0.0.1')
-    .describe('address of the operations port; 0.0.0.0 in containers, for a network of your own'),
+    .describe('address of the operations port; 0.0.0.0 in containers, in a private network'),
   OTEL_EXPORTER_OTLP_ENDPOINT: collector()
     .optional()
     .describe(
-      'collector of OpenTelemetry spans (OTLP over HTTP), such as http://127.0.0.1:4318; without it there are none',
+      'collector of OpenTelemetry spans (OTLP over HTTP), such as http://127.0.0.1:4318; without it no spans are sent',
     ),
   OTEL_EXPORTER_OTLP_HEADERS: headers()
     .optional()
     .describe('headers for the collector, such as its key: name=value, several separated by commas'),
   OTEL_TRACES_SAMPLER_ARG: fraction()
     .prefault('1')
-    .describe('of the calls whose caller has not decided, the fraction that is traced'),
+    .describe('traced fraction of the calls whose caller made no sampling decision'),
 };

@@ -31,7 +31,7 @@ test('settings are typed values, with the defaults of their schema', () => {
   expect(settings.NODE_ENV).toBe('production');
 });
 
-test('everything missing or wrong is reported together, with what was expected', () => {
+test('all missing and wrong settings are reported together, with the expected form', () => {
   const env = { PORT: '80a', MAX_BODY_BYTES: '8MB', DASHBOARD: 'yes', NODE_ENV: 'prod' };
   let problems: readonly string[] = [];
   try {
@@ -55,12 +55,12 @@ test('the value of a secret is never shown, nor is a password in an address', ()
   expect(() => readSettings(Example.schema, env)).not.toThrow(/hunter2/);
 });
 
-test('a setting that is set to nothing counts as not set', () => {
+test('an empty setting counts as not set', () => {
   expect(readSettings(Example.schema, { ...enough, PORT: '' }).PORT).toBe(8080);
   expect(() => readSettings(Example.schema, { ...enough, JWT_SECRET: ' ' })).toThrow(/JWT_SECRET is missing/);
 });
 
-test('Redis is named by one of three forms, each with or without a user', () => {
+test('the URL of Redis has one of three forms, each with or without a user', () => {
   const sockets = ['redis+unix:///tmp/redis.sock', 'redis+unix://gateway:hunter2@localhost/tmp/redis.sock'];
   for (const good of ['redis://h:1', 'rediss://:p@h:1/2', 'redis://gateway:hunter2@h:1', ...sockets])
     expect(redisUrl().safeParse(good).success).toBe(true);
@@ -77,7 +77,7 @@ test('--help lists every setting with its default and its meaning', () => {
   expect(text).toMatch(/MAX_BODY_BYTES +largest body \(default 8MiB\)/);
 });
 
-test('headers for a collector are names and values, and shown nowhere', () => {
+test('headers for a collector are names and values, and no error shows them', () => {
   const read = (OTEL_EXPORTER_OTLP_HEADERS: string) =>
     readSettings(Example.schema, { ...enough, OTEL_EXPORTER_OTLP_HEADERS }).OTEL_EXPORTER_OTLP_HEADERS;
   expect(read('x-api-key=abc%3D%2C==, x-team = mine')).toEqual({ 'x-api-key': 'abc=,==', 'x-team': 'mine' });

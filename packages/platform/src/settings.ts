@@ -1,10 +1,10 @@
-// Contract 6: settings come from the environment and are checked at start, all at once; `--help` comes from the same schema.
+// Contract 6, "Settings": reads settings from the environment, checks all of them at start, and builds the text of `--help` from the same schema.
 import { z } from 'zod';
 
-/** One zod object per service: a key per environment variable, each with `.describe(...)` for `--help`. */
+/** A zod object for each service: a key for each environment variable, with `.describe(...)` for `--help`. */
 export type SettingsSchema = z.ZodObject;
 
-/** What a service was given is wrong: one line per setting, never with the value of a secret. */
+/** Lists the missing and wrong settings, a line for each, without the values of secrets. */
 export class SettingsError extends Error {
   readonly problems: readonly string[];
 
@@ -15,14 +15,14 @@ export class SettingsError extends Error {
   }
 }
 
-/** A service's settings as a class: schema, type and Nest's injection token in one. */
+/** A service's settings as a class, which is schema, type and Nest's injection token. */
 export interface SettingsClass<Schema extends SettingsSchema> {
   readonly schema: Schema;
   new (values: z.output<Schema>): z.output<Schema>;
 }
 
 /**
- * The base of a service's settings class:
+ * Returns the base class of a service's settings:
  * `class GatewaySettings extends settingsOf(z.object({ ...commonSettings, PORT: port().prefault('8080').describe('…') })) {}`
  */
 export function settingsOf<Schema extends SettingsSchema>(schema: Schema): SettingsClass<Schema> {
@@ -43,7 +43,7 @@ interface Wrapper {
   readonly defaultValue?: unknown;
 }
 
-/** What is known of one setting, wherever in its wrappers (`optional`, `prefault`, …) it was said. */
+/** The properties of a setting, collected from all its wrappers (`optional`, `prefault`, …). */
 interface Described {
   readonly meaning: string;
   readonly secret: boolean;
@@ -64,7 +64,7 @@ function describe(schema: z.core.$ZodType): Described {
   };
 }
 
-/** A variable that is set to nothing counts as not set: compose files and shells cannot say otherwise. */
+/** Returns the variables that have a value. An empty variable counts as not set, because compose files and shells cannot unset it. */
 function given(schema: SettingsSchema, env: NodeJS.ProcessEnv): Record<string, string> {
   const values: Record<string, string> = {};
   for (const name of Object.keys(schema.shape)) {
@@ -84,9 +84,9 @@ function problem(issue: z.core.$ZodIssue, schema: SettingsSchema, values: Record
 }
 
 /**
- * The settings that `env` gives, checked.
+ * Returns the checked settings of `env`.
  *
- * @throws SettingsError that names every missing or wrong one
+ * @throws SettingsError that names every missing or wrong setting
  */
 export function readSettings<Schema extends SettingsSchema>(
   schema: Schema,
@@ -98,7 +98,7 @@ export function readSettings<Schema extends SettingsSchema>(
   throw new SettingsError(parsed.error.issues.map((issue) => problem(issue, schema, values)));
 }
 
-/** The text of `--help`: every setting with its default and its meaning. */
+/** Returns the text of `--help`: every setting with its default and its meaning. */
 export function helpText(name: string, about: string, schema: SettingsSchema): string {
   const rows = Object.entries(schema.shape).map(([setting, piece]) => {
     const { meaning, optional, fallback } = describe(piece);
@@ -107,5 +107,5 @@ export function helpText(name: string, about: string, schema: SettingsSchema): s
   });
   const width = Math.max(...rows.map((row) => row.setting.length));
   const lines = rows.map((row) => `  ${row.setting.padEnd(width)}  ${row.text}`);
-  return `${name}: ${about}\n\nWith --check the settings are checked and nothing is started.\n\nSettings, from the environment:\n${lines.join('\n')}\n`;
+  return `${name}: ${about}\n\n--check checks the settings and starts nothing.\n\nSettings, from the environment:\n${lines.join('\n')}\n`;
 }

@@ -12,7 +12,7 @@ function recording(deadlines = {}) {
   return { shutdown, exits, done, step };
 }
 
-test('phases run in their order, whatever the order they were added in, Redis last', async () => {
+test('phases run in their fixed order with Redis last, for any order of adding', async () => {
   const { shutdown, done, step } = recording();
   for (const phase of ['redis', 'flush', 'drain', 'unready', 'queues', 'intake'] as const)
     shutdown.add(phase, phase, step(phase));
@@ -36,7 +36,7 @@ test('a phase begins when the one before has ended', async () => {
   expect(done).toEqual(['drained', 'redis']);
 });
 
-test('a step that throws, at once or later, does not keep the others from stopping', async () => {
+test('after a step that throws or rejects, the other steps still run', async () => {
   const { shutdown, exits, done, step } = recording();
   shutdown.add('intake', 'throws', () => {
     throw new Error('no');
@@ -49,7 +49,7 @@ test('a step that throws, at once or later, does not keep the others from stoppi
   expect(exits).toEqual([1]);
 });
 
-test('a step that never ends is told at its deadline and left behind', async () => {
+test('the signal of a step that never ends fires at the deadline, and the stop continues', async () => {
   const { shutdown, exits, done, step } = recording({ drain: 5 });
   let told: AbortSignal | undefined;
   shutdown.add('drain', 'hangs', (signal) => {
@@ -63,7 +63,7 @@ test('a step that never ends is told at its deadline and left behind', async () 
   expect(exits).toEqual([1]);
 });
 
-test('stopping twice is one stop, and stopping with nothing to stop is fine', async () => {
+test('two requests cause one stop, and a stop without steps succeeds', async () => {
   const { shutdown, done, step } = recording();
   expect(await recording().shutdown.stop('nothing')).toBe(true);
   shutdown.add('drain', 'once', step('once'));
@@ -72,7 +72,7 @@ test('stopping twice is one stop, and stopping with nothing to stop is fine', as
   expect(done).toEqual(['once']);
 });
 
-test('the delay is added to the first phase; what is past its grace has time to be told', () => {
+test('the delay is added to the first phase, and the drain phase has time to report interrupted work', () => {
   const limits = deadlinesFor({ delayS: 3, graceS: 60 });
   expect(limits).toEqual({ ...phases, unready: 4000, drain: 65_000 });
   expect(longestStopMs({ delayS: 3, graceS: 60 })).toBe(4000 + 2000 + 65_000 + 5000 + 2000 + 2000);

@@ -1,43 +1,44 @@
-// How a service stops: named phases in sequence, a deadline each. Nest runs a module's hooks in parallel, where a Redis that quits is gone before others have drained.
+// Contract 6: stops a service in named phases, in sequence, with a deadline each. Nest would run the hooks of a module in parallel, and Redis
+// would close before other parts have drained.
 import type { Logger } from './logging.ts';
 
 /**
- * In order, with their deadlines in milliseconds.
+ * The phases of a stop in order, with their deadlines in milliseconds.
  *
- * - `unready`: readiness says no, so that balancers look elsewhere
- * - `intake`: nothing new is taken
- * - `drain`: what is under way ends
+ * - `unready`: the service reports not ready, so that balancers send no more requests
+ * - `intake`: the service stops to accept work
+ * - `drain`: work in progress ends
  * - `queues`: job queues and pools are closed
- * - `flush`: logs, metrics, the framework
- * - `redis`: the connections, last, because all others need them
+ * - `flush`: logs, metrics and the framework are closed
+ * - `redis`: the Redis connections are closed last, because all other phases need them
  */
 export const phases = { unready: 1000, intake: 2000, drain: 15_000, queues: 5000, flush: 2000, redis: 2000 } as const;
 
 export type Phase = keyof typeof phases;
 
-/** What a service is told of its stop: `SHUTDOWN_DELAY_S`, `SHUTDOWN_GRACE_S`. */
+/** The times of a stop: `SHUTDOWN_DELAY_S` and `SHUTDOWN_GRACE_S`. */
 export interface StopTimes {
-  /** Seconds in which it goes on as before, so that balancers notice that it is not ready any more. */
+  /** Seconds for which the service still serves after it reports not ready, so that balancers notice. */
   readonly delayS: number;
-  /** Seconds that are left to what is under way then. */
+  /** Seconds for which work in progress may continue after the delay. */
   readonly graceS: number;
 }
 
-/** For what is past its grace to be told so, and for the word to leave. */
+/** Time after the grace to report interrupted work to its callers, and to send these reports. */
 const TELLING_MS = 5000;
 
-/** Each phase's deadline, milliseconds. */
+/** Returns each phase's deadline in milliseconds. */
 export const deadlinesFor = ({ delayS, graceS }: StopTimes): Record<Phase, number> => ({
   ...phases,
   unready: phases.unready + delayS * 1000,
   drain: graceS * 1000 + TELLING_MS,
 });
 
-/** The longest that a stop may take, milliseconds: whoever stops a service kills it no sooner. */
+/** Returns the longest duration of a stop in milliseconds. A supervisor must not kill the service sooner. */
 export const longestStopMs = (times: StopTimes): number =>
   Object.values(deadlinesFor(times)).reduce((sum, limit) => sum + limit, 0);
 
-/** Stops one thing. The signal fires at the phase's deadline: what is not done by then is left. */
+/** Stops one part of the service. The signal fires at the phase's deadline; the shutdown then continues without this part. */
 export type Stop = (signal: AbortSignal) => unknown;
 
 interface Step {
@@ -47,9 +48,9 @@ interface Step {
 
 export interface ShutdownOptions {
   readonly logger: Logger;
-  /** Milliseconds, in place of the defaults. */
+  /** Milliseconds that replace the defaults. */
   readonly deadlines?: Partial<Record<Phase, number>>;
-  /** Ends the process; a test gives its own. */
+  /** Ends the process. Tests replace it. */
   readonly exit?: (code: number) => void;
 }
 
@@ -58,7 +59,7 @@ export class Shutdown {
   readonly #deadlines: Record<Phase, number>;
   readonly #exit: (code: number) => void;
   readonly #steps = new Map<Phase, Step[]>();
-  /** The stop under way or done: a second request gets the same one. */
+  /** The current or finished stop. A second request gets the same promise. */
   #stopping: Promise<boolean> | undefined;
 
   constructor({ logger, deadlines = {}, exit = (code) => process.exit(code) }: ShutdownOptions) {
@@ -67,29 +68,29 @@ export class Shutdown {
     this.#exit = exit;
   }
 
-  /** Whether a stop was asked for. */
+  /** Returns whether a stop was requested. */
   get stopping(): boolean {
     return this.#stopping !== undefined;
   }
 
-  /** Adds a step; those of one phase run side by side. Added while stopping, it runs if its phase is still to come. */
+  /** Adds a step. The steps of a phase run in parallel. A step that is added during a stop runs if its phase has not begun. */
   add(phase: Phase, name: string, stop: Stop): void {
     this.#steps.set(phase, [...(this.#steps.get(phase) ?? []), { name, stop }]);
   }
 
-  /** Runs all phases once, however often it is asked. True when every step ended in time and without an error. */
+  /** Runs all phases, only once for any number of calls. Returns true if every step ended in time and without an error. */
   stop(reason: string): Promise<boolean> {
     this.#stopping ??= this.#run(reason);
     return this.#stopping;
   }
 
-  /** Stops, then ends the process: with `code`, or 1 where a step failed. */
+  /** Stops, then ends the process with `code`, or with 1 if a step failed. */
   async stopAndExit(reason: string, code = 0): Promise<void> {
     const clean = await this.stop(reason);
     this.#exit(clean ? code : 1);
   }
 
-  /** Stops on SIGTERM and SIGINT; a further one changes nothing. Returns a function that takes the listeners off. */
+  /** Stops on SIGTERM and SIGINT; later signals change nothing. Returns a function that removes the listeners. */
   listen(): () => void {
     const onSignal = (signal: NodeJS.Signals): void => {
       if (this.stopping) this.#logger.info(`${signal} again: already stopping`);
@@ -125,9 +126,9 @@ export class Shutdown {
         try {
           const done = Promise.resolve(stop(deadline.signal)).then(() => 'done' as const);
           if ((await Promise.race([done, late.promise])) === 'done') return true;
-          this.#logger.warn({ phase, step: name, limitMs: limit }, 'not stopped in time; going on');
+          this.#logger.warn({ phase, step: name, limitMs: limit }, 'a step of the stop took too long; continuing');
         } catch (err) {
-          this.#logger.error({ phase, step: name, err }, 'could not be stopped; going on');
+          this.#logger.error({ phase, step: name, err }, 'a step of the stop failed; continuing');
         }
         return false;
       }),

@@ -4,14 +4,14 @@ import { parseTraceparent, validTraceparent } from './traceparent.ts';
 const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
 const span = '00f067aa0ba902b7';
 
-test('a traceparent is its trace, its span and whether it is sampled', () => {
+test('a traceparent contains a trace id, a span id and the sampling decision', () => {
   expect(parseTraceparent(`00-${trace}-${span}-01`)).toEqual({ traceId: trace, spanId: span, sampled: true });
   expect(parseTraceparent(`00-${trace}-${span}-00`)?.sampled).toBe(false);
-  // Of the flags only the lowest has a meaning.
+  // Only the lowest flag has a meaning.
   expect(parseTraceparent(`00-${trace}-${span}-fe`)?.sampled).toBe(false);
 });
 
-test('a version to come is read as far as it is known, and passed on as ours', () => {
+test('the known fields of a later version are read and passed on as version 00', () => {
   expect(validTraceparent(`01-${trace}-${span}-01-what-comes`)).toBe(`00-${trace}-${span}-01`);
   expect(validTraceparent(`cc-${trace}-${span}-03`)).toBe(`00-${trace}-${span}-01`);
 });

@@ -1,41 +1,39 @@
-// Contract 6: spans from a call to its function to its delivery, where OTEL_EXPORTER_OTLP_ENDPOINT says where they go.
+// Contract 6: the spans of a call, its function and its delivery. Tracing is on if OTEL_EXPORTER_OTLP_ENDPOINT is set.
 import { createHash } from 'node:crypto';
 
-/** Values by their names in OpenTelemetry's semantic conventions; what is undefined is left out. Never a secret, a body or a whole URL. */
+/** Values by the names of OpenTelemetry's semantic conventions. Undefined values are dropped. Secrets, bodies and whole URLs are forbidden. */
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
 export interface SpanStart {
   readonly name: string;
   readonly kind: 'server' | 'consumer' | 'client';
-  /** A valid `traceparent`; absent: the span begins a trace. */
+  /** A valid `traceparent`. Absent: the span begins a trace. */
   readonly parent?: string | undefined;
-  /** 16 hex digits, where others must be able to name the span before it is told; absent: any. */
+  /** 16 hex digits, for a span whose id another process must know beforehand. Absent: a random id. */
   readonly spanId?: string;
-  /** Unix milliseconds; absent: now. */
+  /** Unix milliseconds. Absent: now. */
   readonly at?: number;
   readonly attributes: SpanAttributes;
 }
 
 /** A span that has begun. */
 export interface OpenSpan {
-  /** What those are told who go on from here. */
+  /** The trace context for the next service. */
   readonly traceparent: string;
-  /**
-   * @param failed the class of what went wrong: the span is an error then
-   */
+  /** Ends the span. @param failed the class of the error; the span's status is then an error */
   end(attributes: SpanAttributes, failed?: string): void;
 }
 
-/** Begins spans; there is none where tracing is off, so that it costs nothing. */
+/** Begins spans. If tracing is off, services have `undefined` instead and pay nothing. */
 export interface Tracing {
   start(span: SpanStart): OpenSpan;
-  /** Sends what is left. Does not reject: spans that cannot be sent are told in the log. */
+  /** Sends the waiting spans. Never rejects: the log reports spans that cannot be sent. */
   stop(): Promise<void>;
 }
 
 /**
- * The span of one attempt of a run, as both the worker that runs it and the dispatcher that delivers it name it: so a delivery is
- * a child of the function's span though no word passes between the two.
+ * Returns the id of the span of an attempt of a run. The worker and the dispatcher compute the same id without a message,
+ * so that a delivery's span is a child of the function's span.
  *
  * @param attempt from 1
  */
