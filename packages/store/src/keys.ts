@@ -1,30 +1,30 @@
-// Every Redis key and channel of the service, spelled here and nowhere else: in the Lua scripts they are `K.<name>`.
+// Defines every Redis key and channel of the service. The Lua scripts name them as `K.<name>`.
 
-/** What all keys of one project begin with. The braces are the cluster hash tag: one project is one slot, so every script sees one slot. */
+/** Returns the prefix of one project's keys. The braces are the cluster hash tag: one project is one slot, and a script must see one slot. */
 export const projectPrefix = (project: string): string => `ip:{${project}}:`;
 
 /**
- * What the keys of receivers begin with: all of them are one slot, for a receiver's cap is shared by projects. No project has this
- * prefix, since no project's name holds an asterisk.
+ * The prefix of the receivers' keys. All of them are one slot, because projects share a receiver's cap. No project has this prefix,
+ * because a project's name contains no asterisk.
  */
 export const hostsPrefix = 'ip:{*}:';
 
-/** Projects that ever accepted a run or were announced, scored by the store's time of their last use (ms): what reap visits. */
+/** zset: projects that have accepted a run or announced an app, scored by the store's time of their last use (ms). Reap visits these projects. */
 export const projectsKey = 'ip:projects';
 
-/** How long a project's place in that index is good for, ms. */
+/** Time for which a gateway does not write a project's score again, ms. */
 export const INDEX_MS = 5_000;
 
-/** string: `<Redis' run_id> <commands refused for a file that could not be written>` that the last rewrite of its file was asked for. */
+/** string: `<Redis' run_id> <commands refused because its file could not be written>` for which the last rewrite of the file was asked. */
 export const rewrittenKey = 'ip:rewritten';
 
-/** zset: revoked tokens and subjects as JSON (src/tokens/revocations.ts), scored by when the entry expires (ms). */
+/** zset: revoked tokens and subjects as JSON (src/tokens/revocations.ts), scored by the expiry of the entry (ms). */
 export const revokedKey = 'ip:revoked';
 
-/** string: how many changes there were to that set. */
+/** string: number of changes to that set. */
 export const revocationChangesKey = 'ip:revoked:changes';
 
-/** Behind the project's prefix. Those that end in `:` take a name. */
+/** The names behind the project's prefix. A name that ends in `:` is followed by an id. */
 export const names = {
   /** hash: a run's record */
   run: 'run:',
@@ -32,7 +32,7 @@ export const names = {
   items: 'items:',
   /** zset by app: queued runs, scored by queue time (µs) */
   queue: 'queue:',
-  /** hash: app → how long a run may wait (ms); the index of the queues */
+  /** hash: app → queue timeout of its runs (ms); the index of the queues */
   queues: 'queues',
   /** zset by app: workers with a free slot, the longest waiting first (µs) */
   waiting: 'waiting:',
@@ -40,7 +40,7 @@ export const names = {
   leases: 'leases',
   /** zset: workers, scored by the end of their lease (ms) */
   workers: 'workers',
-  /** hash by worker: number and runs of its last take, for a repeat after a lost reply; `waits <app>` where it may be waiting */
+  /** hash by worker: number and runs of its last take, for a repeat after a lost reply; `waits <app>` if it may be waiting */
   took: 'took:',
   /** zset by app: workers that serve it, scored by the end of their lease (ms) */
   serving: 'serving:',
@@ -52,11 +52,11 @@ export const names = {
   numbers: 'numbers',
   /** set by gateway: open runs it follows */
   following: 'following:',
-  /** zset: unknown runs whose accept was not answered, scored by when that is forgotten (ms) */
+  /** zset: unknown runs with an unanswered accept, scored by the end of the tombstone (ms) */
   tombstones: 'tombstones',
-  /** zset: open runs without a reader, scored by when they are cancelled (ms) */
+  /** zset: open runs without a reader, scored by the time of their cancel (ms) */
   absent: 'absent',
-  /** zset: runs whose webhook is not settled, scored by when something must have happened (ms) */
+  /** zset: runs with an unfinished delivery, scored by the latest time of the next step (ms) */
   due: 'due',
   /** string by idempotency key: `<run id> <fingerprint>` */
   idempotency: 'idempotency:',
@@ -64,23 +64,23 @@ export const names = {
   attempts: 'attempts:',
   /** zset: runs that have a delivery, scored by the run's end (ms) */
   deliveries: 'deliveries',
-  /** list by run: what its function printed; parts of `<number of the first line> <how many>\n<JSON>` */
+  /** list by run: lines that its function printed; parts of `<number of the first line> <number of lines>\n<JSON>` */
   log: 'log:',
   /** zset: all runs, scored by their acceptance (µs) */
   runs: 'runs',
-  /** zset: ended runs that nobody was promised, scored by when they are forgotten (ms) */
+  /** zset: ended unpromised runs, scored by the end of their retention (ms) */
   kept: 'kept',
-  /** zset: ended runs that were promised, scored by when they are forgotten (ms) */
+  /** zset: ended promised runs, scored by the end of their retention (ms) */
   promises: 'promises',
-  /** zset: ended runs that somebody still reads, scored by when that is believed no more (ms) */
+  /** zset: ended runs with a reader, scored by the time until which the reader counts as present (ms) */
   reading: 'reading',
-  /** string: what the project's runs take in Redis, bytes */
+  /** string: bytes that the project's runs take in Redis */
   bytes: 'bytes',
-  /** string: `<bytes> <1|0>`, the share that writes are held to, and whether unpromised ended runs may make room (lua/shared/room) */
+  /** string: `<bytes> <1|0>`, the share that bounds writes, and 1 if unpromised ended runs may make room (lua/shared/room) */
   share: 'share',
   /** string: bytes for which a write needs room */
   wanted: 'wanted',
-  /** string: when reap last ran (ms) */
+  /** string: time of the last reap (ms) */
   reaped: 'reaped',
   /** channel by gateway: items and outcomes of the runs it follows */
   toGateway: 'to-gateway:',
@@ -89,42 +89,42 @@ export const names = {
   /** channel: descriptions of apps as they change */
   announced: 'announced',
 
-  // Behind the receivers' prefix. A line is `<project> <host:port>`.
+  // Behind the receivers' prefix. A line is one project's part of a receiver: `<project> <host:port>`.
   /** zset by line: open attempts, scored by the end of their lease (ms) */
   open: 'open:',
-  /** zset by host:port: the same over all projects */
+  /** zset by host:port: open attempts of all projects, scored by the end of their lease (ms) */
   openAll: 'open-all:',
   /** zset by project: open attempts to all receivers, scored by the end of their lease (ms) */
   openProject: 'open-project:',
-  /** zset by project: receivers with deliveries parked because the project's share is open, scored by their last turn (µs) */
+  /** zset by project: receivers with deliveries that wait for the project's share of attempts, scored by their last turn (µs) */
   waitingHosts: 'waiting-hosts:',
-  /** string by line: the receiver has succeeded within the last 30 days */
+  /** string by line: set if the receiver has succeeded within the last 30 days */
   succeeded: 'succeeded:',
-  /** zset by line: parked deliveries as `<run> <attempt>`, scored by when they were parked (µs) */
+  /** zset by line: parked deliveries as `<run> <attempt>`, scored by the time of parking (µs) */
   parked: 'parked:',
-  /** string: how many are parked, for metrics */
+  /** string: number of parked deliveries, for metrics */
   parkedCount: 'parked-count',
-  /** zset by host:port: projects that wait for a slot, the one served longest ago first (µs) */
+  /** zset by host:port: projects that wait for a slot, scored by their last turn (µs) */
   turns: 'turns:',
-  /** hash: line → how many parked deliveries were woken, for their turns */
+  /** hash: line → number of woken parked deliveries, which decides the next turn */
   turn: 'turn',
-  /** string: number of the last slot that was given to a parked delivery */
+  /** string: number of the last slot that a parked delivery received */
   slotNumber: 'slot-number',
-  /** hash by line: its circuit, where there was a failure of late */
+  /** hash by line: its circuit, if there was a recent failure */
   circuit: 'circuit:',
-  /** zset: lines whose circuit is open, scored by when that is forgotten (ms) */
+  /** zset: lines whose circuit is open, scored by the time at which the circuit is forgotten (ms) */
   circuits: 'circuits',
-  /** zset: lines, scored by when they must be looked at (ms) */
+  /** zset: lines, scored by the time of their next look (ms) */
   watch: 'watch',
 } as const;
 
 /**
- * The script with its keys spelled out: `K.run .. id` becomes the project's prefix (`P`, KEYS[1]), the name and the id in one concatenation.
- * Its `ARGV` are unpacked from the one argument that it gets, and `reply` packs its answer (src/message-pack.ts).
+ * Returns the script with its keys spelled out: `K.run .. id` becomes the project's prefix (`P`, KEYS[1]), the name and the id in one
+ * concatenation. The script's only argument is unpacked into `ARGV`, and `reply` packs the script's answer (src/message-pack.ts).
  */
 export function withKeys(script: string): string {
   const spelled = script.replace(/\bK\.(\w+)\b/g, (_, name: string) => {
-    if (!(name in names)) throw new Error(`a script names the key '${name}', which is not among them`);
+    if (!(name in names)) throw new Error(`a script uses the key '${name}', which src/keys.ts does not define`);
     return `P..'${names[name as keyof typeof names]}'`;
   });
   return `local P, ARGV, reply = KEYS[1], cmsgpack.unpack(ARGV[1]), cmsgpack.pack\n${spelled}`;

@@ -1,8 +1,8 @@
-// What is the same for many runs of one script call is told once: each run names its kind.
+// Encodes values that many runs of one script call share. Each kind of values is sent once, and each run names its kind.
 import type { ScriptArgument } from './message-pack.ts';
 
 export class Kinds {
-  /** Of all kinds, one after the other. */
+  /** The values of all kinds, in one flat list. */
   readonly values: ScriptArgument[] = [];
   private readonly numbers = new Map<string, number>();
 
@@ -10,7 +10,7 @@ export class Kinds {
     return this.numbers.size;
   }
 
-  /** The number, from 1, of the kind with these values: always as many, none of them bytes. */
+  /** Returns the number, from 1, of the kind with these values. Every kind has equally many values, and none is a Buffer. */
   number(values: readonly (string | number)[]): number {
     const key = values.join('\n');
     const known = this.numbers.get(key);

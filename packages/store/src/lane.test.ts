@@ -4,7 +4,7 @@ import { Lane } from './lane.ts';
 const MIB = 1024 * 1024;
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** A lane to a Redis that answers when it is told to. */
+/** A lane to a Redis that answers on command. */
 function laneOf(limitMs = 60_000) {
   const lane = new Lane(limitMs);
   const sent: number[] = [];
@@ -17,7 +17,7 @@ function laneOf(limitMs = 60_000) {
   return { call, sent, answer: (id: number): void => answers.get(id)?.(`answer ${id}`) };
 }
 
-test('large calls wait for each other in order, small ones for nobody', async () => {
+test('large calls wait for each other in order, and small calls do not wait', async () => {
   const { call, sent, answer } = laneOf();
   const calls = [call(1, 30 * MIB), call(2, 30 * MIB), call(3, 3 * MIB), call(4, 4 * MIB), call(5, 1000)];
   await turn();
@@ -32,7 +32,7 @@ test('large calls wait for each other in order, small ones for nobody', async ()
   expect(await Promise.all(calls)).toEqual([1, 2, 3, 4, 5].map((id) => `answer ${id}`));
 });
 
-test('one that was not answered in time keeps its room until it is, so that its repeat is not sent on top of it', async () => {
+test('a call that was not answered in time keeps its room until the answer, so its repeat must wait', async () => {
   const { call, sent, answer } = laneOf(5);
   await expect(call(1, 9 * MIB)).rejects.toMatchObject({ code: 'unavailable' });
   const again = call(2, 9 * MIB);
@@ -45,14 +45,14 @@ test('one that was not answered in time keeps its room until it is, so that its 
   expect(await again).toBe('answer 2');
 });
 
-test('a call that Redis refuses gives its room back', async () => {
+test('a call that Redis refuses releases its room', async () => {
   const lane = new Lane(60_000);
   const refused = lane.call(9 * MIB, () => Promise.reject(new Error('OOM command not allowed')));
   await expect(refused).rejects.toMatchObject({ code: 'overloaded' });
   expect(await lane.call(9 * MIB, () => Promise.resolve('taken'))).toBe('taken');
 });
 
-test('who may not wait for long is refused, and not sent when there is room again', async () => {
+test('a call whose wait for room is over is refused, and not sent later', async () => {
   const lane = new Lane(60_000, 5);
   const held = Promise.withResolvers<string>();
   const first = lane.call(9 * MIB, () => held.promise);

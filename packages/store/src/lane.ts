@@ -1,24 +1,24 @@
-// Large values go to Redis, and come from it, one after the other: together they would hold up everything else on their connection, leases among
-// it, for as long as they take, and each that is not answered in time would be asked for again on top.
+// Sends large values to Redis, and reads them, one after the other. Together they would delay everything else on their connection, such as
+// leases. And each call that is not answered in time would be repeated on top.
 import { ServiceError } from '@inference-proxy/contracts';
 import { withinLimit } from './time-limit.ts';
 
-/** Calls with less go at once. */
+/** Calls with fewer bytes are sent at once. */
 const LARGE_BYTES = 256 * 1024;
-/** What may be under way at a time; more only by a single call. */
+/** Bytes that may be under way at a time. A single call may have more. */
 const LANE_BYTES = 8 * 1024 * 1024;
-/** Bytes for which a call is given its time limit once more. */
+/** A call's time limit grows by one limit per this many bytes. */
 const PATIENT_BYTES = 4 * 1024 * 1024;
 
-/** One connection's lane for calls that carry much. */
+/** The lane of one connection, for large calls. */
 export class Lane {
   private free: number;
   private readonly waiting: { readonly room: number; readonly enter: () => void }[] = [];
 
   /**
-   * @param limitMs for a small call: {@link withinLimit}
-   * @param waitMs for room; absent: as long as it takes
-   * @param laneBytes what may be under way at a time
+   * @param limitMs time limit of a small call: {@link withinLimit}
+   * @param waitMs time limit of the wait for room; absent: no limit
+   * @param laneBytes bytes that may be under way at a time
    */
   constructor(
     private readonly limitMs: number,
@@ -29,10 +29,10 @@ export class Lane {
   }
 
   /**
-   * Sends when there is room. Its time counts from then on, and its room is given back when Redis has answered, however late.
+   * Sends a call when there is room. The call's time limit starts at the sending. Its room is free again when Redis has answered, even late.
    *
-   * @param bytes that it carries, or asks for
-   * @throws as `withinLimit`
+   * @param bytes bytes that the call sends or reads
+   * @throws the errors of `withinLimit`
    */
   async call<T>(bytes: number, send: () => Promise<T>): Promise<T> {
     if (bytes < LARGE_BYTES) return withinLimit(send(), this.limitMs);

@@ -14,7 +14,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** What a script that returns `expression` answers. */
+/** Returns the unpacked reply of a script that returns `expression`. */
 const answer = async (expression: string, args: readonly ScriptArgument[] = []) => {
   const script = `local ARGV = cmsgpack.unpack(ARGV[1]) return cmsgpack.pack(${expression})`;
   return unpackReply((await redis.callBuffer('EVAL', script, 0, packArguments(args))) as Buffer);
@@ -30,26 +30,23 @@ const texts = [
   ...[31, 32, 64, 65, 255, 256, 70_000].map((n) => 'x'.repeat(n)),
 ];
 
-test('Redis reads every string as it was', async () => {
+test('Redis reads every string unchanged', async () => {
   const read = (await answer('ARGV', texts)) as Buffer[];
   expect(read.map(String)).toEqual(texts);
 });
 
-test('bytes that are no text arrive as they left, both ways', async () => {
+test('bytes that are no text arrive unchanged in both directions', async () => {
   const bytes = [1, 40, 300, 70_000].map((length) => Buffer.alloc(length, 0xff));
   expect(await answer('ARGV', bytes)).toEqual(bytes);
 });
 
-test.each([0, 1, 15, 16, 70_000])(
-  '%i arguments are as many in the script, and as many in its answer',
-  async (count) => {
-    const list = Array.from({ length: count }, (_, n) => n);
-    expect(((await answer('ARGV', list)) as Buffer[]).map(Number)).toEqual(list);
-    expect(await answer('#ARGV', list)).toBe(count);
-  },
-);
+test.each([0, 1, 15, 16, 70_000])('%i arguments arrive in the script, and in its reply', async (count) => {
+  const list = Array.from({ length: count }, (_, n) => n);
+  expect(((await answer('ARGV', list)) as Buffer[]).map(Number)).toEqual(list);
+  expect(await answer('#ARGV', list)).toBe(count);
+});
 
-test('numbers are strings to a script', async () => {
+test('a script receives numbers as strings', async () => {
   expect(String(await answer("type(ARGV[1]) .. ARGV[1] .. ' ' .. ARGV[2]", [1_700_000_000_000, 0.5]))).toBe(
     'string1700000000000 0.5',
   );
@@ -74,14 +71,14 @@ test.each([
   -129,
   -40_000,
   -3_000_000_000,
-])('a script answers with %i', async (number) => {
+])('a reply contains the number %i', async (number) => {
   expect(await answer(`tonumber(ARGV[1])`, [number])).toBe(number);
 });
 
-test('lists hold lists, nothing, and what is not there', async () => {
+test('lists hold lists, empty lists, false, true and fractions', async () => {
   expect(await answer("{{}, {1, 'a', {2}}, false, true, 7 / 2}")).toEqual([[], [1, Buffer.from('a'), [2]], null, 1, 3]);
 });
 
-test('what is no answer is refused', () => {
+test('an unsupported type in a reply is refused', () => {
   expect(() => unpackReply(Buffer.from([0x81, 0x01, 0x02]))).toThrow('0x81');
 });

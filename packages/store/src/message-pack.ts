@@ -1,12 +1,12 @@
-// What scripts are told and answer, as one MessagePack value each way (github.com/msgpack/msgpack, spec.md): an argument or an element of a
-// reply on its own costs Redis and its client more than all they do with it (docs/decisions/0016-one-value-each-way.md).
+// Packs a script's arguments into one MessagePack value, and unpacks its reply (github.com/msgpack/msgpack, spec.md). A value per argument
+// would cost Redis and its client more than all other work of the call (docs/decisions/0016-one-value-each-way.md).
 
 export type ScriptArgument = string | number | Buffer;
 
-/** Integers as numbers; Lua's `false`, and nil in a list, is null. */
+/** Integers are numbers. Lua's `false`, and nil in a list, are null. */
 export type ScriptReply = number | Buffer | null | ScriptReply[];
 
-/** Longer strings are measured and written by native code; below that the call costs more than the bytes. */
+/** Longer strings are measured and written by native code. For shorter strings the native call costs more than the bytes. */
 const SHORT = 64;
 const ASCII_END = 0x80;
 /** A UTF-16 unit takes at most three bytes of UTF-8. */
@@ -19,7 +19,7 @@ function room(argument: string | Buffer): number {
   return HEADER_BYTES + (argument.length <= SHORT ? argument.length * UTF8_BYTES : Buffer.byteLength(argument));
 }
 
-/** Writes the header of `count` elements: of a list where `list`, else of a string's bytes. Returns the place after it. */
+/** Writes the header of `count` elements, of a list if `list` is true, else of a string. Returns the place after the header. */
 function header(packed: Buffer, at: number, count: number, list: boolean): number {
   if (count < (list ? 16 : 32)) {
     packed[at] = (list ? 0x90 : 0xa0) | count;
@@ -41,7 +41,7 @@ function header(packed: Buffer, at: number, count: number, list: boolean): numbe
   return at + HEADER_BYTES;
 }
 
-/** Writes a string of at most 31 ASCII characters, the usual one. Returns the place after it, or -1 where it is none. */
+/** Writes a string of at most 31 ASCII characters, the usual case. Returns the place after the string, or -1 for another character. */
 function ascii(packed: Buffer, at: number, text: string): number {
   const { length } = text;
   let to = header(packed, at, length, false);
@@ -63,8 +63,8 @@ function string(packed: Buffer, at: number, text: string): number {
 }
 
 /**
- * A list of strings, as scripts get their arguments: numbers as their decimals, Buffers as their bytes. Redis 7.0 reads no other type
- * for bytes than the one for text.
+ * Packs a list of strings, which is the form of a script's arguments: numbers as decimals, Buffers as bytes. Redis 7.0 reads bytes only as
+ * MessagePack's text type.
  */
 export function packArguments(list: readonly ScriptArgument[]): Buffer {
   const texts: (string | Buffer)[] = new Array(list.length);
@@ -88,7 +88,7 @@ export function packArguments(list: readonly ScriptArgument[]): Buffer {
   return packed.subarray(0, at);
 }
 
-/** Reads what Redis' `cmsgpack.pack` makes of lists, strings, whole numbers and booleans. */
+/** Unpacks the lists, strings, whole numbers and booleans that Redis' `cmsgpack.pack` writes. */
 class Unpacking {
   private at = 0;
 
@@ -138,11 +138,11 @@ class Unpacking {
       case 0xdd:
         return this.list(packed.readUInt32BE(this.skip(4)));
       default:
-        throw new Error(`a script answered with a type that none has: 0x${type.toString(16)}`);
+        throw new Error(`a script's reply has the unsupported MessagePack type 0x${type.toString(16)}`);
     }
   }
 
-  /** Moves on by `size` and returns the place before. */
+  /** Moves on by `size` bytes and returns the place before. */
   private skip(size: number): number {
     const at = this.at;
     this.at += size;
@@ -161,7 +161,7 @@ class Unpacking {
   }
 }
 
-/** A script's reply. Strings are slices of it. @throws Error where it is not one */
+/** Unpacks a script's reply. Strings are slices of `packed`. @throws Error if `packed` is no reply */
 export function unpackReply(packed: Buffer): ScriptReply {
   return new Unpacking(packed).value();
 }

@@ -1,6 +1,6 @@
-// Redis' `INFO`: one `name:value` in a line, sections begin with `#`.
+// Parses the answer to Redis' `INFO`: one `name:value` per line. Sections begin with `#`.
 
-/** The fields of an answer to `INFO`, by name. */
+/** Returns the fields of an answer to `INFO`, by name. */
 export function redisInfo(answer: string): ReadonlyMap<string, string> {
   const lines = answer.split('\r\n').map((line): [string, string] => {
     const colon = line.indexOf(':');

@@ -1,16 +1,16 @@
-// Which scripts fail by a fault of the service, for /readyz: Redis still answers a PING then.
+// Contract 6: records scripts that fail by a fault of the service, for `/readyz`. Redis still answers a PING in this case.
 import type { Redis } from 'ioredis';
 import type { ScriptName } from './scripts.ts';
 import { storeError } from './store-error.ts';
 
-/** Failures in a row that make a script broken. One or two may be of a single project with a damaged key. */
+/** Failures in a row after which a script counts as broken. One or two failures may come from a single project with a damaged key. */
 const BROKEN_AFTER = 3;
-/** A service that is not ready gets no calls, so nothing shows that the script works again. */
+/** Time after which a fault is forgotten: a service that is not ready gets no calls, so no success could end the fault. */
 const FORGOTTEN_AFTER_MS = 10_000;
 
 interface Fault {
   readonly inARow: number;
-  /** Of the last failure, monotonic milliseconds. */
+  /** Time of the last failure, monotonic milliseconds. */
   readonly at: number;
   readonly message: string;
 }
@@ -33,7 +33,7 @@ export class ScriptFaults {
     if (this.#faults.size > 0) this.#faults.delete(name);
   }
 
-  /** Outages are no faults. Adds the script's name to the message of a fault: Redis names the script by its hash only. */
+  /** Records a failure. Outages do not count. Adds the script's name to the message, because Redis names the script only by its hash. */
   failed(name: ScriptName, error: unknown): void {
     if (!(error instanceof Error) || storeError(error).code !== 'internal') return;
     error.message += ` (in the script ${name})`;

@@ -1,4 +1,4 @@
-// The store's Lua scripts: loaded once, called by their hash, loaded again when Redis has forgotten them (restart, SCRIPT FLUSH).
+// Runs the store's Lua scripts. A script is called by its hash, and sent again if Redis has forgotten it (restart, SCRIPT FLUSH).
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
@@ -6,7 +6,7 @@ import { projectPrefix, withKeys } from './keys.ts';
 import { packArguments, type ScriptArgument, type ScriptReply, unpackReply } from './message-pack.ts';
 import { ScriptFaults } from './script-faults.ts';
 
-/** One file under `lua/` each; its header says keys, arguments and return codes. */
+/** The files in `lua/`. The header of each file documents its keys, arguments and return codes. */
 export type ScriptName =
   | 'accept'
   | 'take'
@@ -37,7 +37,7 @@ export type { ScriptArgument, ScriptReply };
 
 const folder = new URL('../lua/', import.meta.url);
 
-/** The script with its shared parts in place. */
+/** Returns a script with its shared parts. */
 export function scriptSource(name: ScriptName): string {
   const lines = readFileSync(new URL(`${name}.lua`, folder), 'utf8').split('\n');
   return lines
@@ -48,7 +48,7 @@ export function scriptSource(name: ScriptName): string {
     .join('\n');
 }
 
-/** A script's source as Redis gets it: its first line (flags) kept first, then the keys, then the rest without its comments. */
+/** Returns a script's text for Redis: its first line (flags), then the keys, then the other lines without comments. */
 export function scriptText(source: string): string {
   const [flags, ...lines] = source.split('\n');
   return `${flags}\n${withKeys(lines.filter((line) => !/^\s*--/.test(line)).join('\n'))}`;
@@ -69,8 +69,8 @@ function script(name: ScriptName): { text: string; sha: string } {
 /**
  * Runs a script on one project's slot.
  *
- * @returns the reply as it is: strings as Buffers, integers as numbers
- * @throws the connection's or Redis' error
+ * @returns the raw reply: strings as Buffers, integers as numbers
+ * @throws the error of the connection or of Redis
  */
 export function runScript(
   redis: Redis,
@@ -81,7 +81,7 @@ export function runScript(
   return runScriptAt(redis, name, projectPrefix(project), args);
 }
 
-/** As `runScript`, on the keys behind `prefix`. */
+/** Runs a script as `runScript` does, on the keys with this prefix. */
 export async function runScriptAt(
   redis: Redis,
   name: ScriptName,

@@ -1,8 +1,8 @@
-// Contract 2: which error of the service a failed call to Redis is.
+// Contract 2, "Errors": maps a failed call to Redis to an error of the service.
 import { ServiceError } from '@inference-proxy/contracts';
 
 /**
- * Codes of Redis' error replies that end without a change of ours: a restart, a failover, a disk or a replica that is away.
+ * Codes of Redis' error replies that end without a change of this service: a restart, a failover, a disk or a replica that is away.
  * Every other code is a fault of this service or of its configuration, such as a bug in a script, WRONGTYPE or NOPERM.
  */
 const OUTAGES: ReadonlySet<string> = new Set([
@@ -17,12 +17,12 @@ const OUTAGES: ReadonlySet<string> = new Set([
   'MISCONF',
   'NOREPLICAS',
   'NOMASTERLINK',
-  // Redis and the services get a new password one after the other.
+  // Redis and the services receive a new password at different times.
   'NOAUTH',
   'WRONGPASS',
 ]);
 const TOO_MANY_CLIENTS = 'ERR max number of clients reached';
-/** Errors of our own code: the reply was not what the code expected. */
+/** Errors of this service's code: the reply was not what the code expected. */
 const OURS: ReadonlySet<string> = new Set(['TypeError', 'RangeError', 'SyntaxError', 'ReferenceError']);
 
 /** Returns the error for callers: `overloaded` without memory, `internal` for a fault of the service, otherwise `unavailable`. */

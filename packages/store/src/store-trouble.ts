@@ -1,4 +1,4 @@
-// Contract 6, `/readyz`: whether Redis runs this service's scripts, not only whether Redis answers.
+// Contract 6, `/readyz`: checks whether Redis runs this service's scripts, not only whether Redis answers.
 import type { Redis } from 'ioredis';
 import { ScriptFaults } from './script-faults.ts';
 import { runScript, type ScriptName } from './scripts.ts';
@@ -9,9 +9,9 @@ import { withinLimit } from './time-limit.ts';
 const NO_PROJECT = '-';
 
 /**
- * Returns why the service cannot use the store now; undefined if it can.
+ * Returns the reason why the service cannot use the store now; undefined if it can.
  *
- * @param needed scripts without which the service serves nobody
+ * @param needed the scripts that every call of the service needs
  */
 export async function storeTrouble(
   redis: Redis,

@@ -1,4 +1,5 @@
-// One script call per tick and project, however many runs: +40 % calls/s over a call per run (client auto-pipelining does not make up for it).
+// Joins the script calls of one tick and project into one call: +40 % calls/s over a call per run. The client's auto-pipelining does not reach
+// this.
 
 interface Waiting<Item, Answer> {
   readonly item: Item;
@@ -10,21 +11,21 @@ interface Waiting<Item, Answer> {
 const MAX_ITEMS = 256;
 const MAX_BYTES = 4 * 1024 * 1024;
 
-/** Gathers what is added in one turn of the event loop and sends it as one call per project. */
+/** Gathers the items of one turn of the event loop and sends them as one call per project. */
 export class TickBatch<Item, Answer> {
   private waiting = new Map<string, Waiting<Item, Answer>[]>();
   private scheduled = false;
 
   /**
-   * @param send one script call; answers in the order of its items
-   * @param bytesOf payload size of an item
+   * @param send sends one script call and returns the answers in the order of its items
+   * @param bytesOf returns the payload size of an item
    */
   constructor(
     private readonly send: (project: string, items: Item[]) => Promise<readonly Answer[]>,
     private readonly bytesOf: (item: Item) => number,
   ) {}
 
-  /** The answer to this item. Rejects as its call does. */
+  /** Returns the answer to this item. Rejects with the error of its call. */
   add(project: string, item: Item): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const entry = { item, resolve, reject };

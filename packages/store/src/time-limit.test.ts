@@ -15,18 +15,18 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Nothing else happens in this process meanwhile. */
+/** Blocks this process. */
 function standStill(ms: number): void {
   const until = performance.now() + ms;
   while (performance.now() < until);
 }
 
-test('an answer that came while the process stood still is in time, however long that was', async () => {
+test('an answer that arrives while the process is blocked is in time, for any duration', async () => {
   const call = withinLimit(redis.ping(), 10);
   standStill(300);
   expect(await call).toBe('PONG');
 });
 
-test('without one in time the caller is told', async () => {
+test('a call without an answer in time is rejected with unavailable', async () => {
   await expect(withinLimit(redis.blpop('nothing', 0), 10)).rejects.toMatchObject({ code: 'unavailable' });
 });

@@ -1,25 +1,25 @@
-// Lease, renewal, reap and retry times (contract 6): settings, so that tests can shorten them. All in milliseconds.
+// Contract 6, "Settings": lease, renewal, reap and retry times, in milliseconds. Tests can shorten these settings.
 
 export interface StoreTimings {
-  /** How long a worker, a gateway and an attempt are believed to be alive without word. */
+  /** Time for which a worker, a gateway or an attempt counts as alive without a renewal. */
   readonly leaseMs: number;
-  /** How often a worker renews its leases. */
+  /** Interval at which a worker renews its leases. */
   readonly renewMs: number;
-  /** How often a gateway says which runs it reads. */
+  /** Interval at which a gateway reports the runs that have readers. */
   readonly attendMs: number;
-  /** How often a gateway reaps. */
+  /** Interval at which a gateway reaps. */
   readonly reapMs: number;
-  /** Longest gap between two reaps that is not taken for a pause of Redis. */
+  /** A longer gap between two reaps counts as a pause of Redis. */
   readonly pauseMs: number;
-  /** How long a call to the store may go unanswered before its caller is told. */
+  /** Time after which a call to the store fails without an answer. */
   readonly commandMs: number;
-  /** How long runs queue for an app that no worker serves (`WORKER_GRACE_S`). */
+  /** Time for which runs queue for an app without a worker (`WORKER_GRACE_S`). */
   readonly workerGraceMs: number;
-  /** How long a due webhook may wait for its job before reap hands it out again. */
+  /** Time for which a due webhook may wait for its job. Then reap hands the webhook over again. */
   readonly handoverMs: number;
-  /** Age at which a queued run is woken for again. */
+  /** Age of a queued run after which a worker is woken again. */
   readonly staleMs: number;
-  /** How long the cancel of a run is remembered whose accept was not answered. */
+  /** Time for which the cancel of an unknown run is remembered. Its accept was not answered and may still execute. */
   readonly tombstoneMs: number;
 }
 
@@ -36,7 +36,7 @@ export const defaultTimings: StoreTimings = {
   tombstoneMs: 60_000,
 };
 
-/** What the store tells of: a pino logger fits. */
+/** The store's logger. A pino logger fits. */
 export interface StoreLogger {
   warn(fields: object, text: string): void;
   error(fields: object, text: string): void;

@@ -46,7 +46,7 @@ beforeEach(async () => {
   ill = await store.worker(`ill${count}`, project);
 });
 
-test('an announced app is known to gateways, and a change reaches them', async () => {
+test('gateways know an announced app, and changes reach them', async () => {
   expect((await gateway.apps(project)).size).toBe(0);
   await well.announce(project, ready);
   expect((await gateway.apps(project)).get(APP)).toEqual(ready);
@@ -57,7 +57,7 @@ test('an announced app is known to gateways, and a change reaches them', async (
 });
 
 test.each([broken, starting])(
-  'an app that one worker serves stays so when another says it is $state',
+  'an app that one worker serves stays ready when another worker announces it as $state',
   async (trouble) => {
     await well.renew(project, [], [APP]);
     await ill.renew(project, [], [APP]);
@@ -68,7 +68,7 @@ test.each([broken, starting])(
   },
 );
 
-test('an app that is broken at every worker is told as broken, by the last one of them', async () => {
+test('an app is stored as broken when its last serving worker announces it as broken', async () => {
   await well.renew(project, [], [APP]);
   await ill.renew(project, [], [APP]);
   await well.announce(project, ready);
@@ -77,13 +77,13 @@ test('an app that is broken at every worker is told as broken, by the last one o
   expect(await stored()).toBe('broken');
 });
 
-test('a worker that is not the app’s only one tells of it where nobody has', async () => {
+test('a worker announces an app that other workers serve if the app was never announced', async () => {
   await well.renew(project, [], [APP]);
   await ill.announce(project, starting);
   expect(await stored()).toBe('starting');
 });
 
-test.each(['broken elsewhere', 'not known'])('a worker whose app is %s hears it with its next renewal', async (how) => {
+test.each(['broken elsewhere', 'not known'])('the next renewal notifies a worker whose app is %s', async (how) => {
   const forgotten: string[] = [];
   well.onForgotten = (name) => forgotten.push(name);
   await well.announce(project, ready);
@@ -105,7 +105,7 @@ test('a read that is older than an announcement does not overwrite it', async ()
   const hgetall = commands.hgetall.bind(commands);
   commands.hgetall = (async (key: string) => {
     const apps = await hgetall(key);
-    // The first two reads make the project known; the third is the first that reads it again.
+    // The first two reads load the project. The third read is the first refresh.
     if (++reads === 3) {
       answered.resolve();
       await handedOut.promise;

@@ -1,4 +1,4 @@
-// Which apps a project has: announced by workers, kept in memory by gateways, followed by a channel and read again now and then.
+// Contract 7, "Apps": the apps of a project. Workers announce them. Gateways keep them in memory, follow a channel, and read them again at times.
 import type { AppDescription } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix, projectsKey } from '../keys.ts';
@@ -6,8 +6,8 @@ import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 
 /**
- * Tells every gateway of an app as it is now. Where it is not ready at this worker while others serve it, what is known of it stands: one
- * worker's trouble takes an app from nobody.
+ * Announces an app's current state to every gateway. If the app is not ready at this worker and other workers serve it, the stored
+ * description does not change: the trouble of one worker must not remove the app.
  */
 export async function announce(redis: Redis, project: string, app: AppDescription, workerId: string): Promise<void> {
   const prefix = projectPrefix(project);
@@ -24,7 +24,7 @@ export async function announce(redis: Redis, project: string, app: AppDescriptio
   ]);
 }
 
-/** The app is served no more, by nobody: it becomes unknown. */
+/** Removes an app that no worker serves any longer. The app becomes unknown. */
 export async function withdraw(redis: Redis, project: string, app: string, workerId: string): Promise<void> {
   const prefix = projectPrefix(project);
   await redis.zrem(prefix + names.serving + app, workerId);
@@ -33,7 +33,7 @@ export async function withdraw(redis: Redis, project: string, app: string, worke
   await redis.spublish(prefix + names.announced, JSON.stringify({ app, gone: true }));
 }
 
-/** The workers that serve an app, by their leases. */
+/** Returns the workers that serve an app, by their leases. */
 async function serversOf(redis: Redis, prefix: string, app: string): Promise<string[]> {
   const [seconds] = await redis.time();
   return redis.zrangebyscore(prefix + names.serving + app, Number(seconds) * 1000, '+inf');
@@ -44,7 +44,7 @@ type Announcement = AppDescription | { readonly app: string; readonly gone: true
 /** A gateway's view of the apps. */
 export class Registry {
   private readonly projects = new Map<string, Map<string, AppDescription>>();
-  /** By project, for each read under way: what was announced since it began. */
+  /** By project, for each read under way: the announcements since the read began. */
   private readonly reads = new Map<string, Set<Announcement[]>>();
   private refreshing: NodeJS.Timeout | undefined;
 
@@ -65,7 +65,7 @@ export class Registry {
     this.options.subscriber.off('ready', this.refreshAll);
   }
 
-  /** The project's apps by name; empty for a project that nobody ever announced. */
+  /** Returns the project's apps by name. The map is empty for a project without announcements. */
   apps(project: string): Promise<ReadonlyMap<string, AppDescription>> {
     const known = this.projects.get(project);
     return known ? Promise.resolve(known) : this.load(project);
@@ -74,7 +74,7 @@ export class Registry {
   private async load(project: string): Promise<ReadonlyMap<string, AppDescription>> {
     const limit = this.options.timings.commandMs;
     const first = await this.read(project);
-    // A name that nobody announced costs a read per call, and no memory.
+    // A project without announcements costs one read per call, and no memory.
     if (first.size === 0) return first;
     await withinLimit(this.options.subscriber.ssubscribe(projectPrefix(project) + names.announced), limit);
     const apps = await this.read(project);
@@ -84,7 +84,7 @@ export class Registry {
     return apps;
   }
 
-  /** The project's apps as they are stored. What was announced meanwhile counts: the store may have answered before it. */
+  /** Returns the project's stored apps. Announcements during the read are applied too, because the store may have answered before them. */
   private async read(project: string): Promise<Map<string, AppDescription>> {
     const since: Announcement[] = [];
     const reads = this.reads.get(project) ?? new Set();
@@ -101,14 +101,18 @@ export class Registry {
     }
   }
 
-  /** Lost announcements are made good by reading again. */
+  /** Reads all projects again, because announcements may be lost. */
   private readonly refreshAll = (): void => {
     for (const project of this.projects.keys()) {
-      // A read that overtakes another would be overwritten by it.
+      // Two reads at once could finish in the wrong order, and the older result would overwrite the newer result.
       if (this.reads.has(project)) continue;
       this.read(project).then(
         (apps) => this.projects.set(project, apps),
-        (error: unknown) => this.options.logger.warn({ err: error, project }, 'the apps could not be read again'),
+        (error: unknown) =>
+          this.options.logger.warn(
+            { err: error, project },
+            'the apps of a project could not be read again; the last copy stays in use',
+          ),
       );
     }
   };

@@ -1,4 +1,4 @@
-// Contract 6: what the list of revoked tokens covers, how each gateway learns of it, and when entries go.
+// Contract 6, "Tokens": the list of revoked tokens: matching tokens, copies at gateways, and the expiry of entries.
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
@@ -32,7 +32,7 @@ test('a token is revoked by its id, for its project only or for all', async () =
   expect(here.covers('acme', {})).toBe(false);
 });
 
-test('a subject is revoked until an issue time; a token without one may be older', async () => {
+test('a subject is revoked until an issue time; a token without an issue time may be older', async () => {
   const here = gateway();
   await here.revoke('acme', { sub: 'ada', issuedUntil: 1000 }, LATER);
   expect(here.covers('acme', { sub: 'ada', issuedAt: 1000 })).toBe(true);
@@ -43,7 +43,7 @@ test('a subject is revoked until an issue time; a token without one may be older
   expect(here.covers('acme', { sub: 'ada', issuedAt: 1001 })).toBe(true);
 });
 
-test('another gateway has a revocation after its next look, without a message', async () => {
+test('another gateway has a revocation after its next round, without a message', async () => {
   const [here, there] = [gateway(), gateway()];
   await there.ready();
   await here.revoke('acme', { jti: 'a' }, LATER);
@@ -52,7 +52,7 @@ test('another gateway has a revocation after its next look, without a message', 
   expect(there.covers('acme', { jti: 'a' })).toBe(true);
 });
 
-test('a look costs one read while nothing changes, and a Redis that was emptied is noticed', async () => {
+test('a round costs one read while nothing changes, and an emptied Redis is noticed', async () => {
   const here = gateway();
   await here.revoke('acme', { jti: 'a' }, LATER);
   await redis.del(revokedKey);
@@ -63,7 +63,7 @@ test('a look costs one read while nothing changes, and a Redis that was emptied 
   expect(here.covers('acme', { jti: 'a' })).toBe(false);
 });
 
-test('entries go when their tokens have expired, and the longest term of a token counts', async () => {
+test('entries expire with their tokens, and the latest expiry of a token counts', async () => {
   const here = gateway();
   await here.revoke('acme', { jti: 'short' }, Date.now() - 1);
   expect(here.covers('acme', { jti: 'short' })).toBe(false);
@@ -72,7 +72,7 @@ test('entries go when their tokens have expired, and the longest term of a token
   expect(await redis.zrange(revokedKey, '0', '-1', 'WITHSCORES')).toEqual(['["acme","a"]', String(LATER)]);
 });
 
-test('a full list refuses more, and keeps what it has', async () => {
+test('a full list refuses further entries and keeps its entries', async () => {
   const here = gateway();
   const members = Array.from({ length: 10_000 }, (_, n) => [LATER, `["acme","t${n}"]`]).flat();
   await redis.zadd(revokedKey, ...members);
@@ -81,7 +81,7 @@ test('a full list refuses more, and keeps what it has', async () => {
   expect(here.covers('acme', { jti: 't9999' })).toBe(true);
 });
 
-test('nothing is known before the first read, and an outage keeps the last copy', async () => {
+test('the list is unknown before the first read, and an outage keeps the last copy', async () => {
   const there = gateway();
   expect(there.known).toBe(false);
   await there.revoke('acme', { jti: 'a' }, LATER);

@@ -6,15 +6,15 @@ import { Rounds } from '../runs/rounds.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 
-/** From one look at the list to the next. Redis may take `commandMs` (2 s) to answer; together they stay under the 5 s of the contract. */
+/** Time between two rounds. Redis may take `commandMs` (2 s) to answer. Together they stay under the 5 s of the contract. */
 const EVERY_MS = 1000;
-/** The list is copied whole by every gateway. */
+/** Maximum number of entries, because every gateway copies the whole list. */
 const MOST = 10_000;
 
 /** One token by its `jti`, or all tokens of a subject that were issued until `issuedUntil` (Unix seconds). */
 export type Revoked = { readonly jti: string } | { readonly sub: string; readonly issuedUntil: number };
 
-/** What of a token decides whether it is revoked. */
+/** The parts of a token that decide whether it is revoked. */
 export interface TokenIdentity {
   readonly jti?: string;
   readonly sub?: string;
@@ -24,7 +24,7 @@ export interface TokenIdentity {
 
 /** A revocation for one project, or for all (`*`). */
 interface Entry {
-  /** By `<project> <jti>`: when the entry expires, Unix ms. */
+  /** By `<project> <jti>`: expiry of the entry, Unix ms. */
   readonly tokens: ReadonlyMap<string, number>;
   /** By `<project> <sub>`. */
   readonly subjects: ReadonlyMap<string, { readonly until: number; readonly issuedUntil: number }>;
@@ -37,7 +37,7 @@ export class Revocations extends Rounds {
   readonly #logger: StoreLogger;
   readonly #limitMs: number;
   #entries = EMPTY;
-  /** The counter of changes that the copy is of; undefined before the first read. */
+  /** The counter of changes at the time of the copy; undefined before the first read. */
   #changes: string | undefined;
   #reading: Promise<void> | undefined;
 
@@ -53,17 +53,17 @@ export class Revocations extends Rounds {
     void this.once();
   }
 
-  /** Whether the list has been read once. Before that, no token may be admitted. */
+  /** Whether the list was read once. Before that, no token may be admitted. */
   get known(): boolean {
     return this.#changes !== undefined;
   }
 
-  /** Reads the list where no read has succeeded yet. @throws ServiceError `unavailable` */
+  /** Reads the list if no read has succeeded yet. @throws ServiceError `unavailable` */
   async ready(): Promise<void> {
     if (!this.known) await this.#read();
   }
 
-  /** Whether a token is revoked for requests to this project. Call only when `known`. */
+  /** Returns whether a token is revoked for requests to this project. Call it only if `known` is true. */
   covers(project: string, token: TokenIdentity): boolean {
     const { tokens, subjects } = this.#entries;
     // The usual case: nothing is revoked.
@@ -72,11 +72,11 @@ export class Revocations extends Rounds {
   }
 
   /**
-   * Adds to the list, and to this gateway's copy before the promise resolves.
+   * Adds an entry to the list, and to this gateway's copy before the promise resolves.
    *
    * @param project `*`: the token is refused for all projects
-   * @param until when the token expires, Unix ms: the entry expires with the token
-   * @throws ServiceError `overloaded` when the list is full; `unavailable`
+   * @param until expiry of the token, Unix ms. The entry expires with the token.
+   * @throws ServiceError `overloaded` if the list is full; `unavailable`
    */
   async revoke(project: string, revoked: Revoked, until: number): Promise<void> {
     const redis = this.#redis;
@@ -97,7 +97,7 @@ export class Revocations extends Rounds {
     }
   }
 
-  /** One read at a time; whoever asks during a read gets a read that began afterwards. */
+  /** Reads the list, one read at a time. A call during a read gets a read that began after the call. */
   async #read(): Promise<void> {
     const before = this.#reading;
     const read = (async () => {
@@ -110,7 +110,7 @@ export class Revocations extends Rounds {
 
   async #copy(): Promise<void> {
     const limit = this.#limitMs;
-    // The counter first: a change that comes in between is read again.
+    // The counter is read first. A change between the two reads causes another read in the next round.
     const changes = (await withinLimit(this.#redis.get(revocationChangesKey), limit)) ?? '';
     if (changes === this.#changes) return;
     const members = await withinLimit(this.#redis.zrange(revokedKey, '0', '-1', 'WITHSCORES'), limit);
@@ -129,7 +129,7 @@ export class Revocations extends Rounds {
 
 const keyOf = (project: string, name: string): string => JSON.stringify([project, name]);
 
-/** A member of the set, as JSON: names may hold any character. */
+/** Returns a member of the set, as JSON, because names may hold any character. */
 const memberOf = (project: string, revoked: Revoked): string =>
   JSON.stringify('jti' in revoked ? [project, revoked.jti] : [project, revoked.sub, revoked.issuedUntil]);
 

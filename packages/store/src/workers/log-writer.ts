@@ -1,4 +1,4 @@
-// Contract 5, logs: the lines that functions print, joined per tick, never in a run's way.
+// Contract 5, "Logs: `GET /runs/{run_id}/logs`": writes the lines that functions print. Lines are joined per tick and never delay a run.
 import type { RunId } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { encodeLines, type NewLogLine } from '../runs/run-log.ts';
@@ -11,9 +11,9 @@ export interface LogPart {
   readonly runId: RunId;
   readonly token: string;
   readonly lines: readonly NewLogLine[];
-  /** Rising within the attempt: a part that is told again, its answer lost, is known by it. Absent where each part is told once. */
+  /** Rising within the attempt. The store recognizes a repeated part by its number. Absent if no part is repeated. */
   readonly number?: number;
-  /** Lines that were left out just before these; none unless said. */
+  /** Number of lines that were dropped just before these lines; 0 by default. */
   readonly dropped?: number;
 }
 
@@ -22,15 +22,15 @@ interface Written extends LogPart {
   readonly json: string;
 }
 
-/** Beside its text, what a line takes as JSON. */
+/** Overhead of a line as JSON, beside its text. */
 const LINE_BYTES = 40;
 
 export class LogWriter {
-  /** Of the parts that have none. */
+  /** Number of the last part that came without a number. */
   private number = 0;
   private readonly parts: TickBatch<Written, 'ok' | 'lost'>;
 
-  /** @param maxBytes of a run's log that are kept */
+  /** @param maxBytes bytes of a run's log that are kept */
   constructor(
     private readonly redis: Redis,
     private readonly maxBytes: number,
@@ -49,7 +49,7 @@ export class LogWriter {
     return this.parts.add(project, { ...part, lines, dropped, json: encodeLines(lines) });
   }
 
-  /** The last lines, as many as will be kept; a line of its own that is longer is cut. */
+  /** Returns the last lines, as many as will be kept. A single line that is longer is cut. */
   private newest(lines: readonly NewLogLine[]): readonly NewLogLine[] {
     let from = lines.length;
     for (let bytes = 0; from > 0; from--) {

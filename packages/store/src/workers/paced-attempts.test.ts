@@ -7,24 +7,21 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-test.each(['lost', 'ended'] as const)(
-  'a worker keeps nothing of a paced attempt that %s, once it is released',
-  async (how) => {
-    const project = `paced-${how}`;
-    const gateway = store.gateway(`g-${how}`);
-    const worker = await store.worker(`w${how}`, project);
-    const { accepted } = gateway.accept(call(project, { paced: true }), 'items');
-    await accepted;
-    const run = await takeOne(worker, project);
-    expect(worker.pacedAttempts).toBe(1);
-    if (how === 'lost') {
-      await store.admin.flushall();
-      expect(await append(worker, run, 1, 'a')).toEqual({ state: 'lost' });
-    } else {
-      expect(await append(worker, run, 1, 'a')).toMatchObject({ state: 'ok' });
-      expect(await succeed(worker, run, 1)).toEqual({ state: 'ended' });
-    }
-    worker.release(run);
-    expect(worker.pacedAttempts).toBe(0);
-  },
-);
+test.each(['lost', 'ended'] as const)('a worker forgets a released paced attempt (%s)', async (how) => {
+  const project = `paced-${how}`;
+  const gateway = store.gateway(`g-${how}`);
+  const worker = await store.worker(`w${how}`, project);
+  const { accepted } = gateway.accept(call(project, { paced: true }), 'items');
+  await accepted;
+  const run = await takeOne(worker, project);
+  expect(worker.pacedAttempts).toBe(1);
+  if (how === 'lost') {
+    await store.admin.flushall();
+    expect(await append(worker, run, 1, 'a')).toEqual({ state: 'lost' });
+  } else {
+    expect(await append(worker, run, 1, 'a')).toMatchObject({ state: 'ok' });
+    expect(await succeed(worker, run, 1)).toEqual({ state: 'ended' });
+  }
+  worker.release(run);
+  expect(worker.pacedAttempts).toBe(0);
+});

@@ -1,4 +1,4 @@
-// What lua/take answers: runs that are this worker's from now on.
+// Decodes the reply of lua/take: runs that are now leased to this worker.
 import type { RunId } from '@inference-proxy/contracts';
 import { readCall } from '../runs/call.ts';
 
@@ -8,21 +8,21 @@ export interface TakenRun {
   readonly app: string;
   readonly runId: RunId;
   readonly fn: string;
-  /** The fence: every write names it. */
+  /** The fence. Every write carries it. */
   readonly token: string;
   /** From 1. */
   readonly attempt: number;
   readonly paced: boolean;
   readonly promised: boolean;
   readonly params: Buffer;
-  /** W3C trace context of the call, where there is one. */
+  /** W3C trace context of the call, if the call has one. */
   readonly traceparent?: string;
 }
 
-/** What is told of one run: id, call, number of the attempt, parameters. */
+/** Values of one run in the reply: id, call, number of the attempt, parameters. */
 const VALUES = 4;
 
-/** @param values of all runs, one after the other */
+/** @param values the values of all runs, in one flat list */
 export function takenRuns(project: string, token: string, values: readonly Buffer[]): TakenRun[] {
   const runs: TakenRun[] = [];
   for (let at = 0; at + VALUES <= values.length; at += VALUES) {
@@ -37,7 +37,7 @@ export function takenRuns(project: string, token: string, values: readonly Buffe
       attempt: Number(attempt.toString()),
       paced,
       promised,
-      // Of its own: the answer may hold a megabyte of others, and a run may be long.
+      // A copy, because the reply may hold a megabyte of other runs' parameters, and a run may be long.
       params: Buffer.from(params),
       ...(traceparent !== undefined && { traceparent }),
     });

@@ -1,4 +1,4 @@
-// The run store as a worker uses it: takes runs, writes their items and outcomes, keeps its leases.
+// Contract 1, 3 and 5: the worker's interface to the run store. It takes runs, writes their items and outcomes, and renews their leases.
 import {
   type AnswerHead,
   type AppDescription,
@@ -24,20 +24,20 @@ import { defaultTimings, type StoreLogger, type StoreTimings } from '../timings.
 import { type LogPart, LogWriter } from './log-writer.ts';
 import { type TakenRun, takenRuns } from './taken-runs.ts';
 
-/** `taken`: a reader has had the items up to this number (0 while nobody said). */
+/** `taken`: number of the last item that a reader has taken, as far as known (0 at first). */
 export type AppendAnswer =
   | { readonly state: 'ok'; readonly taken: number; readonly cancel: boolean }
-  /** Items after `last` are missing: resend from there. */
+  /** Items after `last` are missing. The worker must resend them. */
   | { readonly state: 'behind'; readonly last: number }
-  /** The attempt is no longer this worker's. */
+  /** Another attempt holds the run, or the run has ended. */
   | { readonly state: 'lost' }
-  /** The items exceed the project's share (contract 9): nothing was written. */
+  /** The items exceed the project's share (Contract 9). Nothing was written. */
   | { readonly state: 'full' };
 
-/** What `head` answers: as `append`. */
+/** The answer of `head`. The words mean the same as in `AppendAnswer`. */
 export type HeadAnswer = 'ok' | 'lost' | 'full';
 
-/** `refused`: it ended as `output_too_large`, because its outcome does not fit into the project's share (contract 9). */
+/** `refused`: the run ended as `output_too_large`, because its outcome does not fit into the project's share (Contract 9). */
 export type EndAnswer =
   | { readonly state: 'ended' | 'refused' | 'requeued' | 'lost' }
   | { readonly state: 'behind'; readonly last: number };
@@ -62,67 +62,67 @@ export interface End {
   readonly runId: RunId;
   readonly token: string;
   readonly outcome: Omit<Outcome, 'endedAt'>;
-  /** Back to the queue, once, if no item and no head has left and nobody cancelled (`retry_on_crash`). */
+  /** Puts the run back into the queue once, if the run has no item, no head and no cancel request (`retry_on_crash`). */
   readonly retry?: boolean;
 }
 
 export interface WorkerStoreOptions {
   readonly commands: Redis;
-  /** A connection of its own: it only subscribes. */
+  /** A separate connection, because it only subscribes. */
   readonly subscriber: Redis;
-  /** Unique among all workers that ever ran; letters and digits. */
+  /** Unique among all workers that have ever run; letters and digits. */
   readonly workerId: string;
   readonly deliveries: DeliveryQueue;
   readonly logger: StoreLogger;
   readonly timings?: Partial<StoreTimings>;
-  /** How much of a plain stream is kept (`STREAM_WINDOW_BYTES`); default 2 MiB. */
+  /** Bytes of a plain stream that are kept (`STREAM_WINDOW_BYTES`); default 2 MiB. */
   readonly windowBytes?: number;
-  /** How much of a run's log is kept, the newest (`RUN_LOG_MAX_BYTES`); default 256 KiB. */
+  /** Bytes of a run's log that are kept, the newest (`RUN_LOG_MAX_BYTES`); default 256 KiB. */
   readonly maxLogBytes?: number;
 }
 
 const WINDOW_BYTES = 2 * 1024 * 1024;
 const LOG_BYTES = 256 * 1024;
 
-/** Parameters handed over by one take; one run may be over. */
+/** Bytes of parameters that one take hands over. One run may exceed the limit. */
 const TAKE_BYTES = 1024 * 1024;
 const RETRY_MS = 200;
-/** Larger results have their room reserved before they are sent (lua/reserve). */
+/** A larger result reserves room before it is sent (lua/reserve). */
 const RESERVED_BYTES = 256 * 1024;
 
 type Room = 'ok' | 'full' | 'again' | 'lost';
 
-/** A wake from just before the answer to a take is old news; one from long before comes from a clock that stepped back. */
+/** A wake from at most this long before a take's answer is outdated. An older wake comes from a clock that has stepped back, so it counts. */
 const OLD_WAKE_US = 1_000_000;
 
 /** A worker's takes from one project. Times are the store's, µs. */
 interface Takes {
-  /** Of the last one; it rises. */
+  /** Number of the last take. It rises. */
   number: number;
-  /** By app: when a take that asked for it was last answered. A wake from before that is old news. */
+  /** By app: time of the last answer to a take that asked for the app. Earlier wakes are outdated. */
   readonly answered: Map<string, number>;
-  /** The apps that the take under way asks for. */
+  /** The apps of the take that is under way. */
   asked: ReadonlySet<string>;
-  /** By app: the wakes that came meanwhile, judged by its answer. */
+  /** By app: time of a wake that came during a take. It is compared with the take's answer. */
   readonly held: Map<string, number>;
 }
 
 export class WorkerStore {
-  /** Something may be queued in the project (for this app, where named). */
+  /** Called when runs may be queued in the project, for `app` if it is given. */
   onWake: (project: string, app?: string) => void = () => {};
   onCancel: (run: { project: string; runId: RunId; token: string }) => void = () => {};
-  /** A reader took items up to this number. */
+  /** Called when a reader has taken the items up to `upTo`. */
   onTaken: (run: { project: string; runId: RunId; token: string; upTo: number }) => void = () => {};
   /**
-   * The store did not know this worker in that project, for its lease had run out or the store was emptied; or an app that this worker serves
-   * is not known, or as broken elsewhere.
+   * Called when the store did not know this worker in the project, because its lease had expired or the store was emptied. Also called when
+   * an app of this worker is not known, or is stored as broken by another worker.
    */
   onForgotten: (project: string) => void = () => {};
 
   readonly timings: StoreTimings;
   private readonly served = new Set<string>();
   private readonly takes = new Map<string, Takes>();
-  /** Plain streams of this worker, by attempt: the number of the last item that readers took. What they have not taken stays in the window. */
+  /** Paced attempts: the number of the last item that readers took. Items that they have not taken stay in the window. */
   private readonly taken = new Map<string, number>();
   private readonly appends: TickBatch<Append, AppendAnswer | Again>;
   private readonly heads: TickBatch<readonly ScriptArgument[], HeadAnswer | 'again'>;
@@ -150,7 +150,7 @@ export class WorkerStore {
     options.subscriber.on('ready', this.onReady);
   }
 
-  /** Listens on this worker's channel of the project; before its first take. */
+  /** Subscribes to this worker's channel of the project. Must run before the project's first take. */
   async serve(project: string): Promise<void> {
     await this.options.subscriber.ssubscribe(this.channel(project));
     this.served.add(project);
@@ -170,8 +170,8 @@ export class WorkerStore {
   }
 
   /**
-   * Takes queued runs; one call at a time per project. Repeated under the same number until answered, so no run is taken and lost.
-   * Where a queue gave less than asked for, this worker is woken by the next accept. `more`: ask again at once.
+   * Takes queued runs. At most one call per project may be under way. The call is repeated under the same number until it is answered, so
+   * no taken run is lost. If a queue has fewer runs than asked for, the next accept wakes this worker. `more`: take again at once.
    */
   async take(
     project: string,
@@ -200,16 +200,16 @@ export class WorkerStore {
     return { runs: [], more: false };
   }
 
-  /** @throws ServiceError `unavailable`, `overloaded`: repeat while the lease holds; repeats are harmless */
+  /** @throws ServiceError `unavailable`, `overloaded`: repeat the call while the lease holds. Repeats do no harm. */
   append(project: string, append: Append): Promise<AppendAnswer> {
     return this.appends.add(project, append).then(settled);
   }
 
   /**
-   * Writes the head of a server's answer, before its run's first item; a repeat changes nothing. `lost`: the attempt is no longer this
-   * worker's. `full`: the head does not fit into the project's share.
+   * Writes the head of a custom runtime's answer, before the run's first item. A repeat changes nothing. `lost`: another attempt holds the
+   * run. `full`: the head does not fit into the project's share.
    *
-   * @throws as `append`, and as `encodeHead`
+   * @throws the errors of `append` and of `encodeHead`
    */
   async head(project: string, { runId, token, head }: Head): Promise<HeadAnswer> {
     const answer = await this.heads.add(project, [runId, token, encodeHead(head)]);
@@ -218,17 +218,17 @@ export class WorkerStore {
   }
 
   /**
-   * Adds lines to a run's log. Bounded: the newest are kept. `lost`: the attempt is no longer this worker's.
+   * Adds lines to a run's log. The store keeps the newest lines. `lost`: another attempt holds the run.
    *
-   * @throws ServiceError `unavailable`, `overloaded`: the lines were maybe not written; a repeat may double them
+   * @throws ServiceError `unavailable`, `overloaded`: the lines may be missing, and a repeat may double them
    */
   log(project: string, part: LogPart): Promise<'ok' | 'lost'> {
     return this.logs.write(project, part);
   }
 
-  /** Ends an attempt; where a webhook is due, hands it over. @throws as `append` */
+  /** Ends an attempt, and hands a due webhook over. @throws the errors of `append` */
   async end(project: string, end: End): Promise<EndAnswer> {
-    // A large result that does not fit would fill Redis' buffers only to be refused: its room is asked for first.
+    // A large result that does not fit would fill Redis' buffers before its refusal. So its room is reserved first.
     if (endBytes(end) < RESERVED_BYTES || (await this.reserved(project, end)))
       return this.ends.add(project, end).then(settled);
     const answer = settled(await this.ends.add(project, { ...end, outcome: tooLarge(end.outcome) }));
@@ -236,23 +236,23 @@ export class WorkerStore {
   }
 
   /**
-   * Forgets an attempt. Call it once for each taken run, however the attempt ended: the store keeps the readers' position of every
+   * Forgets an attempt. Call it once for each taken run, for any end of the attempt: this object keeps the readers' position of every
    * paced attempt until then.
    */
   release({ runId, token }: { readonly runId: RunId; readonly token: string }): void {
     this.taken.delete(attemptOf(runId, token));
   }
 
-  /** The number of paced attempts that were taken and not released. */
+  /** Number of paced attempts that were taken and not released. */
   get pacedAttempts(): number {
     return this.taken.size;
   }
 
   /**
-   * Renews this worker's lease, and those of the attempts it really holds; one call every `timings.renewMs` and project.
+   * Renews the leases of this worker and of the attempts that it holds. Call it every `timings.renewMs`, once per project.
    *
-   * @param apps those it serves now, starting ones included
-   * @returns in the order of `runs`
+   * @param apps the apps that the worker serves now, including starting apps
+   * @returns one answer per run, in the order of `runs`
    */
   async renew(
     project: string,
@@ -274,7 +274,7 @@ export class WorkerStore {
     });
   }
 
-  /** Tells the gateways of an app, unless it is not ready here and others serve it. Repeat after a restart of Redis; harmless. */
+  /** Announces an app to the gateways, unless it is not ready here and other workers serve it. Repeats do no harm and follow a restart of Redis. */
   announce(project: string, app: AppDescription): Promise<void> {
     const { commands, workerId } = this.options;
     return withinLimit(announce(commands, project, app, workerId), this.timings.commandMs);
@@ -288,12 +288,16 @@ export class WorkerStore {
     return projectPrefix(project) + names.toWorker + this.options.workerId;
   }
 
-  /** A wake that came before the channel is heard again was lost: a take is due after that, not before. */
+  /** Takes after the subscription is confirmed. Wakes before it were lost, so an earlier take could miss runs. */
   private readonly onReady = (): void => {
     for (const project of this.served) {
       this.options.subscriber.ssubscribe(this.channel(project)).then(
         () => this.onWake(project),
-        (error: unknown) => this.options.logger.warn({ err: error, project }, 'the channel was lost again'),
+        (error: unknown) =>
+          this.options.logger.warn(
+            { err: error, project },
+            'the subscription after a reconnect failed; the next reconnect repeats it',
+          ),
       );
     }
   };
@@ -363,7 +367,7 @@ export class WorkerStore {
     });
   }
 
-  /** Whether there is room for the outcome. Where it is not this worker's to end, the end itself finds that out. */
+  /** Returns whether there is room for the outcome. If the worker has lost the attempt, the later call of `end` reports it. */
   private async reserved(project: string, end: End): Promise<boolean> {
     for (;;) {
       const room = await this.reservations.add(project, end);
@@ -407,12 +411,12 @@ export class WorkerStore {
   }
 }
 
-/** Room is being made for it: what asks again at once may fit. */
+/** A gateway makes room now, so the same write may fit soon. */
 interface Again {
   readonly state: 'again';
 }
 
-const roomIsMade = (): ServiceError => new ServiceError('overloaded', 'The run store makes room.');
+const roomIsMade = (): ServiceError => new ServiceError('overloaded', 'The run store is making room; retry.');
 
 /** @throws ServiceError `overloaded` */
 function settled<A extends { readonly state: string }>(answer: A | Again): Exclude<A, Again> {
@@ -420,7 +424,7 @@ function settled<A extends { readonly state: string }>(answer: A | Again): Exclu
   return answer as Exclude<A, Again>;
 }
 
-/** The outcome in place of one that does not fit into the project's share. */
+/** Returns the outcome that replaces an outcome without room in the project's share. */
 const tooLarge = ({ items, streamed, runTimeMs }: End['outcome']): End['outcome'] => ({
   state: 'failed',
   items,
