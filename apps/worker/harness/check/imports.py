@@ -1,4 +1,4 @@
-"""Prints, as JSON, the modules that an app's code imports and its interpreter has not: all at once, where Python would name the first only."""
+"""Contract 7, `check`: prints, as JSON, every module that an app imports and its interpreter cannot find. Python reports only the first."""
 
 import ast
 import importlib.util
@@ -21,7 +21,7 @@ def code_of(folder):
 
 
 class Imports(ast.NodeVisitor):
-    """What is imported for certain: not what a `try` may do without, nor what only type checkers read."""
+    """Collects the imports that certainly run. Leaves out imports inside a `try`, and imports that only type checkers read."""
 
     def __init__(self):
         self.found = []
@@ -43,7 +43,7 @@ class Imports(ast.NodeVisitor):
 
 
 class Code:
-    """An app's folder, and the folders in which Python looks for its modules."""
+    """An app's folder, and the folders in which Python searches for its modules."""
 
     def __init__(self, folder, words):
         self._folder = folder
@@ -55,14 +55,14 @@ class Code:
         scripts = {place: parsed(place) for place in places if place.is_file() and place not in self._trees}
         self._trees.update({place: tree for place, tree in scripts.items() if tree is not None})
         self._roots = [path for token in tokens for path in self._named(token.split(":")[0])]
-        # A script's own folder is the first in which Python looks.
+        # Python searches a script's own folder first.
         self.bases += [root.parent for root in self._roots]
 
     def trees(self):
         return ((path, tree) for path, tree in self._trees.items() if tree is not None)
 
     def imported(self):
-        """The files that the start imports, and those that they import, also inside a `try`."""
+        """Returns the files that the start imports, directly or indirectly, including imports inside a `try`."""
         found = set()
         search = list(self._roots)
         while search:
@@ -75,7 +75,7 @@ class Code:
         return found
 
     def _named(self, token):
-        """The files that a word of a command names: `server.py`, `./serve`, `main:app`, `package.module`."""
+        """Returns the files that a word of a command names: `server.py`, `./serve`, `main:app`, `package.module`."""
         files = self._present([self._folder / token])
         if files or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.]*", token):
             return files
@@ -91,7 +91,7 @@ class Code:
         return [file for alias in node.names for file in self._module(bases, [*parts, alias.name])]
 
     def _module(self, bases, parts):
-        """The files that an import of a dotted name executes: each package on the way, and the module."""
+        """Returns the files that an import of a dotted name executes: each package on the way, and the module."""
         found = []
         for base in bases:
             for length in range(1, len(parts) + 1):
@@ -107,7 +107,7 @@ def parsed(path):
     try:
         return ast.parse(path.read_bytes(), str(path))
     except (SyntaxError, ValueError):
-        return None  # starting the app reports the mistake
+        return None  # the start of the app reports the syntax error
 
 
 def is_there(name):
@@ -118,7 +118,7 @@ def is_there(name):
 
 
 def main(folder, words):
-    """The words name what starts: the entry point, or a server's command."""
+    """Prints the missing modules. `words` name what starts: the entry point, or a server's command."""
     code = Code(folder, words)
     sys.path[:0] = [str(base) for base in code.bases]
     imported = code.imported()

@@ -1,4 +1,4 @@
-# PROTOCOL.md, "The keeper": starts a replica in bounds, ends with it whatever it started, and ends all of it when the worker goes.
+# PROTOCOL.md, "The keeper": starts a replica within bounds, and ends every process that the replica started when the replica or the worker ends.
 import json
 import os
 import select
@@ -21,7 +21,7 @@ class Keeper:
         self._wakeups = wakeups
 
     def keep(self):
-        """Until the replica has ended or has to; returns its status, as of `waitpid`."""
+        """Waits until the replica has ended or must end. Returns its status, as of `waitpid`."""
         poll = select.poll()
         poll.register(LIFELINE_FD, select.POLLIN)
         poll.register(self._wakeups, select.POLLIN)
@@ -34,14 +34,14 @@ class Keeper:
                     return signal.SIGKILL
             for fd, _event in poll.poll(wait):
                 if fd == LIFELINE_FD:
-                    return signal.SIGKILL  # nothing is ever written there: the worker has let go
+                    return signal.SIGKILL  # the worker never writes to the lifeline, so its end has closed
                 os.read(fd, 512)
             status = self._reap()
             if status is not None:
                 return status
 
     def _reap(self):
-        """The replica's status, if it has ended; of what else has ended nobody asks."""
+        """Reaps every ended process. Returns the replica's status if the replica has ended. Nothing needs the status of other processes."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -57,16 +57,16 @@ def tell(message):
     try:
         os.write(LIFELINE_FD, json.dumps(message).encode() + b"\n")
     except OSError:
-        pass  # the worker has gone
+        pass  # the worker's end is closed
 
 
 def environment():
-    """The program's, which is ours under other names: nothing of it is meant for the keeper."""
+    """Returns the program's environment. The names arrive with a prefix, so that no variable applies to the keeper."""
     return {name[len(PREFIX) :]: value for name, value in os.environ.items() if name.startswith(PREFIX)}
 
 
 def start(command):
-    """The replica, as the leader of a process group of its own; returns its process id."""
+    """Starts the replica as the leader of a new process group. Returns its process id."""
     pid = os.fork()
     if pid != 0:
         return pid
@@ -82,7 +82,7 @@ def start(command):
 
 
 def leave(status):
-    """Ends as the replica did."""
+    """Ends the keeper with the exit code or signal of the replica."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number != signal.SIGKILL:
@@ -99,7 +99,7 @@ def main():
     signal.signal(signal.SIGCHLD, lambda _signal, _frame: None)
     bounds.prepare()
     pid = start(command)
-    # The worker's word to a replica that should end: for it and what it started, not for us.
+    # The worker sends SIGTERM to end a replica. The signal is meant for the replica's process group, not for the keeper.
     signal.signal(signal.SIGTERM, lambda _signal, _frame: descendants.terminate(pid))
     signal.signal(signal.SIGINT, lambda _signal, _frame: None)
     os.close(CHANNEL_FD)

@@ -1,10 +1,10 @@
-# PROTOCOL.md, "The keeper": what a replica is kept from, as far as the system lets a process without rights bound itself.
+# PROTOCOL.md, "Bounds": limits a replica as far as the system lets an unprivileged process limit itself.
 import os
 import resource
 import signal
 import sys
 
-# Open files and connections of one process. More of them may be asked for (`resource.setrlimit`), up to what the system allows.
+# Open files and connections of one process. A process may raise the limit (`resource.setrlimit`) up to the system's limit.
 OPEN_FILES = 8_192
 
 _PR_SET_PDEATHSIG = 1
@@ -12,7 +12,7 @@ _PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
 
-# Rights of root's by which the memory and environment of any process can be read: CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_PERFMON.
+# Capabilities that let root read the memory and environment of any process: CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_PERFMON.
 _RIGHTS_TO_LOOK = (19, 21, 38)
 
 # linux/landlock.h; the numbers are the same on every architecture.
@@ -31,20 +31,20 @@ except ImportError:
 
 
 def prepare():
-    """In the keeper: it becomes the parent of every process below it whose own parent ends."""
+    """Prepares the keeper: it becomes the parent of every orphaned process below it."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if _libc is not None:
         _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def contained():
-    """Whether the system can keep a replica's signals, and its looks into memory and environment, to its own processes."""
+    """Whether the system can confine a replica's signals, and its access to memory and environments, to its own processes."""
     return _libc is not None and _libc.syscall(_LANDLOCK_CREATE_RULESET, None, 0, _CREATE_RULESET_VERSION) >= _ABI_WITH_SCOPES
 
 
 def enter():
-    """In the replica's process, before its program; all that it starts inherits it."""
-    # Python ignores them, for itself only.
+    """Limits the replica's process before its program starts. Every process that the program starts inherits the limits."""
+    # Python ignores these signals, and a program would inherit that.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     _limit_open_files()
@@ -57,23 +57,23 @@ def enter():
 
 
 def _limit_open_files():
-    """The worker's own limit may be a million, and each costs the system up to some kB."""
+    """Lowers the limit of open files. The worker's own limit may be a million, and each open file costs the system up to some kB."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft > OPEN_FILES:
         resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, hard))
 
 
 def _be_first_to_go():
-    """When the machine has no memory left, the system ends a function's process and not the worker, or Redis."""
+    """Makes the system end a function's process first when the machine is out of memory, not the worker or Redis."""
     try:
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")
     except OSError:
-        pass  # no such file, or not to be written here
+        pass  # the file does not exist or is not writable here
 
 
 def _contain():
-    """A Landlock domain of its own: no signal reaches anyone outside, and nobody's memory or environment outside can be read."""
+    """Enters a Landlock domain: the process cannot signal processes outside, and cannot read their memory or environment."""
     scopes = (ctypes.c_uint64 * 3)(0, 0, _SCOPE_SIGNAL)
     ruleset = _libc.syscall(_LANDLOCK_CREATE_RULESET, ctypes.byref(scopes), ctypes.sizeof(scopes), 0)
     if ruleset < 0:

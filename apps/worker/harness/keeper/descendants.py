@@ -1,11 +1,11 @@
-# PROTOCOL.md, "The keeper": all that a replica started, also what has left its process group. As their reaper the keeper is the parent of
-# every process whose own has ended, so from the keeper down nobody is missed.
+# PROTOCOL.md, "The keeper": finds and ends every process that a replica started, including processes that left its process group.
+# The keeper is the reaper and therefore the parent of every orphaned process. So a search from the keeper down finds all of them.
 import os
 import signal
 
 
 def below(root):
-    """All processes that `root` started and that they started, at this moment."""
+    """Returns every process below `root` at this moment."""
     found = []
     search = [root]
     while search:
@@ -16,7 +16,7 @@ def below(root):
 
 
 def terminate(pid):
-    """Asks the replica and its process group to end."""
+    """Sends SIGTERM to the replica and its process group."""
     try:
         os.killpg(pid, signal.SIGTERM)
     except OSError:
@@ -24,7 +24,7 @@ def terminate(pid):
 
 
 def end(pid):
-    """Ends the replica `pid`, its process group and everything below the keeper; returns when none of it is left."""
+    """Ends the replica `pid`, its process group and every process below the keeper. Returns when all of them have ended."""
     _kill(-pid)
     killed = set()
     while True:
@@ -35,7 +35,7 @@ def end(pid):
         try:
             os.waitpid(-1, 0)
             while os.waitpid(-1, os.WNOHANG)[0] != 0:
-                pass  # a look for each of hundreds would take seconds
+                pass  # reaps several before the next search, because a search for each of hundreds would take seconds
         except ChildProcessError:
             return
 
@@ -48,12 +48,12 @@ def _kill(pid):
 
 
 def _children(pid):
-    """A child belongs to the thread that started it."""
+    """Returns the children of a process. The system lists a child under the thread that started it."""
     found = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/children") as file:
                 found.extend(map(int, file.read().split()))
     except OSError:
-        pass  # it has just ended; or there is no such file, elsewhere than on Linux
+        pass  # the process has just ended, or the system is not Linux and has no such file
     return found

@@ -1,10 +1,10 @@
-# PROTOCOL.md, "The keeper": the limit of a replica's memory, held by looking. Not RLIMIT_AS or RLIMIT_DATA: those count what is only
-# reserved (a thread's stack, a GPU's address space), and one process at a time.
+# PROTOCOL.md, "Memory": enforces a replica's memory limit by measuring. RLIMIT_AS and RLIMIT_DATA do not fit: they apply to one process, and
+# they count reserved memory too (a thread's stack, a GPU's address space).
 import os
 
 import descendants
 
-# A look at every second at most. Near the limit sooner: what is left would be taken by then at a GiB a second.
+# ms between measurements. Near the limit the time is shorter: the time in which a GiB a second would fill the remaining memory.
 LONGEST = 1_000
 SHORTEST = 50
 BYTES_PER_MS = 2**30 // 1_000
@@ -15,14 +15,14 @@ KIB = 1024
 class Memory:
     def __init__(self, limit):
         self._limit = limit
-        # Bytes, at the last look.
+        # Bytes, at the last measurement.
         self.used = 0
 
     def look(self, pid):
-        """Milliseconds until the next look, or None when the replica `pid` and what it started hold more than they may."""
+        """Returns the ms until the next measurement, or None if the replica `pid` and its descendants exceed the limit."""
         processes = [pid, *descendants.below(os.getpid())]
         used = sum(map(_held, set(processes)))
-        if used > self._limit:  # memory that a fork shares was counted for each
+        if used > self._limit:  # memory that forked processes share was counted once per process
             used = sum(map(_share, set(processes)))
         self.used = used
         if used > self._limit:
@@ -31,18 +31,18 @@ class Memory:
 
 
 def _held(pid):
-    """Bytes of a process's own that cannot be read again from a file: not its code, nor files it has mapped."""
+    """Returns the bytes of a process that cannot be read again from a file. Its code and mapped files do not count."""
     return _sum(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:", "VmSwap:")) or 0
 
 
 def _share(pid):
-    """The same, where what several processes share is shared out among them."""
+    """Returns the same bytes, with shared memory divided among the processes that share it."""
     used = _sum(f"/proc/{pid}/smaps_rollup", ("Pss_Anon:", "Pss_Shmem:", "SwapPss:"))
     return _held(pid) if used is None else used
 
 
 def _sum(path, names):
-    """Bytes; None where the system does not tell."""
+    """Returns the sum in bytes, or None if the system does not report it."""
     used = None
     try:
         with open(path) as file:
@@ -50,5 +50,5 @@ def _sum(path, names):
                 if line.startswith(names):
                     used = (used or 0) + int(line.split()[1]) * KIB
     except OSError:
-        return None  # it has just ended, or does not let itself be looked at
+        return None  # the process has just ended, or its files are not readable
     return used

@@ -1,1 +1,1 @@
-# One package, so that none of our module names can be met by an app's `import`.
+# PROTOCOL.md: the modules of the harness. The package keeps their names away from the imports of an app.

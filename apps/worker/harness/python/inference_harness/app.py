@@ -1,4 +1,4 @@
-# Contract 1: the app's module, its public functions, and the arguments they take.
+# Contract 1: an app's module, its public functions and their parameters.
 import ast
 import contextvars
 import functools
@@ -23,7 +23,7 @@ DETAILS_LIMIT = 100
 
 
 class Function:
-    """One public function and what `ready` tells of it."""
+    """One public function and its description in `ready`."""
 
     def __init__(self, name, call):
         self.name = name
@@ -37,7 +37,7 @@ class Function:
         try:
             signature = inspect.signature(call)
         except (TypeError, ValueError):
-            self.extra = True  # no signature to be had: the call itself will tell
+            self.extra = True  # the signature is unknown, so Python itself checks the arguments of the call
         else:
             for parameter in signature.parameters.values():
                 self._add(parameter)
@@ -69,21 +69,21 @@ class Function:
         return spec
 
     def bind(self, arguments):
-        """Returns what is called with `arguments` as keywords. Takes the positional-only parameters out of them."""
+        """Returns a callable that takes `arguments` as keywords. Removes the positional-only parameters from `arguments`."""
         given = [number for number, parameter in enumerate(self.positional) if parameter.name in arguments]
         if not given:
             return self.call
-        # A parameter before the last one that was sent needs a value too: its default.
+        # Every parameter before the last sent parameter needs a value too: its default.
         positional = self.positional[: given[-1] + 1]
         return functools.partial(self.call, *[arguments.pop(parameter.name, parameter.default) for parameter in positional])
 
     def check(self, arguments):
-        """As `inspect.signature(...).bind(**arguments)`, but naming every parameter at fault."""
+        """Raises Refused with every wrong parameter. `inspect.signature(...).bind(**arguments)` would name only the first."""
         details = [_detail(name, "Field required", "missing") for name in self.required if name not in arguments]
         if not self.extra and not self.names.issuperset(arguments):
             details += [_detail(name, "Unexpected parameter", "unexpected") for name in arguments if name not in self.names]
         if details:
-            details = details[:DETAILS_LIMIT]  # a caller decides how many there are, and how long
+            details = details[:DETAILS_LIMIT]  # the caller controls their number and their length
             names = ", ".join(f"{detail['loc'][1]} ({detail['type']})" for detail in details)
             raise Refused("invalid_input", f"wrong parameters for {self.name}: {names}"[:DOC_LIMIT], details)
 
@@ -97,11 +97,11 @@ class App:
         self._entry = entry
         self.functions = {}
         self._module = None
-        # What every run's context starts from: what setup() set is there too.
+        # Every run starts with a copy of this context, so that a run sees the variables that setup() sets.
         self.context = contextvars.copy_context()
 
     def load(self):
-        """Imports the entry file. Raises what it raises."""
+        """Imports the entry file. Raises the exceptions of the file."""
         always_compile(self._folder)
         sys.path.insert(0, self._folder)
         entry = os.path.join(self._folder, self._entry)
@@ -124,11 +124,11 @@ class App:
                 self.functions[key] = Function(key, value)
 
     def keep_context(self):
-        """Runs start from what setup() left in the main thread's context."""
+        """Saves the main thread's context after setup(). Every run starts with a copy of it."""
         self.context = contextvars.copy_context()
 
     def hook(self, name):
-        """What setup() or teardown() gives back, or None where there is no such hook."""
+        """Calls setup() or teardown(). Returns its result, or None if the app has no such hook."""
         hook = getattr(self._module, name, None)
         return hook() if callable(hook) else None
 
@@ -136,7 +136,7 @@ class App:
         return [function.describe() for function in self.functions.values()]
 
     def prepare(self, run):
-        """The function of a run and its checked arguments."""
+        """Returns the function of a run and its checked arguments."""
         function = self.functions.get(run.function)
         if function is None:
             raise Refused("not_found", f"no function {run.function}")
@@ -167,7 +167,7 @@ def _add_default(spec, default):
 
 
 def _defined_names(entry):
-    """Names that the file itself binds by `def`: a decorator may hide where its result was made."""
+    """Returns the names that the file binds by `def`. A decorated function may name another module as its origin."""
     with open(entry, "rb") as file:
         tree = ast.parse(file.read())
     found, open_nodes = set(), [tree]

@@ -1,4 +1,4 @@
-# PROTOCOL.md, "A run": calls the function in this thread and sends what it gives back, to the terminal message.
+# PROTOCOL.md, "A run": calls the function in this thread, sends its items, and sends the terminal message.
 import inspect
 import sys
 import traceback
@@ -14,14 +14,14 @@ from .run import Cancelled
 from .sleep import here
 from .trace import enter
 
-# Either makes a frame go out, by the thread that yields: the design's measured balance of latency and system calls.
+# The thread that yields sends a frame at this size (bytes) or age (s). Measured: a balance of latency and system calls.
 FRAME_SIZE = 32 * 1024
 FRAME_AGE = 0.001
 
-# The most bytes that one character of an item becomes: a lone surrogate in JSON is sent as its escape.
+# The largest number of bytes that one character of an item takes: JSON sends a lone surrogate as an escape.
 MOST_BYTES = 6
 
-# What is a value although it can be iterated over.
+# Iterable types that count as plain results.
 VALUE_KINDS = (str, dict, list, tuple, set, frozenset, *BINARY_KINDS)
 PLAIN = frozenset((str, dict, list, tuple, int, float, bool, type(None)))
 
@@ -37,7 +37,7 @@ def is_stream(value):
 
 
 class Calls:
-    """Runs functions in the thread that asks. `interrupt` is that kind of thread's way to be interrupted; `tasks` takes what must be awaited."""
+    """Runs functions in the calling thread. `interrupt` interrupts that kind of thread. `tasks` runs awaitables."""
 
     def __init__(self, app, channel, ticker, interrupt, on_end):
         self._app = app
@@ -55,18 +55,18 @@ class Calls:
             self.tasks.cancel(run)
 
     def call(self, run):
-        """From a run's start to its terminal, or until it is handed to the event loop. Raises nothing."""
+        """Runs a call until its terminal message, or until the event loop takes it over. Raises nothing."""
         run.context = self._app.context.copy()
         if run.traceparent is not None:
             run.context.run(enter, run.traceparent)
         run.context.run(self._call, run)
 
     def in_context(self, run, work, *arguments):
-        """`work` as a part of the run, so that what is printed there is the run's; from another thread than the function's."""
+        """Calls `work` in a copy of the run's context, so that its output belongs to the run. For threads other than the function's."""
         return run.context.copy().run(work, *arguments)
 
     def stream(self, run, value):
-        """Drives an iterator that an awaited function gave back. In the run's context."""
+        """Drives an iterator that an awaited function returned. Must run in the run's context."""
         self._guarded(run, self._stream_value, value)
 
     def _call(self, run):
@@ -76,7 +76,7 @@ class Calls:
             return self.end(run, Cancelled(), None)
         try:
             function, arguments = self._app.prepare(run)
-        except Exception as error:  # not found, or wrong arguments
+        except Exception as error:  # an unknown function or wrong arguments
             return self.end(run, error, None)
         self._guarded(run, self._call_function, function, arguments)
 
@@ -96,7 +96,7 @@ class Calls:
         return None
 
     def _guarded(self, run, work, *arguments):
-        """`work` with cancels let in; then, with cancels kept out, the iterator's closing and the terminal."""
+        """Calls `work` while cancels may interrupt it. Then, without cancels, closes the iterator and sends the terminal message."""
         here.run = run
         run.thread = here.ident
         self._interrupt.enter(run)
@@ -108,17 +108,17 @@ class Calls:
                 result = work(run, *arguments)
             except BaseException as error:
                 failure = error
-            # What the function has set would see, and could break, all that this thread does after it, the next run included.
+            # The function's trace or profile function would observe, and could break, the rest of this thread's work, including the next run.
             if sys.gettrace() is not tracing:
                 sys.settrace(tracing)
             if sys.getprofile() is not profiling:
                 sys.setprofile(profiling)
             self._disarm(run)
-        except Cancelled as error:  # it came between those two lines
+        except Cancelled as error:  # raised after the inner `try`, before `_disarm` ended
             failure = failure or error
             self._disarm(run)
         if failure is not None:
-            run.delivered = True  # a cancel from now on leaves `finally` blocks alone
+            run.delivered = True  # a later cancel must not interrupt `finally` blocks
             close(run.awaitable)
             close(run.iterator)
         here.run = None
@@ -143,10 +143,10 @@ class Calls:
                         self._interrupt.withdraw(run)
                 return
             except Cancelled:
-                pass  # raised in the very last moment; nothing more can come
+                pass  # raised just before the disarming; no second cancel follows
 
     def _produce(self, run, iterator):
-        """The hot loop. What costs per item: the type, two lengths, the clock."""
+        """Sends the items of `iterator`: the hot loop. Each item costs a type check, two lengths and one clock reading."""
         channel, ticker, encode = self._channel, self._ticker, output.encode
         append, largest = run.pending.append, run.limits.item // MOST_BYTES
         count = size = 0
@@ -175,7 +175,7 @@ class Calls:
                 ticker.wake()
 
     def _flush(self, run):
-        """Sends the pending items and waits while the reader or the pipe is behind; cancels are kept out of the writing."""
+        """Sends the pending items, then waits while the reader or the pipe is slow. A cancel cannot interrupt the writing."""
         with run.lock:
             if run.cancelled:
                 raise Cancelled()
@@ -200,7 +200,7 @@ class Calls:
         return gate
 
     def end(self, run, failure, result):
-        """Sends the terminal message: exactly one, after everything that the run printed and yielded."""
+        """Sends exactly one terminal message, after every line and item of the run."""
         blob = error = None
         if failure is None:
             try:
@@ -224,14 +224,14 @@ class Calls:
 
 
 def check_item(run, item):
-    """Refuses an item over the limit; called only where its length in characters makes that possible."""
+    """Raises TooLarge for an item over the limit. Called only if the item's length in characters makes that possible."""
     encoded = output.json_bytes(item) if run.kind == "j" else output.string_bytes(item)
     if len(encoded) > run.limits.item:
         raise TooLarge(f"an item is over {run.limits.item} bytes")
 
 
 def close(iterator):
-    """Runs the generator's `finally` blocks, in the thread that drove it."""
+    """Closes the generator in its own thread. This runs the `finally` blocks."""
     method = getattr(iterator, "close", None)
     if method is None:
         return

@@ -1,34 +1,35 @@
-# PROTOCOL.md: everything the harness sends, in order, by whichever thread has something to send.
+# PROTOCOL.md: sends the frames of every thread in order.
 import os
 from collections import deque
 from threading import Lock
 from time import monotonic
 
-# With this many frames waiting, a producer waits for the writer: the pipe's back-pressure reaches every generator.
+# With this many queued frames, a producer waits for the writer. So the pipe's backpressure reaches every generator.
 QUEUE_LIMIT = 16
 
 WRITE_SIZE = 256 * 1024
 
 
 class Channel:
-    """The outgoing half of fd 3. A frame is put in the queue, then written by the first thread that gets the lock; nobody waits for
-    the lock only to write, since its holder drains what others put."""
+    """The sending half of fd 3. A thread queues a frame; the first thread that gets the lock writes the queue.
+
+    No thread waits for the lock only to write, because the lock's holder also writes the frames of other threads."""
 
     def __init__(self, fd):
         self.fd = fd
         self.queue = deque()
-        # When the last write ended: a frame goes out at once when this is 1 ms ago.
+        # When the last write ended. A frame is sent immediately if this is 1 ms ago.
         self.written_at = 0.0
         self._writing = Lock()
 
     def put(self, data):
         if self.fd is None:
-            os._exit(0)  # a forked child that came back out of the function: its parent speaks for the run
+            os._exit(0)  # a forked child returned from the function; its parent reports the run
         self.queue.append(data)
 
     def flush(self):
-        """Writes what is queued, unless another thread is just doing so."""
-        # Asked again after the release: what was put between the holder's last look and its release would wait otherwise.
+        """Writes the queue, unless another thread is writing it."""
+        # The loop checks again after the release. A frame queued between the holder's last check and its release would otherwise stay queued.
         while self.queue and self._writing.acquire(False):
             try:
                 self._drain()
@@ -48,7 +49,7 @@ class Channel:
             self._drain()
 
     def hold_back(self):
-        """Waits while the pipe is full and others' frames have piled up."""
+        """Waits while the pipe is full and frames of other threads have piled up."""
         if len(self.queue) > QUEUE_LIMIT:
             with self._writing:
                 pass
@@ -75,4 +76,4 @@ class Channel:
                 while written < len(rest):
                     written += os.write(self.fd, rest[written:])
         except (BrokenPipeError, ConnectionResetError):
-            os._exit(0)  # the worker has gone; nobody is left to run for
+            os._exit(0)  # the worker's end is closed, so no results can be delivered

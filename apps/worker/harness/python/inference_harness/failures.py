@@ -1,4 +1,4 @@
-# Contract 2, `function_error`, `invalid_input` and the like: an exception as the fields of an `error` message.
+# Contract 2, "Errors": converts an exception to the fields of an `error` message.
 import re
 import sys
 import traceback
@@ -10,12 +10,12 @@ TEXT_LIMIT = 16 * 1024
 SECONDS = re.compile(r"[0-9]{1,9}\Z", re.ASCII)
 HTTP_DATE = re.compile(r"[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT\Z", re.ASCII)
 
-# The frames of this package say nothing to an app's author.
+# Tracebacks leave out the frames of this package, because they do not help an app's author.
 _OURS = __file__.rsplit("/", 1)[0]
 
 
 class Refused(Exception):
-    """A call that never reaches the function: unknown, or called with wrong arguments."""
+    """A call that never reaches the function, because the function is unknown or its arguments are wrong."""
 
     def __init__(self, code, message, details=None):
         super().__init__(message)
@@ -24,7 +24,7 @@ class Refused(Exception):
 
 
 def error_fields(error, debug):
-    """`code`, `message`, and `type`, `details`, `traceback` where they apply. A function's traceback is also printed, into the run's log."""
+    """Returns `code`, `message`, and `type`, `details`, `traceback` if they apply. Also prints a function's traceback into the run's log."""
     if isinstance(error, Refused):
         fields = {"code": error.code, "message": str(error)}
         if error.details is not None:
@@ -42,7 +42,7 @@ def error_fields(error, debug):
 
 
 def _message_and_status(error):
-    """Contract 2, "Errors", on exceptions with a status: `status_code`, `detail` and the header Retry-After, as FastAPI's HTTPException has them."""
+    """Returns the message, and the status and Retry-After of an exception with `status_code`, such as FastAPI's HTTPException."""
     status = _attribute(error, "status_code")
     if not isinstance(status, int) or isinstance(status, bool) or not 400 <= status <= 599:
         return {"message": message_of(error)}
@@ -70,7 +70,7 @@ def _text_of(detail):
 
 
 def _retry_after(headers):
-    """The value of the header: whole seconds or an HTTP date (RFC 9110, section 10.2.3), else None."""
+    """Returns the value of the header: whole seconds or an HTTP date (RFC 9110, section 10.2.3), else None."""
     try:
         for name, value in headers.items():
             text = str(value).strip()
@@ -89,7 +89,7 @@ def message_of(error):
 
 
 def formatted(error):
-    """The traceback, from the app's first frame on."""
+    """Returns the traceback from the app's first frame on."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OURS):
         trace = trace.tb_next

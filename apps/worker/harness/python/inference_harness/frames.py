@@ -1,10 +1,10 @@
-# PROTOCOL.md, "Framing": a JSON header line, then exactly as many raw bytes as its `b` says.
+# PROTOCOL.md, "Framing": reads and writes frames.
 import codecs
 import json
 import os
 
 _encode_header = json.JSONEncoder(separators=(",", ":")).encode
-# The decoder's C scanner: the header is the worker's own, so nothing else than a text that begins with an object is met.
+# The decoder's C scanner. Headers come from the worker, so the text always begins with an object.
 _scan = json.JSONDecoder().scan_once
 
 READ_SIZE = 64 * 1024
@@ -14,12 +14,12 @@ def _replacement(error):
     return "\ufffd".encode() * (error.end - error.start), error.end
 
 
-# A lone surrogate is no Unicode text; browsers and decoders show U+FFFD for it, so that is what is sent.
+# A lone surrogate has no UTF-8 form. Browsers and decoders show U+FFFD for it, so the harness sends U+FFFD.
 codecs.register_error("harness-replace", _replacement)
 
 
 def frame(header, blob=None):
-    """One message as bytes; `blob`, when given, is named by `b`."""
+    """Returns one message as bytes. Sets the header's `b` to the length of `blob`, if there is a blob."""
     if blob is None:
         return _encode_header(header).encode() + b"\n"
     header["b"] = len(blob)
@@ -27,7 +27,7 @@ def frame(header, blob=None):
 
 
 def done_frame(quoted_run, items, streamed, elapsed, status, blob):
-    """The terminal of a run that succeeded; by hand, since every call has one."""
+    """Returns the terminal message of a successful run. Formats the header by hand, because every call sends this message."""
     head = f'{{"t":"done","r":{quoted_run},"items":{items},"streamed":{"true" if streamed else "false"},"ms":{elapsed!r}'
     if status is not None:
         head += f',"status":{status}'
@@ -37,19 +37,19 @@ def done_frame(quoted_run, items, streamed, elapsed, status, blob):
 
 
 def log_frame(quoted_run, count, cut, text):
-    """Lines that were printed; `quoted_run` is None where they belong to no run. `cut`: how many were left out just before them."""
+    """Returns a frame of printed lines. `quoted_run` is None if the lines belong to no run. `cut` is the number of lines dropped before them."""
     blob = text.encode("utf-8", "harness-replace")
     head = '{"t":"log"' if quoted_run is None else f'{{"t":"log","r":{quoted_run}'
     return f'{head},"n":{count},"cut":{cut},"b":{len(blob)}}}\n'.encode() + blob
 
 
 def items_frame(quoted_run, kind, count, blob):
-    """An items frame; by hand, since streams send thousands a second. `quoted_run` is the run id as JSON text."""
+    """Returns an items frame. Formats the header by hand, because streams send thousands a second. `quoted_run` is the run id as JSON text."""
     return f'{{"r":{quoted_run},"k":"{kind}","n":{count},"b":{len(blob)}}}\n'.encode() + blob
 
 
 class Reader:
-    """Messages from a file descriptor, one at a time. Held by one thread at a time (the leader)."""
+    """Reads messages from a file descriptor. Only one thread at a time, the leader, uses it."""
 
     def __init__(self, fd):
         self._fd = fd
@@ -58,11 +58,11 @@ class Reader:
 
     @property
     def buffered(self):
-        """Whether a message, or a part of one, has already been read."""
+        """Whether a message, or a part of a message, has already been read."""
         return self._at < len(self._data)
 
     def read(self):
-        """The next message as (header, blob), or None at the end of the stream."""
+        """Returns the next message as (header, blob), or None at the end of the stream."""
         end = self._data.find(b"\n", self._at)
         while end == -1:
             chunk = os.read(self._fd, READ_SIZE)
@@ -86,7 +86,7 @@ class Reader:
         while missing:
             chunk = os.read(self._fd, max(READ_SIZE, missing))
             if not chunk:
-                return b""  # the next read() finds the end of the stream again
+                return b""  # the next read() meets the end of the stream again
             if len(chunk) > missing:
                 self._data, self._at = chunk, missing
                 chunk = chunk[:missing]

@@ -1,5 +1,5 @@
-# Contract 5, `/logs`: what a function prints, line by line, is its run's, whichever thread or task of the run prints it. The raw descriptors
-# 1 and 2 stay the worker's pipes, for C code and child processes.
+# Contract 5, "Logs: `GET /runs/{run_id}/logs`": assigns each line that a function prints to its run, whichever thread or task prints it.
+# The raw descriptors 1 and 2 stay the worker's pipes, for C code and child processes.
 import codecs
 import contextvars
 import io
@@ -13,8 +13,10 @@ current_run = contextvars.ContextVar("current_run", default=None)
 
 
 class LineWriter(io.TextIOBase):
-    """Takes the place of sys.stdout or sys.stderr. Lines are only queued here: a cancel may interrupt this thread anywhere, and must not
-    leave half a frame in the pipe; nor does whoever prints in a loop wait, or make others wait."""
+    """Replaces sys.stdout or sys.stderr. Only queues lines.
+
+    A cancel may interrupt this thread anywhere, and must not leave half a frame in the pipe.
+    A thread that prints in a loop neither waits nor delays other threads."""
 
     mode = "w"
     newlines = None
@@ -30,12 +32,12 @@ class LineWriter(io.TextIOBase):
         self.write_through = False
         self._stream = "o" if name == "stdout" else "e"
         self._original = original
-        # Stands for the run where something is printed outside of every run.
+        # Takes the lines that are printed outside of every run.
         self._outside = outside
         self._ticker = ticker
 
     def reconfigure(self, *, encoding=None, errors=None, newline=None, line_buffering=None, write_through=None):
-        """Stores the settings, so that the app reads back what it set. Lines are sent as UTF-8 whatever the settings are."""
+        """Stores the settings, so that the app can read them back. Lines are always sent as UTF-8."""
         if newline not in (None, "", "\n", "\r", "\r\n"):
             raise ValueError(f"illegal newline value: {newline!r}")
         if encoding is not None:
@@ -61,7 +63,7 @@ class LineWriter(io.TextIOBase):
         return self._original.fileno()
 
     def flush(self):
-        """Whole lines are on their way already; a part of a line waits for its end, or the run's."""
+        """Does nothing: whole lines are queued already. A partial line waits for its newline or for the end of the run."""
 
     def write(self, text):
         if not isinstance(text, str):
@@ -86,10 +88,10 @@ def replace(channel, ticker, limit):
 
 
 def restore():
-    """The plain interpreter again, in a forked child."""
+    """Restores the plain interpreter in a forked child."""
     sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
     for writer, original in zip(_writers, (sys.__stdout__, sys.__stderr__)):
-        writer.write = original.write  # for who has kept it, as logging's handlers do
+        writer.write = original.write  # for code that holds the stream, such as logging's handlers
     threading.Thread.start = _plain_start
     ThreadPoolExecutor.submit = _plain_submit
 
@@ -100,13 +102,13 @@ _plain_submit = ThreadPoolExecutor.submit
 
 
 def _start(thread):
-    """A thread belongs to the run that starts it, for what it prints; nothing else of the run's context is handed on."""
+    """Assigns the thread's output to the run that starts the thread. Passes on nothing else of the run's context."""
     run = current_run.get()
     if run is not None:
         own = thread.run
 
         def within():
-            del thread.run  # no circle of the two
+            del thread.run  # avoids a reference cycle
             current_run.set(run)
             own()
 
@@ -115,7 +117,7 @@ def _start(thread):
 
 
 def _submit(self, function, /, *args, **kwargs):
-    """A pool's threads serve many runs: the work belongs to the run that gave it, not to the one that happened to start the thread."""
+    """Assigns the work's output to the run that submits it, because a pool's threads serve many runs."""
     run = current_run.get()
 
     def within():

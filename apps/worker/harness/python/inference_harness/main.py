@@ -33,7 +33,7 @@ class Harness:
         self._draining = False
 
     def serve(self):
-        """The life of the process; returns when it has been drained."""
+        """Serves the worker until the process has been drained."""
         channel = self.channel
         channel.send(frame({"t": "hello", "proto": PROTOCOL, "pid": os.getpid(), "python": platform.python_version()}))
         message = self.reader.read()
@@ -76,7 +76,7 @@ class Harness:
         return stopped.wait
 
     def _start(self, app, init):
-        """Imports the app and sets it up; False when that failed."""
+        """Imports the app and sets it up. Returns False if that failed."""
         started = perf_counter()
         stage = "load"
         try:
@@ -107,7 +107,7 @@ class Harness:
             sys.stderr.write(formatted(error))
 
     def _handle(self, message):
-        """One message of the worker's: a Run that is to be called, or None when it was all done here."""
+        """Handles one message of the worker. Returns the Run to call, or None if the message needs no call."""
         if message is None:
             process.end_group()
         header, blob = message
@@ -123,7 +123,7 @@ class Harness:
             return None
         run = self.runs.get(header["r"])
         if run is None:
-            return None  # it has just ended
+            return None  # the run has just ended
         if kind == "credit":
             run.credit(header["n"])
         elif kind == "cancel":
@@ -137,7 +137,7 @@ class Harness:
 
 
 def _restore():
-    """A forked child is a plain interpreter again."""
+    """Restores the plain interpreter in a forked child."""
     logs.restore()
     sleep.restore()
 
@@ -146,6 +146,6 @@ def main():
     process.settle()
     process.hold_lifeline()
     fd = process.take_channel()
-    # The app's files come first on the path, and ours are loaded.
+    # Removes the harness's folder from the path, so that the app's files come first. The harness's modules are already loaded.
     sys.path.pop(0)
     Harness(fd).serve()

@@ -1,4 +1,4 @@
-# Contract 2: what a function gives back, as the JSON text that callers will see, encoded once, here.
+# Contract 2: encodes a function's output once, as the JSON text that callers receive.
 import json
 
 _encode_text = json.encoder.encode_basestring
@@ -9,9 +9,9 @@ def _refuse(value):
 
 
 def _encoder():
-    """The C encoder behind json.dumps, made once: json.dumps makes one for every call, which costs more than a small value does.
+    """Returns the C encoder behind json.dumps. json.dumps makes an encoder for every call, which costs more than encoding a small value.
 
-    Without its notes on what it is in (the first argument) a circle ends in a RecursionError."""
+    The first argument, None, disables the tracking of circles. A circular value then ends in a RecursionError."""
     make = json.encoder.c_make_encoder
     if make is None:
         return json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
@@ -39,10 +39,10 @@ class TooLarge(OutputError):
 
 
 def encode(value):
-    """Compact JSON text of `value`."""
+    """Returns compact JSON text of `value`. Raises Unserializable."""
     try:
         return _encode(value)
-    except Exception as error:  # also what an app's own dict or list raises when it is read
+    except Exception as error:  # includes exceptions that an app's dict or list subclass raises while it is read
         raise Unserializable(_reason(value, error)) from None
 
 
@@ -57,17 +57,17 @@ def _reason(value, error):
 
 
 def json_bytes(text):
-    """UTF-8 of JSON text; a lone surrogate, which has no UTF-8, becomes its `\\udXXX` escape."""
+    """Returns the UTF-8 of JSON text. A lone surrogate, which has no UTF-8, becomes its `\\udXXX` escape."""
     return text.encode("utf-8", "backslashreplace")
 
 
 def string_bytes(text):
-    """UTF-8 of a string item; a lone surrogate becomes U+FFFD."""
+    """Returns the UTF-8 of a string item. A lone surrogate becomes U+FFFD."""
     return text.encode("utf-8", "harness-replace")
 
 
 def status_code(result):
-    """The HTTP status that a result asks for, or None."""
+    """Returns the HTTP status that a result sets by `status_code`, or None."""
     if not isinstance(result, dict):
         return None
     status = result.get("status_code")

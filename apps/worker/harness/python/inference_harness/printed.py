@@ -1,4 +1,4 @@
-# Contract 5, `/logs`: the lines that one run has printed and that are not sent yet; the newest are kept, as in the run's log itself.
+# Contract 5, "Logs: `GET /runs/{run_id}/logs`": the lines that a run printed and that are not sent yet. The newest are kept, as in the run's log.
 from collections import deque
 from _thread import get_ident
 from threading import Lock
@@ -6,41 +6,41 @@ from time import time
 
 from .frames import log_frame
 
-# A longer line is cut into several.
+# A longer line is cut into several lines.
 LINE_LIMIT = 8 * 1024
-# What a line counts beside its characters, so that a flood of empty ones is bounded too.
+# The cost of a line beside its characters, so that a flood of empty lines is bounded too.
 LINE_COST = 16
-# Lines of one run share a frame up to this size, and one frame goes out a tick: a flood leaves the pipe to others.
+# The lines of one run share a frame up to this size. Each run sends one frame a tick, so a flood leaves room in the pipe for other runs.
 FRAME_SIZE = 64 * 1024
 
 
 class Printed:
-    """Any thread of the run adds lines; one at a time takes them.
+    """Lines of one run. Any thread of the run adds lines. One thread at a time removes lines.
 
-    Whoever adds holds no lock, since a cancel may interrupt it anywhere, and a destructor that prints may come in between: a line is one
-    entry of a deque, with the count of what was printed before it, from which follows how much waits."""
+    A thread adds lines without a lock, because a cancel or a printing destructor may interrupt it anywhere.
+    A line is one entry of a deque. It stores the size of all earlier output, from which the waiting size follows."""
 
     def __init__(self, quoted_run, channel, limit):
         self._quoted_run = quoted_run
         self._channel = channel
         self._limit = limit
         self._total = 0
-        # Where the oldest line that waits begins, at the latest.
+        # At most the position where the oldest waiting line begins.
         self._gone = 0
         self._dropped = 0
         self._told = 0
         self.lines = deque()
-        # What was printed without a newline yet, by thread: those of a run share neither a line nor its end.
+        # Output without a newline yet, by thread, because the threads of a run do not share lines.
         self.partial = {"o": {}, "e": {}}
-        # The run has ended, and nobody but the ticker will look here again.
+        # The run has ended, so only the ticker sends later lines.
         self.over = False
         self._sealing = Lock()
 
     def write(self, stream, text):
-        """`stream` is `o` or `e`. Returns whether there is anything to send."""
+        """Adds text. `stream` is `o` or `e`. Returns whether there is a line to send."""
         partial = self.partial[stream]
         ident = get_ident()
-        if text == "\n":  # the second half of every print()
+        if text == "\n":  # print() writes the newline separately
             self._add(stream, partial.pop(ident, ""))
             return True
         if partial:
@@ -53,7 +53,7 @@ class Printed:
         else:
             lines = text.split("\n")
             rest = lines.pop()
-        if len(rest) > LINE_LIMIT:  # cut once: what is printed may be a hundred megabytes without a newline
+        if len(rest) > LINE_LIMIT:  # cut only once, because a print may have 100 MB without a newline
             whole = (len(rest) - 1) // LINE_LIMIT * LINE_LIMIT
             lines.append(rest[:whole])
             rest = rest[whole:]
@@ -82,10 +82,10 @@ class Printed:
                 self._dropped += 1
             self._gone = lines[0][0]
         except IndexError:
-            self._gone = total  # all of it has just been taken to be sent
+            self._gone = total  # another thread has just taken all lines
 
     def finish(self):
-        """Everything that was printed, unfinished lines too, goes to the channel. What threads of the run print later is the ticker's to send."""
+        """Sends every printed line, and unfinished lines. The ticker sends lines that threads of the run print later."""
         self.over = True
         for stream, partial in self.partial.items():
             for ident in list(partial):
@@ -95,7 +95,7 @@ class Printed:
         self.seal(len(self.lines))
 
     def seal(self, most=0):
-        """Puts a frame of waiting lines on the channel; more, as long as fewer than `most` have been taken."""
+        """Puts one frame of waiting lines on the channel, and further frames until `most` lines have been taken."""
         with self._sealing:
             while True:
                 taken = self._seal_frame()

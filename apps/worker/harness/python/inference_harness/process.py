@@ -1,4 +1,4 @@
-# PROTOCOL.md, "The process": its file descriptors, its signals, and how it ends with its worker.
+# PROTOCOL.md, "The process": its file descriptors, its signals, and its end when the worker ends.
 import errno
 import fcntl
 import os
@@ -7,25 +7,25 @@ import sys
 
 CHANNEL_FD = 3
 LIFELINE_FD = 4
-# Out of the way of fd numbers that an app's libraries take for granted.
+# Higher than the fd numbers that an app's libraries may expect to be free.
 LOWEST_FD = 100
 
-_F_SETSIG = 10  # linux/fcntl.h; the fcntl module does not name it
+_F_SETSIG = 10  # linux/fcntl.h; the fcntl module has no name for it
 
 
 def take_channel():
-    """Moves fd 3 out of reach of the app and of its children; returns the new descriptor."""
+    """Moves fd 3 out of reach of the app and its children. Returns the new descriptor."""
     fd = fcntl.fcntl(CHANNEL_FD, fcntl.F_DUPFD_CLOEXEC, LOWEST_FD)
     os.close(CHANNEL_FD)
     return fd
 
 
 def hold_lifeline():
-    """Lets the kernel kill this whole process group when the worker's end of fd 4 closes: should the keeper have been killed, which ends what
-    has left the group as well.
+    """Makes the kernel kill this process group when the worker's end of fd 4 closes. This matters if the keeper was killed.
 
-    Neither a thread that reads (it needs the interpreter's lock, which C code may hold) nor PR_SET_PDEATHSIG (this process only, not what
-    it started) would do that. Without F_SETSIG (not Linux) the end of fd 3 is what ends the process."""
+    A keeper would also end the processes that left the group. Two other ways do not work. A thread that reads fd 4 needs the interpreter's lock,
+    which C code may hold. PR_SET_PDEATHSIG ends only this process, not the processes that it started.
+    Without F_SETSIG (not Linux), the end of fd 3 ends the process."""
     try:
         fd = fcntl.fcntl(LIFELINE_FD, fcntl.F_DUPFD_CLOEXEC, LOWEST_FD)
         os.close(LIFELINE_FD)
@@ -38,21 +38,21 @@ def hold_lifeline():
 
 
 def end_group():
-    """The worker has gone: ends this process and what it started, at once."""
+    """Ends this process and its process group immediately, because the worker's end of the channel is closed."""
     if os.getpgrp() == os.getpid():
         os.killpg(os.getpgrp(), signal.SIGKILL)
     os._exit(0)
 
 
 def settle():
-    """A stop signal meant for a whole process group is the worker's to answer: it drains first."""
-    # Handlers and not SIG_IGN, which the app's own children would inherit.
+    """Ignores SIGTERM and SIGINT. A signal to a whole process group also reaches the worker, which drains its replicas first."""
+    # Uses handlers, because the app's children would inherit SIG_IGN.
     signal.signal(signal.SIGTERM, _leave_to_worker)
     signal.signal(signal.SIGINT, _leave_to_worker)
 
 
 def has_no_files_left():
-    """Whether its functions have left so many files open that no more can be opened."""
+    """Whether the functions have left so many files open that no further file can be opened."""
     try:
         os.close(os.dup(0))
     except OSError as error:
@@ -65,7 +65,7 @@ def _leave_to_worker(_signal, _frame):
 
 
 def on_fork(channel, restore):
-    """Cuts a forked child off from the protocol; `restore` gives it back the plain interpreter."""
+    """Cuts a forked child off from the protocol. `restore` restores the plain interpreter in the child."""
 
     def after_in_child():
         fd, channel.fd = channel.fd, None

@@ -1,5 +1,5 @@
-# PROTOCOL.md, `run` to its one terminal message: the state of one run, shared by the thread that drives it, the one that reads commands,
-# and the ticker.
+# PROTOCOL.md, "A run": the state of one run, from `run` to its terminal message. Shared by the thread that drives the run, the thread that
+# reads commands, and the ticker.
 import sys
 from collections import deque
 from threading import Lock
@@ -12,16 +12,16 @@ from .printed import Printed
 FIRST_WINDOW = 256
 LARGEST_WINDOW = 4096
 WINDOW_BYTES = 1024 * 1024
-# Items in one frame: the worker bounds a frame's bytes, and empty items count for nothing else.
+# The most items in one frame. The worker limits a frame's bytes, and empty items have none.
 FRAME_ITEMS = 32 * 1024
 
 
 class Cancelled(BaseException):
-    """Raised in the function when its run is cancelled; no `except Exception` stops it."""
+    """Raised in the function when its run is cancelled. A BaseException, so that `except Exception` does not catch it."""
 
 
 class Limits:
-    """From `init`: bytes of one item, of all that a run gives which is not paced by a reader, and of what it may have printed and not sent."""
+    """Limits from `init`, in bytes: one item, the output of a run without pacing, and printed lines that are not sent yet."""
 
     def __init__(self, item, output, log):
         self.item = item
@@ -30,39 +30,39 @@ class Limits:
 
 
 class Run:
-    # What most runs never change stays here, on the class: setting all of it for each run took 4 of a call's 25 us.
+    # Defaults stay on the class, because most runs never change them. Setting all of them for each run took 4 of a call's 25 us.
 
-    # Made when it prints first.
+    # Created when the run prints for the first time.
     printed = None
-    # It has printed its last line; threads that it started may go on.
+    # The run has sent its last line. Threads that it started may still print.
     over = False
 
-    # All items that wait in `pending` are of one kind.
+    # The kind of every item in `pending`.
     kind = "s"
     streamed = False
     items = 0
     bytes = 0
     overflow = False
 
-    # The producer stops when it has made this many; a cancel and an overflow set it to -1, so one comparison serves for all.
+    # The producer stops at this number of items. A cancel or an overflow sets it to -1, so one comparison covers all cases.
     allowed = sys.maxsize
     _window = FIRST_WINDOW
     _taken = 0
     _taken_bytes = 0
-    # (number of a frame's last item, bytes up to its end), while no credit has come for the frame. Made with the first frame.
+    # (number of the last item, total bytes up to its end) of each frame without credit. Created with the first frame.
     _sent = None
     _wake = None
 
     cancelled = False
-    # True while user code runs in a thread of its own: only then may a cancel raise in that thread.
+    # True while user code runs in its own thread. A cancel may raise in that thread only then.
     armed = False
-    # A cancel has been raised or is about to be; it is never raised twice, so `finally` blocks run undisturbed.
+    # A cancel has been raised or is about to be raised. It is raised only once, so `finally` blocks run undisturbed.
     delivered = False
     sleeper = None
     thread = None
     context = None
     iterator = None
-    # What the function gave back to be awaited, and the event loop's task for it.
+    # The awaitable that the function returned, and its task in the event loop.
     awaitable = None
     task = None
 
@@ -72,14 +72,14 @@ class Run:
         self.paced = header["paced"]
         self.traceparent = header.get("tp")
         self.params = params
-        self.quoted = f'"{self.id}"'  # a UUID: nothing to escape
+        self.quoted = f'"{self.id}"'  # a UUID needs no escapes
         self.channel = channel
         self.limits = limits
-        # Guards everything above and below that more than one thread changes; never held while writing to the pipe or in user code.
+        # Guards every field that several threads change. Never held while writing to the pipe or in user code.
         self.lock = Lock()
         self.started_at = perf_counter()
-        # Items yielded and not yet sealed into a frame. The producer only appends, whoever seals only takes from the front, so an item
-        # costs no lock.
+        # Items that are yielded and not yet sealed into a frame. The producer only appends, and sealing only removes from the front,
+        # so an item needs no lock.
         self.pending = []
         if self.paced:
             self.allowed = FIRST_WINDOW
@@ -87,14 +87,14 @@ class Run:
     # -- lines ------------------------------------------------------------------------------------------------------------------
 
     def begin_printing(self):
-        """Where to print; from any of the run's threads."""
+        """Returns the object that takes this run's lines. Any of the run's threads may call it."""
         printed = self.__dict__.setdefault("printed", Printed(self.quoted, self.channel, self.limits.log))
         if self.over:
             printed.over = True
         return printed
 
     def finish_lines(self):
-        """Sends what was printed, to the last line without a newline."""
+        """Sends every printed line, including a last line without a newline."""
         self.over = True
         if self.printed is not None:
             self.printed.finish()
@@ -102,7 +102,7 @@ class Run:
     # -- items ------------------------------------------------------------------------------------------------------------------
 
     def seal(self):
-        """Moves the pending items into frames on the channel's queue, after what was printed before them. With the lock held."""
+        """Moves the pending lines, then the pending items, into frames on the channel's queue. The caller holds the lock."""
         if self.printed is not None:
             self.printed.seal()
         pending = self.pending
@@ -164,7 +164,7 @@ class Run:
     # -- pace -------------------------------------------------------------------------------------------------------------------
 
     def credit(self, number):
-        """A reader of a paced run, or the store of any other run, has the items up to `number`."""
+        """Records that a reader of a paced run, or the store of any other run, has the items up to `number`."""
         with self.lock:
             if number <= self._taken:
                 return
@@ -180,7 +180,7 @@ class Run:
                 self._wake = None
 
     def wait_with(self, wake):
-        """Whether the producer has to wait; then `wake` is called once, by another thread, when it may go on or has to stop."""
+        """Whether the producer has to wait. If so, another thread calls `wake` once, when the producer may continue or must stop."""
         with self.lock:
             if not self._must_wait():
                 return False
@@ -195,7 +195,7 @@ class Run:
     # -- cancel -----------------------------------------------------------------------------------------------------------------
 
     def cancel(self, interrupt):
-        """Asks the run to stop, wherever it is. `interrupt(run)` raises Cancelled in the thread that drives it."""
+        """Requests that the run ends. `interrupt(run)` raises Cancelled in the thread that drives the run."""
         with self.lock:
             if self.cancelled:
                 return
@@ -235,7 +235,7 @@ class Run:
         self.channel.put(done_frame(self.quoted, self.items, self.streamed, self._elapsed(), status, result))
 
     def fail(self, error):
-        """Ends the run with an error: `code`, `message` and what else PROTOCOL.md gives `error`."""
+        """Ends the run with an error: `code`, `message` and further fields of `error` in PROTOCOL.md."""
         self.channel.put(frame({**self._terminal("error"), **error}))
 
     def finish_cancelled(self):
@@ -243,7 +243,7 @@ class Run:
 
 
 def _fitting(kind, blob, room):
-    """The items at the start of `blob` that fit in `room` bytes, as (count, blob)."""
+    """Returns the items at the start of `blob` that fit in `room` bytes, as (count, blob)."""
     if kind == "m" or room <= 0:
         return 0, b""
     end = blob.rfind(b"\n", 0, room + 1)

@@ -1,4 +1,4 @@
-# PROTOCOL.md, "Threads": with one run at a time the function has the main thread, where a signal interrupts even a blocking call.
+# PROTOCOL.md, "Threads": with `concurrency` 1, the function runs in the main thread, where a signal interrupts even a blocking call.
 import threading
 from _thread import get_ident
 from queue import SimpleQueue
@@ -18,7 +18,7 @@ class Single:
         threading.Thread(target=self._read, daemon=True).start()
 
     def serve(self):
-        """The main thread's loop; `stop` ends it."""
+        """Runs the work of the main thread until `stop`."""
         here.ident = get_ident()
         while True:
             work = self._inbox.get()

@@ -1,5 +1,5 @@
-# PROTOCOL.md, `cancel`: a thread that sleeps is not reached by an exception from outside, so in a function's thread time.sleep waits
-# for the run's cancel as well.
+# PROTOCOL.md, "Cancel": in a function's thread, time.sleep also waits for the run's cancel, because an asynchronous exception does not
+# interrupt a sleeping thread.
 import threading
 import time
 from threading import Lock
@@ -8,7 +8,7 @@ from .run import Cancelled
 
 real_sleep = time.sleep
 
-# The run whose function this thread is in.
+# `run` is the run whose function this thread executes.
 here = threading.local()
 
 
@@ -30,7 +30,7 @@ def sleep(seconds):
     finally:
         with run.lock:
             run.sleeper = None
-            # A cancel may have come between the end of the wait and here: it took us for asleep and raised nothing.
+            # A cancel may have come after the end of the wait. The cancel found this thread asleep, so it released the lock and raised nothing.
             missed = sleeper.acquire(False)
     if woken or missed:
         raise Cancelled()

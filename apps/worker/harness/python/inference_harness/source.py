@@ -1,12 +1,12 @@
-# Contract 1: the app's own modules are compiled from their source at every start. Python's bytecode files are told apart by the second and
-# the size: of a file that is saved twice within a second the first text would run, and go on running.
+# Contract 1: compiles an app's modules from their source at every start. Python identifies bytecode by modification second and size.
+# After two saves of equal size within a second, Python could run the bytecode of the first save, at every later start too.
 import importlib.machinery as machinery
 import os
 import sys
 
 
 class FromSource(machinery.SourceFileLoader):
-    """Neither reads nor writes bytecode."""
+    """Loads source files. Neither reads nor writes bytecode."""
 
     def get_code(self, fullname):
         path = self.get_filename(fullname)
@@ -14,7 +14,7 @@ class FromSource(machinery.SourceFileLoader):
 
 
 def always_compile(folder):
-    """For modules in `folder`. What is installed in an environment within it keeps its bytecode: nobody edits that."""
+    """Loads the modules in `folder` from source. Installed packages of an environment there keep their bytecode, because nobody edits a package."""
     finder = machinery.FileFinder.path_hook(
         (machinery.ExtensionFileLoader, machinery.EXTENSION_SUFFIXES),
         (FromSource, machinery.SOURCE_SUFFIXES),

@@ -1,5 +1,5 @@
-# PROTOCOL.md, "Threads": async functions and generators, as tasks of one event loop in a thread of its own. With one run at a time as well:
-# a task is cancelled through the loop, and the main thread stays free for signals.
+# PROTOCOL.md, "Threads": runs async functions and generators as tasks of one event loop in a separate thread. Also with `concurrency` 1:
+# the loop cancels a task, and the main thread stays free for signals.
 import asyncio
 import sys
 import threading
@@ -16,7 +16,7 @@ class Tasks:
         self._channel = channel
         self._ticker = ticker
         self._calls = calls
-        # Runs a callable in a function's thread: for an iterator that an awaited function gave back.
+        # Runs a callable in a function's thread, to drive an iterator that an awaited function returned.
         self._submit = submit
         self._loop = None
         self._tracing = self._profiling = None
@@ -36,19 +36,19 @@ class Tasks:
         while True:
             try:
                 self._loop.run_forever()
-            except BaseException:  # a task's trace function or signal, raised in the loop's own code: the other tasks go on
+            except BaseException:  # raised in the loop's own code by a task's trace function or signal; the other tasks continue
                 traceback.print_exc()
 
     def result(self, awaitable):
-        """Awaits what a hook gave back, from another thread."""
+        """Awaits the result of a hook, from another thread."""
         return asyncio.run_coroutine_threadsafe(_awaited(awaitable), self._started()).result()
 
     def adopt(self, run):
-        """Takes over a run whose function gave back `run.awaitable`; from any thread."""
+        """Takes over a run whose function returned `run.awaitable`. Any thread may call it."""
         self._started().call_soon_threadsafe(self._begin, run)
 
     def cancel(self, run):
-        """`run` is marked as cancelled; from any thread."""
+        """Cancels the task of a run that is marked as cancelled. Any thread may call it."""
         self._started().call_soon_threadsafe(self._cancel, run)
 
     def _begin(self, run):
@@ -66,7 +66,7 @@ class Tasks:
             run.task.cancel()
 
     async def _drive(self, run):
-        """The result; or the iterator that a thread has to drive, as `run.iterator`."""
+        """Returns the result. If the result is an iterator that a thread has to drive, sets `run.iterator` and returns None."""
         value = run.awaitable
         while is_async(value):
             if hasattr(value, "__aiter__") or hasattr(value, "__anext__"):
@@ -78,7 +78,7 @@ class Tasks:
         return value
 
     def _ended(self, run, task):
-        # What the function has set sees, and slows, all other tasks of the loop.
+        # The function's trace or profile function would observe, and slow down, every other task of the loop.
         if sys.gettrace() is not self._tracing:
             sys.settrace(self._tracing)
         if sys.getprofile() is not self._profiling:
@@ -86,7 +86,7 @@ class Tasks:
         failure = result = None
         if task.cancelled():
             failure = asyncio.CancelledError("the function cancelled itself")
-            close(run.awaitable)  # never awaited, when the cancel came before the task's first step
+            close(run.awaitable)  # the cancel came before the task's first step, so nothing awaited it
         else:
             failure = task.exception()
             if failure is None:
@@ -105,13 +105,13 @@ class Tasks:
         try:
             await self._produce(run, iterator)
         finally:
-            run.delivered = True  # a cancel from now on leaves `finally` blocks alone
+            run.delivered = True  # a later cancel must not interrupt `finally` blocks
             aclose = getattr(iterator, "aclose", None)
             if aclose is not None:
                 await aclose()
 
     async def _produce(self, run, iterator):
-        """The same loop as for threads; a full frame also lets the loop's other tasks have their turn."""
+        """Sends the items of `iterator`, as in `Calls._produce`. A full frame also gives the loop's other tasks a turn."""
         channel, ticker, encode = self._channel, self._ticker, output.encode
         append, largest = run.pending.append, run.limits.item // MOST_BYTES
         count = size = 0
@@ -146,11 +146,11 @@ class Tasks:
         else:
             await asyncio.sleep(0)
         if run.cancelled:
-            raise Cancelled()  # the function caught the task's cancel and went on
+            raise Cancelled()  # the function caught the task's cancel and continued
         run.check_overflow()
 
     def _flush_soon(self):
-        """One write for all the runs that end in one turn of the loop."""
+        """Writes the frames of all runs that end in one turn of the loop together."""
         if not self._flush_due:
             self._flush_due = True
             self._loop.call_soon(self._flush_now)
@@ -161,7 +161,7 @@ class Tasks:
 
 
 class _Steps:
-    """`async for` over an object that has `__anext__` only."""
+    """Supports `async for` over an object that has only `__anext__`."""
 
     def __init__(self, value):
         self._value = value

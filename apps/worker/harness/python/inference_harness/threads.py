@@ -1,16 +1,16 @@
-# PROTOCOL.md, "Threads": leader and followers. The thread that reads a call runs it itself, which saves a hand-over; when the function has
-# not come back after a tick, another thread takes over reading.
+# PROTOCOL.md, "Threads": leader and followers. The thread that reads a call runs the call itself, which saves a hand-over to another thread.
+# If the function has not returned after a tick, another thread starts to read.
 import threading
 from _thread import get_ident
 
 from .sleep import here
 
-# Deep recursion has to end in a RecursionError. Sorting by a key that sorts overflows less on every Python from 3.9 to 3.13; only pages that are
-# touched cost memory (16 KiB for a small function).
+# Large enough that deep recursion ends in a RecursionError. On Python 3.9 to 3.13, a sort whose key sorts
+# overflows only smaller stacks. Only touched pages cost memory (16 KiB for a small function).
 STACK_SIZE = 4 * 1024 * 1024
 
-# Answers of calls that came together leave in portions: the worker writes one while the next is made. Smaller ones cost more wake-ups
-# than they win.
+# Answers of calls that came together are sent in portions: the worker handles a portion while the next is made. Smaller portions cost
+# more in wake-ups than they save.
 PORTION = 12
 
 
@@ -19,13 +19,13 @@ class Threads:
         self._reader = reader
         self._channel = channel
         self._ticker = ticker
-        # `handle(message)`: a Run that is to be called, or None for every other message.
+        # `handle(message)` returns the Run to call, or None for every other message.
         self._handle = handle
         self._call = call
         self._lock = threading.Lock()
         self._idle = []
         self._leading = None
-        # The reading thread is held up in a function, and nobody has taken over yet.
+        # The reading thread is busy in a function, and no other thread reads yet.
         self._unled = False
         self._seen = None
         ticker.watch = self._watch
@@ -35,7 +35,7 @@ class Threads:
         self._promote()
 
     def submit(self, work):
-        """Runs `work()` in a thread of its own."""
+        """Runs `work()` in a new thread."""
         threading.Thread(target=self._alone, args=(work,), daemon=True).start()
 
     def _alone(self, work):
@@ -44,7 +44,7 @@ class Threads:
         self._channel.flush()
 
     def _promote(self):
-        """Lets another thread read. False where there is none, and none can be started."""
+        """Makes another thread read. Returns False if no thread is idle and none can be started."""
         with self._lock:
             bell = self._idle.pop() if self._idle else None
         if bell is not None:
@@ -52,7 +52,7 @@ class Threads:
             return True
         try:
             threading.Thread(target=self._work, daemon=True).start()
-        except (RuntimeError, MemoryError):  # functions have started as many as there may be
+        except (RuntimeError, MemoryError):  # functions have started as many threads as the system allows
             return False
         return True
 
@@ -67,7 +67,7 @@ class Threads:
             bell.acquire()
 
     def _lead(self):
-        """Reads and runs until another thread has taken over."""
+        """Reads and runs calls until another thread reads."""
         reader, channel, ticker = self._reader, self._channel, self._ticker
         while True:
             run = self._handle(reader.read())
@@ -84,7 +84,7 @@ class Threads:
             if not leads:
                 channel.flush()
                 return
-            # Else the next call's answer may share the write.
+            # Otherwise, the next call's answer may share the write.
             if not reader.buffered or len(channel.queue) >= PORTION:
                 channel.flush()
 
@@ -95,7 +95,7 @@ class Threads:
                 if self._leading is run:
                     self._leading = None
                     self._unled = True
-        if self._unled:  # tried again each tick: the thread that is held up is there for it when its call is over
+        if self._unled:  # retried each tick, and no longer needed once the busy thread's call is over
             self._unled = not self._promote()
         self._seen = run
         return self._unled or run is not None

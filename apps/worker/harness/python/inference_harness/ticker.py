@@ -1,11 +1,11 @@
-# PROTOCOL.md, "Latency": sends what a producer left behind, and sees when the reading thread is held up in a function.
+# PROTOCOL.md, "Latency": sends the items that a producer left unsent, and detects a reading thread that is busy in a function.
 from threading import Lock
 
 from .channel import QUEUE_LIMIT
 from .sleep import real_sleep
 
 TICK = 0.001
-# Ticks without work until it sleeps; a wake-up costs more than a few ticks.
+# The ticker sleeps after this many ticks without work. A wake-up costs more than a few ticks.
 IDLE_TICKS = 50
 
 
@@ -16,21 +16,21 @@ class Ticker:
         self._runs = runs
         self._bell = Lock()
         self._bell.acquire()
-        # What is printed outside of every run; and by threads that outlive theirs.
+        # Lines that are printed outside of every run, and lines of threads that outlive their run.
         self.outside = None
         self.late = set()
-        # What else is looked after each tick; says whether there may be more to do.
+        # Called each tick. Returns whether it may have more to do.
         self.watch = lambda: False
 
     def wake(self):
-        """From any thread, after the work is visible to the ticker.
+        """Wakes the ticker. Any thread may call it, after the work is visible to the ticker.
 
         Only the ticker sets `awake`. A cancel may end this method before any instruction, and must not leave `awake` set without a release."""
         if not self.awake and self._bell.locked():
             try:
                 self._bell.release()
             except RuntimeError:
-                pass  # another thread was faster
+                pass  # another thread released it first
 
     def serve(self):
         idle = 0
@@ -45,7 +45,7 @@ class Ticker:
             idle = 0 if self._work() else idle + 1
 
     def finish_lines(self):
-        """Queues every printed line that still waits, for the end of the process: lines of no run, and of runs that have ended."""
+        """Queues every waiting line before the process ends: lines of no run, and lines of runs that have ended."""
         for printed in (*self.late, self.outside):
             printed.finish()
 
@@ -72,7 +72,7 @@ class Ticker:
         return busy
 
     def _send_lines(self, printed):
-        """While the pipe is full they wait where they are, and the newest displace the oldest."""
+        """Queues a frame of lines. While the pipe is full, lines stay where they are, and the newest displace the oldest."""
         if len(self._channel.queue) <= QUEUE_LIMIT:
             printed.seal()
 

@@ -1,14 +1,14 @@
-# Contract 6, `traceparent`: what a function traces with OpenTelemetry belongs to its call's trace, without a word of the app's.
+# Contract 6, `traceparent`: adds the OpenTelemetry spans of a function to its call's trace, without changes to the app.
 import sys
 
 
 def enter(traceparent):
-    """In a run's context: the call's trace becomes the current one. Does nothing for an app that has not imported OpenTelemetry."""
+    """Makes the call's trace the current trace of a run's context. Does nothing if the app has not imported OpenTelemetry."""
     if "opentelemetry" not in sys.modules:
         return
     try:
         from opentelemetry import context, propagate
 
         context.attach(propagate.extract({"traceparent": traceparent}))
-    except Exception as error:  # a version that is not ours to mend must not cost the run
-        print(f"the call's trace could not be entered: {error!r}", file=sys.stderr)
+    except Exception as error:  # a fault in the app's version of OpenTelemetry must not fail the run
+        print(f"the function runs without the call's trace, because OpenTelemetry failed: {error!r}", file=sys.stderr)

@@ -1,6 +1,6 @@
-# Starts replicas by fork, drains each while its runs end at the same moment, and prints what was missing of each as a line of JSON.
-# A fork starts in 5 ms what a new interpreter starts in 100 ms, and ends in the same way: with the interpreter's own shutdown.
-# Arguments: how many replicas, the seed.
+# Forks replicas, drains each replica while its runs end, and prints the missing messages of each replica as a line of JSON.
+# A fork starts in 5 ms and a new interpreter in 100 ms. Both end in the same way: with the interpreter's shutdown.
+# Arguments: the number of replicas, and the seed.
 import json
 import os
 import random
@@ -44,13 +44,13 @@ class Replica:
         self._send({"t": "drain"})
 
     def await_drain(self):
-        """Returns when the harness has read the drain: messages are read in order, so a call that was sent after it has ended."""
+        """Returns when the harness has read the drain. It reads messages in order, so it has when a call that was sent later has ended."""
         self._send({"t": "run", "r": "after", "f": "returns", "paced": False}, b"{}")
         while self._read() != "after":
             pass
 
     def missing(self):
-        """Reads to the end; returns what did not come."""
+        """Reads to the end. Returns the missing messages."""
         while self._read() is not None:
             pass
         self._channel.close()
@@ -65,7 +65,7 @@ class Replica:
         return problems
 
     def _read(self):
-        """Reads one message; returns its run or its kind, and None at the end."""
+        """Reads one message. Returns its run or its kind, or None at the end."""
         message = self._reader.read()
         if message is None:
             return None
@@ -85,7 +85,7 @@ class Replica:
 
 
 def drive(rounds, chance):
-    """Prints what went wrong. In a forked replica it returns the descriptor of its channel."""
+    """Prints the missing messages. In a forked replica, returns the descriptor of its channel."""
     for number in range(rounds):
         concurrency = chance.choice((1, 100, 100))
         functions = [chance.choice(FUNCTIONS) for _ in range(1 if concurrency == 1 else chance.randint(2, 8))]

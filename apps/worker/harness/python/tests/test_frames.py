@@ -1,4 +1,4 @@
-# PROTOCOL.md: the harness writes and reads exactly what is in snapshots/. Run: python3 -m unittest discover -s apps/worker/harness/python/tests
+# PROTOCOL.md: the harness writes and reads exactly the files of snapshots/. Run: python3 -m unittest discover -s apps/worker/harness/python/tests
 import json
 import os
 import sys
@@ -24,7 +24,7 @@ def snapshot(name):
 
 
 class Sent:
-    """Stands for the channel: keeps what is put in it."""
+    """Replaces the channel. Keeps the frames that are put in it."""
 
     def __init__(self):
         self.frames = []
@@ -38,7 +38,7 @@ def run(paced=False, output=1000, log=1000):
 
 
 def read_all(data, size):
-    """The messages of `data`, written to a pipe in pieces of `size` bytes."""
+    """Returns the messages of `data`, written to a pipe in pieces of `size` bytes."""
     reading, writing = os.pipe()
     try:
         reader, messages, pieces = Reader(reading), [], [data[at : at + size] for at in range(0, len(data), size)]
@@ -101,7 +101,7 @@ class Frames(unittest.TestCase):
         self.assertEqual(frame({"t": "bye"}), snapshot("harness-bye"))
         self.assertEqual(frame({"t": "hello", "proto": 1, "pid": 4711, "python": "3.11.7"}), snapshot("harness-hello"))
 
-    def test_the_workers_messages_are_read_however_they_are_cut(self):
+    def test_messages_of_the_worker_are_read_in_pieces_of_any_size(self):
         names = ("init", "run", "credit", "cancel", "drain")
         data = b"".join(snapshot(f"worker-{name}") for name in names)
         for size in (1, 7, 64, len(data)):
@@ -110,7 +110,7 @@ class Frames(unittest.TestCase):
             self.assertEqual(messages[1][1], '{"prompt":"größe","n":12345678901234567890,"t":1.0}'.encode())
 
 
-    def test_a_run_knows_the_trace_that_it_belongs_to_where_there_is_one(self):
+    def test_a_run_has_the_trace_of_its_message(self):
         [(header, blob)] = read_all(snapshot("worker-run-traced"), 7)
         traced = Run(header, blob, Sent(), Limits(1000, 1000, 1000))
         self.assertEqual(traced.traceparent, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
@@ -119,7 +119,7 @@ class Frames(unittest.TestCase):
 
 class Lines(unittest.TestCase):
     def sent(self, one):
-        """The lines of all frames, and how many were left out."""
+        """Returns the lines of all frames, and the number of dropped lines."""
         lines, cut = [], 0
         for data in one.channel.frames:
             head, blob = data.split(b"\n", 1)
@@ -144,7 +144,7 @@ class Lines(unittest.TestCase):
         printed.seal()
         self.assertEqual(one.channel.frames, [snapshot("harness-log")])
 
-    def test_lines_are_whole_however_they_are_written_and_what_has_no_end_comes_at_the_end(self):
+    def test_written_pieces_become_whole_lines_and_an_unfinished_line_is_sent_at_the_end(self):
         one = run(log=10**6)
         printed = one.begin_printing()
         for text in ("a", "b\nc\n\nd", "", "e"):
@@ -153,7 +153,7 @@ class Lines(unittest.TestCase):
         one.finish_lines()
         self.assertEqual([line for stream, line in self.sent(one)[0] if stream == "o"], ["ab", "c", "", "de"])
 
-    def test_of_too_many_lines_the_newest_are_kept_and_the_others_counted(self):
+    def test_over_the_limit_the_newest_lines_are_kept_and_dropped_lines_are_counted(self):
         for length in (0, 1, 100, 8000):
             one = run(log=100_000)
             for n in range(10_000):
@@ -166,7 +166,7 @@ class Lines(unittest.TestCase):
             self.assertLessEqual(cost, 100_000)
             self.assertGreater(cost, 100_000 - 2 * (length + 21))
 
-    def test_threads_of_a_run_that_print_while_it_is_sent_lose_nothing(self):
+    def test_no_line_is_lost_while_threads_print_and_frames_are_sent(self):
         one = run(log=10**9)
         words = [threading.Thread(target=self.say, args=(one, who)) for who in range(4)]
         for word in words:
@@ -195,7 +195,7 @@ class Output(unittest.TestCase):
         with self.assertRaises(TooLarge):
             one.check_overflow()
 
-    def test_an_item_counts_the_bytes_that_it_is_sent_as(self):
+    def test_the_size_of_an_item_is_the_number_of_bytes_that_are_sent(self):
         one = run()
         for kind, item in (("s", "\ud800" * 333), ("j", '"' + "\ud800" * 166 + '"'), ("s", "x" * 1000)):
             one.kind = kind
@@ -205,14 +205,14 @@ class Output(unittest.TestCase):
             with self.assertRaises(TooLarge):
                 check_item(one, item)
 
-    def test_what_is_not_json_is_refused(self):
+    def test_values_that_json_cannot_represent_are_refused(self):
         circle = []
         circle.append(circle)
         for value in (b"", {"a": b""}, float("inf"), {1, 2}, object(), circle):
             with self.assertRaises(Unserializable):
                 encode(value)
 
-    def test_a_run_that_is_not_paced_waits_for_the_store_by_bytes_alone(self):
+    def test_bytes_alone_make_a_run_without_pacing_wait_for_the_store(self):
         one, woken = run(output=10**9), []
         for number in range(17):
             self.assertEqual(one.wait_with(lambda: woken.append(number)), number == 16)

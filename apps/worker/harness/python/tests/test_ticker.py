@@ -1,4 +1,4 @@
-# PROTOCOL.md, `cancel`: a cancel may fall anywhere in a function's thread, also where that thread wakes the ticker.
+# PROTOCOL.md, "Cancel": a cancel may interrupt a function's thread anywhere, also while that thread wakes the ticker.
 import os
 import sys
 import threading
@@ -13,12 +13,12 @@ from inference_harness.run import Cancelled  # noqa: E402
 from inference_harness.ticker import Ticker  # noqa: E402
 
 
-# Python 3.12 reports instructions only of frames that were traced before.
+# Python 3.12 reports instructions only for frames that were traced before.
 PLACES = "line" if sys.version_info[:2] == (3, 12) else "opcode"
 
 
 class Sent:
-    """Stands for the channel: says when the ticker has sent what was left behind."""
+    """Replaces the channel. `flushed` is set when the ticker has sent the queue."""
 
     def __init__(self):
         self.queue = []
@@ -30,7 +30,7 @@ class Sent:
 
 
 def interrupted(work, place):
-    """Calls `work`, and raises a cancel at its line or instruction number `place`. Returns whether there is one."""
+    """Calls `work` and raises a cancel at its line or instruction number `place`. Returns False if `work` ended before that place."""
     left = place
 
     def at_instruction(frame, event, _argument):
@@ -72,7 +72,7 @@ class Interrupted(unittest.TestCase):
         self.assertGreater(place, 1)
 
     def leave_behind(self, channel, ticker):
-        """As a producer does."""
+        """Queues a frame and wakes the ticker, as a producer does."""
         channel.queue.append(b"left behind")
         if not ticker.awake:
             ticker.wake()

@@ -1,4 +1,4 @@
-"""What replicas run that are drained. Every function ends when the other end of a pipe closes, so all of them end at the same moment."""
+"""Functions for drained replicas. Each function ends when the other end of a pipe closes, so all functions end at the same moment."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ def fails(fd):
 
 
 def returns():
-    """Ends at once."""
+    """Ends immediately."""
 
 
 def teardown():
