@@ -42,7 +42,8 @@ export function checkPython() {
   if (python.status !== 0)
     throw new Refused('Python 3.9 or later is needed, as python3 on PATH (apt install python3, brew install python)');
   const [enough, version] = python.stdout.trim().split(' ');
-  if (enough !== 'True') throw new Refused(`Python 3.9 or later is needed; python3 is ${version}`);
+  if (enough !== 'True')
+    throw new Refused(`Python 3.9 or later is needed; python3 is ${version}; put a newer one first on PATH`);
 }
 
 /** A hash of what decides what is installed: contents, because a checkout changes times and not always contents. */

@@ -1,4 +1,4 @@
-// `--scale gateway=2`: what one port in front of several servers must do.
+// `--scale gateway=2`: the requirements for one port in front of several servers.
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -23,7 +23,7 @@ async function server(serve: (socket: Socket) => void): Promise<{ port: number; 
   return { port: (one.address() as { port: number }).port, server: one };
 }
 
-/** Says its name and ends. */
+/** Starts a server that sends its name and ends the connection. */
 const named = (name: string) => server((socket) => socket.end(name));
 
 async function balancer(): Promise<{ balancer: Balancer; open: () => Socket }> {
@@ -40,7 +40,7 @@ async function balancer(): Promise<{ balancer: Balancer; open: () => Socket }> {
   };
 }
 
-test('connections go to the servers in turn, and only to those that are in', async () => {
+test('connections go to the added servers in turn', async () => {
   const { balancer: one, open } = await balancer();
   for (const name of ['a', 'b', 'c']) one.add(name, (await named(name)).port);
   const said: string[] = [];
@@ -51,7 +51,7 @@ test('connections go to the servers in turn, and only to those that are in', asy
   expect(said.slice(6).join('')).toBe('acac');
 });
 
-test('bytes pass both ways as they come, and who has ended is still answered', async () => {
+test('bytes pass in both directions, and a caller that has ended its side still gets the answer', async () => {
   const { balancer: one, open } = await balancer();
   const { port } = await server(async (socket) => {
     socket.write('hello');
@@ -65,7 +65,7 @@ test('bytes pass both ways as they come, and who has ended is still answered', a
   expect(await text(socket)).toBe(', Ada');
 });
 
-test('a server that takes no connections is passed over, before anything was sent to it', async () => {
+test('a server that accepts no connections is skipped before any byte is sent', async () => {
   const { balancer: one, open } = await balancer();
   const gone = await refusing();
   cleanups.push(() => gone.close());
@@ -74,7 +74,7 @@ test('a server that takes no connections is passed over, before anything was sen
   for (let k = 0; k < 4; k++) expect(await text(open())).toBe('a');
 });
 
-test('with no server in, a connection waits for the next one', async () => {
+test('a connection waits for the next server if no server is added', async () => {
   const { balancer: one, open } = await balancer();
   const socket = open();
   await once(socket, 'connect');
@@ -82,7 +82,7 @@ test('with no server in, a connection waits for the next one', async () => {
   expect(await text(socket)).toBe('a');
 });
 
-test('what becomes of a server becomes of its connections, and of no others', async () => {
+test('a reset by a server resets its connection and no other connection', async () => {
   const { balancer: one, open } = await balancer();
   const taken: Socket[] = [];
   const serve = (socket: Socket): void => {
@@ -99,7 +99,7 @@ test('what becomes of a server becomes of its connections, and of no others', as
   expect(String((await once(second, 'data'))[0])).toBe('still');
 });
 
-test('a caller that does not read holds its server back, and one that leaves is told of', async () => {
+test('a server has to wait for a caller that does not read, and notices the disconnect of a caller', async () => {
   const { balancer: one, open } = await balancer();
   const full = Promise.withResolvers<number>();
   const left = Promise.withResolvers<void>();
@@ -125,7 +125,7 @@ test('a caller that does not read holds its server back, and one that leaves is 
   await left.promise;
 });
 
-test('told to refuse, it takes no more and lets what it has end', async () => {
+test('after refuse, the balancer accepts no connections and lets open connections end', async () => {
   const { balancer: one, open } = await balancer();
   const { port } = await server((socket) => socket.once('data', () => socket.end('bye')).write('hello'));
   one.add('a', port);

@@ -1,20 +1,20 @@
-// `--scale gateway=2`: one port in front of several gateways. Connections, not requests: bytes pass as they come, whatever is said in them.
+// `--scale gateway=2`: one port in front of several gateways. Balances connections, not requests, and passes bytes without parsing them.
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
-/** How long a connection waits for a gateway when there is none just now: longer than one takes to be started again. */
+/** How long a connection waits if no gateway runs: longer than the restart of a gateway. */
 const WAIT_MS = 10_000;
 const LOOK_EVERY_MS = 50;
 
-/** Takes connections on one port and passes each on to one of the live servers, in turn. */
+/** Accepts connections on one port and passes each connection to one of the live servers, in turn. */
 export class Balancer {
   readonly #server: Server;
-  /** By name, in the order of their turns. */
+  /** Ports by name, in the order of their turns. */
   readonly #live = new Map<string, number>();
   readonly #open = new Set<Socket>();
 
   constructor() {
-    // Half-open: who has said all may still be answered; the end is passed on as what it is.
+    // Half-open: a caller that has ended its side still gets the answer. The end is passed on as an end.
     this.#server = createServer(
       { allowHalfOpen: true, noDelay: true, keepAlive: true, pauseOnConnect: true },
       (caller) => {
@@ -23,29 +23,29 @@ export class Balancer {
     );
   }
 
-  /** @throws Error of the system where it cannot listen there */
+  /** @throws Error of the system if it cannot listen on the address */
   async listen(host: string, port: number): Promise<number> {
     this.#server.listen(port, host);
     await once(this.#server, 'listening');
     return (this.#server.address() as { port: number }).port;
   }
 
-  /** A server on this machine takes its turns from now on. */
+  /** Adds a server on this machine, which takes its turns from now on. */
   add(name: string, port: number): void {
     this.#live.set(name, port);
   }
 
-  /** It gets no further connections; those it has go on. */
+  /** Removes a server: it gets no further connections, and its open connections continue. */
   remove(name: string): void {
     this.#live.delete(name);
   }
 
-  /** Takes no further connections. Harmless when done twice. */
+  /** Accepts no further connections. May be called twice. */
   refuse(): void {
     if (this.#server.listening) this.#server.close();
   }
 
-  /** Cuts those that are left. */
+  /** Cuts the open connections. */
   close(): void {
     this.refuse();
     for (const socket of this.#open) socket.destroy();
@@ -59,14 +59,14 @@ export class Balancer {
       caller.destroy();
       return;
     }
-    // What becomes of one becomes of the other: an end, a reset, a reader that does not drain.
+    // An end, a reset or a reader that does not drain on one side has the same effect on the other side.
     server.on('error', () => caller.resetAndDestroy()).once('close', () => caller.destroySoon());
     caller.on('error', () => server.resetAndDestroy()).once('close', () => server.destroy());
     server.pipe(caller);
     caller.pipe(server);
   }
 
-  /** A connection to the next server that takes one; nothing has been read from the caller yet, so any other is as good. */
+  /** Connects to the next server that accepts. Any server will do, because nothing has been read from the caller yet. */
   async #connect(caller: Socket): Promise<Socket | undefined> {
     const giveUpAt = performance.now() + WAIT_MS;
     do {
@@ -82,7 +82,7 @@ export class Balancer {
     return undefined;
   }
 
-  /** The port whose turn it is; its turn comes again after all others. */
+  /** Returns the port of the next server, and moves this server to the end of the turns. */
   #next(): number | undefined {
     const [first] = this.#live;
     if (!first) return undefined;
@@ -93,7 +93,7 @@ export class Balancer {
   }
 }
 
-/** A connection to a server on this machine, or nothing where it takes none. */
+/** Connects to a server on this machine. Resolves with undefined if the server accepts no connection. */
 function dial(port: number): Promise<Socket | undefined> {
   return new Promise((resolve) => {
     const socket = connect({ host: '127.0.0.1', port, noDelay: true, allowHalfOpen: true });

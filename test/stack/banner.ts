@@ -1,11 +1,11 @@
-// What a newcomer reads when everything is up: an address, a token, and two commands to paste.
+// The text of a started stack: an address, a token, and two commands to paste.
 import { RECEIVER_SECRET } from './services.ts';
 import { signToken } from './tokens.ts';
 
 const DAY_S = 86_400;
 
 export interface Ready {
-  /** Where the gateway answers, without a slash at the end. */
+  /** The gateway's URL, without a slash at the end. */
   readonly url: string;
   readonly jwtSecret: string;
   readonly receiverPort: number;
@@ -13,7 +13,7 @@ export interface Ready {
   readonly tookMs: number;
 }
 
-/** The commands are whole: each can be pasted alone. */
+/** Returns the text. Each command is complete and can be pasted alone. */
 export function banner({ url, jwtSecret, receiverPort, dataDir, tookMs }: Ready): string {
   const token = signToken(jwtSecret, { project: 'demo', ttlS: DAY_S });
   const call = `${url}/v4/demo/hello/run`;
@@ -24,13 +24,13 @@ Ready in ${(tookMs / 1000).toFixed(1)} s.  Ctrl-C stops everything; data is kept
 
   URL     ${url}
   Token   ${token}
-          (for project demo, for a day; another: npm run --silent token -- --project demo)
+          (for the project demo, valid for a day; new token: npm run --silent token -- --project demo)
 
-Stream what a Python generator yields (examples/demo/hello/main.py), one event a second:
+Stream the items of a Python generator (examples/demo/hello/main.py), one event a second:
 
 curl -N -X POST "${call}" ${headers} -H "Accept: text/event-stream" -d '{"upper_range": 5}'
 
-Have the answer sent to a webhook, signed; the receiver's lines below show that it arrived:
+Send the answer to a webhook, signed. The receiver's lines below show the delivery:
 
 curl -X POST "${call}?webhookEndpoint=${endpoint}" ${headers} -H "X-Webhook-Secret: ${RECEIVER_SECRET}" -d '{"upper_range": 2}'
 `;

@@ -1,4 +1,4 @@
-// Tests never run against old code: the stack compares a bundle with its sources.
+// The stack compares each bundle with its sources, so that tests never run old code.
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -28,20 +28,20 @@ test('a bundle that matches its sources is started', () => {
   expect(() => refuseOldBundles(root)).not.toThrow();
 });
 
-test('a bundle whose source has changed is refused with the source and the command to run', async () => {
+test('a bundle whose source has changed is rejected with the source and the command to run', async () => {
   await writeFile(source(), 'second();');
   expect(() => refuseOldBundles(root)).toThrow(
     /^The bundle of the gateway does not match apps\/gateway\/src\/main\.ts\. Run `npm run build`/,
   );
 });
 
-test('a bundle whose source is gone is refused', async () => {
+test('a bundle whose source is missing is rejected', async () => {
   await rm(source());
   await writeFile(join(root, 'apps', 'gateway', 'dist', 'bundle', 'main.js'), '');
   expect(() => refuseOldBundles(root)).toThrow(/does not match/);
 });
 
-test('a service without a bundle is refused', async () => {
+test('a service without a bundle is rejected', async () => {
   await rm(join(root, 'apps', 'gateway', 'dist'), { recursive: true });
   expect(() => refuseOldBundles(root)).toThrow(/sources\.json/);
 });

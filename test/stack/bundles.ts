@@ -25,7 +25,8 @@ export function refuseOldBundles(root: string): void {
     const changed = changedSource(service);
     if (changed !== undefined)
       throw new Error(
-        `The bundle of the ${name} does not match ${relative(root, changed)}. Run \`npm run build\`, or run the test by \`npm run test:file -- <path>\`.`,
+        `The bundle of the ${name} does not match ${relative(root, changed)}. ` +
+          'Run `npm run build`, or run the test by `npm run test:file -- <path>`.',
       );
   }
 }

@@ -1,4 +1,4 @@
-// Debian's packages without root: apt is given folders of its own, files are unpacked, nothing is installed.
+// Unpacks Debian's packages without root: apt-get works in folders of this process, and nothing is installed.
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 const LIMIT_MS = 120_000;
 
-/** What of these packages and of what they need this machine lacks. */
+/** Returns the packages that this machine lacks: the wanted packages and their dependencies. */
 async function missing(options: readonly string[], wanted: readonly string[]): Promise<string[]> {
   const { stdout } = await run(
     'apt-get',
@@ -18,13 +18,13 @@ async function missing(options: readonly string[], wanted: readonly string[]): P
 }
 
 /**
- * Fetches and unpacks packages, with those they need and this machine lacks, as an ordinary user.
+ * Fetches and unpacks packages as an ordinary user, with the dependencies that this machine lacks.
  *
- * @param cache folder in which it works
- * @param wanted those to be had
- * @param always unpacked even where the machine has them
- * @param home says where the unpacked tree is kept, once it is seen to work; undefined: it does not
- * @returns where it is kept
+ * @param cache folder for the downloads
+ * @param wanted packages to unpack if this machine lacks them
+ * @param always packages to unpack even if the machine has them
+ * @param home checks the unpacked tree; returns the folder to keep it in, or undefined if the tree does not work
+ * @returns the folder of the kept tree
  * @throws Error of apt-get
  */
 export async function unpackPackages(
@@ -45,7 +45,7 @@ export async function unpackPackages(
     for (const folder of [join(lists, 'partial'), join(archives, 'archives', 'partial'), files, tree])
       await mkdir(folder, { recursive: true });
     const options = ['-o', `Dir::State::lists=${lists}`, '-o', `Dir::Cache=${archives}`, '-o', 'Debug::NoLocking=1'];
-    // As root apt would drop to a user that cannot reach our folder.
+    // As root, apt would switch to a user that cannot read this folder.
     options.push('-o', 'APT::Sandbox::User=');
     await run('apt-get', [...options, 'update', '-qq'], { timeout: LIMIT_MS });
     const names = [...new Set([...always, ...(await missing(options, wanted))])];
@@ -54,7 +54,7 @@ export async function unpackPackages(
     const kept = await home(tree);
     if (kept === undefined) return undefined;
     await rename(tree, kept).catch((error: NodeJS.ErrnoException) => {
-      // Somebody else was as fast: theirs is as good.
+      // Another process was faster. Its tree is as good.
       if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;
     });
     return kept;

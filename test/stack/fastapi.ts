@@ -1,4 +1,4 @@
-// FastAPI under uvicorn, for tests of apps that are web servers of their own: what this machine has, or Debian's packages.
+// Finds FastAPI and uvicorn for tests of custom runtimes: on this machine, or in Debian's packages.
 import { execFile } from 'node:child_process';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -12,11 +12,11 @@ const PACKAGES = ['python3-fastapi', 'uvicorn'];
 const INSIDE = join('usr', 'lib', 'python3', 'dist-packages');
 const HOME = 'fastapi';
 
-/** An interpreter that has both. */
+/** An interpreter that has both packages. */
 export interface FastApi {
   /** Absolute path. */
   readonly python: string;
-  /** What the server needs in its environment. */
+  /** Variables that the server needs in its environment. */
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -30,10 +30,10 @@ async function inspect(python: string, packages?: string): Promise<FastApi | und
   }
 }
 
-/** Debian's packages are for Debian's interpreter. */
+/** Debian's packages work with Debian's interpreter only. */
 const DEBIAN = '/usr/bin/python3';
 
-/** @throws Error where there is none to be had, with what to type */
+/** @throws Error with the commands to type if FastAPI can be neither found nor fetched */
 export async function obtainFastApi(
   say: (text: string) => void = () => {},
   cache: string = dataFolder(),
@@ -41,7 +41,7 @@ export async function obtainFastApi(
   const home = join(cache, HOME);
   const present = (await inspect(DEBIAN)) ?? (await inspect('python3')) ?? (await inspect(DEBIAN, join(home, INSIDE)));
   if (present) return present;
-  say('No FastAPI here: fetching it with apt-get, into .data (nothing is installed)');
+  say('No FastAPI on this machine: fetching it with apt-get into .data (nothing is installed)');
   const sorry =
     'Install FastAPI and uvicorn for the tests: apt install python3-fastapi uvicorn, or pip install fastapi uvicorn';
   await mkdir(cache, { recursive: true });

@@ -1,17 +1,20 @@
-// Where the development stack keeps things: everything it makes lives in one folder, so deleting that folder is a fresh start.
+// The folders of the development stack. All files are in one folder. A stack without this folder starts fresh.
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** The repository's folder, found from this file whether it runs as source or from `dist`. */
+/** Returns the repository's folder, whether this file runs as source or from `dist`. */
 export function projectRoot(): string {
   let folder = import.meta.dirname;
   while (!existsSync(join(folder, 'package-lock.json'))) {
     const parent = dirname(folder);
-    if (parent === folder) throw new Error(`no package-lock.json above ${import.meta.dirname}`);
+    if (parent === folder)
+      throw new Error(
+        `no folder above ${import.meta.dirname} has a package-lock.json; run this file inside the repository`,
+      );
     folder = parent;
   }
   return folder;
 }
 
-/** The folder of what the stack makes: Redis' data, secrets, process ids, a downloaded Redis. Not in git. */
+/** Returns the folder of the stack's files: Redis' data, secrets, process ids, a downloaded Redis. Git ignores it. */
 export const dataFolder = (): string => join(projectRoot(), '.data');

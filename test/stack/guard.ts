@@ -1,8 +1,8 @@
-// Ends a process when ours is gone, however it went: `kill -9` gives nobody a chance to clean up, and Redis does not watch its parent.
+// Ends another process after this process has ended, also by `kill -9`. Redis does not watch its parent.
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
 
-// The read returns when the last holder of the pipe's other end, which is us, has gone: portable, unlike Linux' parent-death signal.
+// `read` returns when this process, the last holder of the pipe's other end, is gone. Linux' parent-death signal would not be portable.
 const SCRIPT = `
 read -r _
 sleep "$1"
@@ -13,19 +13,19 @@ kill -KILL "$2" 2>/dev/null
 [ -z "$3" ] || rm -rf "$3"
 `;
 
-/** Stops guarding; harmless when done twice. */
+/** Stops guarding. May be called twice. */
 export type Release = () => void;
 
 /**
- * Sees to it that `pid` does not outlive this process.
+ * Ends `pid` after the end of this process.
  *
- * @param graceS how long it may live on, so that others can finish with it
- * @param folder removed with it
+ * @param graceS seconds for which `pid` may live on, so that its clients can finish
+ * @param folder removed after the end of `pid`
  */
 export function guard(pid: number, graceS: number, folder = ''): Release {
   const watcher: ChildProcess = spawn('sh', ['-c', SCRIPT, 'guard', String(graceS), String(pid), folder], {
     stdio: ['pipe', 'ignore', 'ignore'],
-    // Its own group: a Ctrl-C in the terminal is for the supervisor alone.
+    // In a process group of its own, so that a Ctrl-C in the terminal reaches the supervisor only.
     detached: true,
   });
   watcher.on('error', () => {});

@@ -1,4 +1,4 @@
-// One stack per data folder: two would write one Redis file.
+// One stack for each data folder, because two stacks would write the same Redis file.
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { commandOf } from './processes.ts';
@@ -6,12 +6,12 @@ import { commandOf } from './processes.ts';
 /** Another stack runs on this data folder. */
 export class Locked extends Error {
   constructor(pid: number, folder: string) {
-    super(`already running on ${folder} (process ${pid}); stop it first, or set DATA_DIR to another folder`);
+    super(`already running on ${folder} (process ${pid}); stop that process first, or set DATA_DIR to another folder`);
     this.name = 'Locked';
   }
 }
 
-/** The holder that the file names, where it still runs: an id alone may meanwhile belong to somebody else. */
+/** Returns the pid in the lock if its process still runs. Compares the command, because another process may have the pid by now. */
 function holder(text: string): number | undefined {
   const [id = '', ...command] = text.split('\n');
   const pid = Number(id);
@@ -20,7 +20,7 @@ function holder(text: string): number | undefined {
     : undefined;
 }
 
-/** Made whole under another name and then linked: nobody reads a lock that does not yet say whose it is. */
+/** Creates the lock. The file is written under another name and then linked, so that no reader sees a lock without its owner. */
 function create(path: string): boolean {
   const made = `${path}.${process.pid}.new`;
   writeFileSync(made, `${process.pid}\n${commandOf(process.pid)}`, { mode: 0o600 });
@@ -36,9 +36,9 @@ function create(path: string): boolean {
 }
 
 /**
- * Takes the data folder for this process, over the lock of one that was killed if need be.
+ * Takes the data folder for this process. Replaces the lock of a process that was killed.
  *
- * @returns gives it back; harmless when done twice
+ * @returns releases the folder; may be called twice
  * @throws Locked
  */
 export function takeLock(folder: string): () => void {
@@ -52,7 +52,7 @@ export function takeLock(folder: string): () => void {
     }
     const pid = holder(found);
     if (pid !== undefined) throw new Locked(pid, folder);
-    // Two may find it stale at once: the one whose rename takes a fresh lock instead has lost, and puts it back.
+    // Two processes may find the stale lock at once. The second rename moves the fresh lock of the first process, and puts it back.
     const aside = `${path}.${process.pid}`;
     try {
       renameSync(path, aside);

@@ -1,10 +1,10 @@
-// What the terminal shows: every part's lines under its name, and our own words between them.
+// The output in the terminal: the lines of every part under its name, and the messages of the stack between them.
 import type { Readable } from 'node:stream';
 
 const LONGEST_LINE = 64 * 1024;
 const COLOURS = ['36', '35', '33', '34', '32', '31'];
 
-/** The lines of a stream; one that is longer than 64 KiB is cut into several, so that nothing piles up. */
+/** Yields the lines of a stream. Cuts a line longer than 64 KiB into several lines, to bound the memory. */
 export async function* linesOf(stream: Readable): AsyncGenerator<string> {
   let rest = '';
   stream.setEncoding('utf8');
@@ -20,7 +20,7 @@ export async function* linesOf(stream: Readable): AsyncGenerator<string> {
   if (rest) yield rest;
 }
 
-/** Where lines go: standard output, or a test's list. */
+/** The target of the lines: standard output, or a test's list. */
 export interface Sink {
   write(text: string): boolean;
   once(event: 'drain', listener: () => void): unknown;
@@ -32,7 +32,7 @@ export class Output {
   readonly colours: boolean;
   readonly #width: number;
   readonly #names: readonly string[];
-  /** One wait for a full pipe, however many parts have lines for it. */
+  /** One wait for a full pipe, shared by all parts that have lines for the pipe. */
   #drained: Promise<void> | undefined;
 
   constructor(names: readonly string[], sink: Sink = process.stdout, colours = sink.isTTY === true) {
@@ -42,17 +42,17 @@ export class Output {
     this.#width = Math.max(...names.map((name) => name.length));
   }
 
-  /** Words of the stack itself. */
+  /** Writes a message of the stack. */
   readonly say = (text: string): void => {
     this.#write(`${this.#paint('1', text)}\n`);
   };
 
-  /** Text as it is. */
+  /** Writes text without a style. */
   plain(text: string): void {
     this.#write(`${text}\n`);
   }
 
-  /** Shows a part's output until it ends; while the terminal does not take more, nothing more is read from it. */
+  /** Shows a part's output until it ends. Reads no further line while the terminal accepts none. */
   async follow(name: string, stream: Readable): Promise<void> {
     const colour = COLOURS[this.#names.indexOf(name) % COLOURS.length] ?? '37';
     const prefix = this.#paint(colour, `${name.padEnd(this.#width)} |`);

@@ -1,13 +1,13 @@
-// One part of the stack under supervision: started, started again with back-off when it dies, stopped once.
+// One supervised part of the stack: starts it, restarts it with back-off after its death, and stops it once.
 import { setTimeout } from 'node:timers/promises';
 import { signal } from './processes.ts';
 import type { Running } from './service.ts';
 
 const FIRST_DELAY_MS = 250;
 const LONGEST_DELAY_MS = 10_000;
-/** One that lasted this long has recovered: its next death is a first one. */
+/** A part that ran this long has recovered: its next death counts as the first. */
 const STEADY_MS = 10_000;
-/** A part that has never been ready is not worth waiting for after this many attempts. */
+/** The start fails if a part was never ready in this many attempts. */
 const START_ATTEMPTS = 3;
 
 export interface PartSpec {
@@ -17,7 +17,7 @@ export interface PartSpec {
 
 export interface Surroundings {
   say(text: string): void;
-  /** Told whenever the part has another process, or none. */
+  /** Called when the process of the part changes or ends. */
   changed(name: string, pid: number | undefined): void;
 }
 
@@ -28,9 +28,9 @@ export class Part {
   readonly #stopping = new AbortController();
   readonly #ready = Promise.withResolvers<void>();
   #running: Running | undefined;
-  /** Set while it is being restarted on purpose. */
+  /** Set during a restart on purpose. */
   #again: PromiseWithResolvers<void> | undefined;
-  /** Known from the moment of the spawn, before it is ready: what `kill` needs. */
+  /** Set from the spawn on, before the part is ready, because `kill` needs the pid. */
   #pid: number | undefined;
   #loop: Promise<void> = Promise.resolve();
 
@@ -40,20 +40,20 @@ export class Part {
     this.#around = around;
   }
 
-  /** Starts it and resolves when it is ready for the first time. @throws Error where three attempts failed */
+  /** Starts the part. Resolves when the part is ready for the first time. @throws Error if three attempts failed */
   begin(): Promise<void> {
     this.#loop = this.#keepRunning();
     return this.#ready.promise;
   }
 
-  /** Ends it for good. Harmless before the start, while starting, and when done twice. */
+  /** Ends the part for good. May be called before the start, during the start, and twice. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#running?.stop();
     await this.#loop;
   }
 
-  /** Ends it in order and starts it again; resolves when it is ready. */
+  /** Stops the part in order and starts it again. Resolves when the part is ready. */
   async restart(): Promise<void> {
     const running = this.#running;
     if (!running) throw new Error(`${this.name} is not running`);
@@ -63,7 +63,7 @@ export class Part {
     await promise;
   }
 
-  /** As `stop`, without asking: it and what it started end now. */
+  /** Ends the part like `stop`, but kills its process group immediately. */
   async kill(): Promise<void> {
     this.#stopping.abort();
     if (this.#pid !== undefined) signal(-this.#pid, 'SIGKILL');
@@ -107,7 +107,7 @@ export class Part {
       this.#around.say(`${this.name} ended (${reason}); starting it again in ${delayMs / 1000} s`);
       await setTimeout(delayMs, undefined, { signal: this.#stopping.signal }).catch(() => {});
     }
-    // A start that was given up never became ready; whoever waits for it is told.
+    // A part that is stopped during its start never becomes ready, so `begin` rejects.
     this.#ready.reject(new Error(`${this.name} was stopped`));
   }
 }

@@ -1,16 +1,16 @@
-// `.data/pids.json`: which process is which, for whoever looks from outside, and for a start after a `kill -9`.
+// `.data/pids.json`: the pids of the parts, for observers, and for a start after a `kill -9`.
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { commandOf, gone, signal } from './processes.ts';
 
 const NATURAL_END_MS = 5000;
 
-/** A part's name to its process id. */
+/** Process ids by the name of the part. */
 export type Pids = Readonly<Record<string, number>>;
 
 const file = (folder: string): string => join(folder, 'pids.json');
 
-/** Written whole, then renamed: a reader never sees half of it. */
+/** Writes the file and then renames it, so that a reader never sees half a file. */
 export function writePids(folder: string, pids: Pids): void {
   const path = file(folder);
   writeFileSync(`${path}.new`, `${JSON.stringify(pids, null, 2)}\n`);
@@ -28,9 +28,9 @@ export function readPids(folder: string): Pids {
 export const removePids = (folder: string): void => rmSync(file(folder), { force: true });
 
 /**
- * Sees off what a supervisor that was killed has left: its services notice and drain, so they are given time, then ended.
+ * Ends the processes of a supervisor that was killed. Its services notice the end of the supervisor and drain, so they first get time.
  *
- * @param ours whether a command line is one of the stack's: an id may meanwhile belong to somebody else
+ * @param ours whether a command line belongs to the stack, because another process may have the pid by now
  */
 export async function endLeftovers(
   folder: string,
@@ -39,7 +39,7 @@ export async function endLeftovers(
 ): Promise<void> {
   const left = Object.values(readPids(folder)).filter((pid) => pid !== process.pid && ours(commandOf(pid)));
   if (left.length > 0) {
-    say('The last start was killed: waiting for what it left behind');
+    say('The last start was killed: waiting until its processes have ended');
     if (!(await gone(left, NATURAL_END_MS))) {
       for (const pid of left) signal(-pid, 'SIGKILL') || signal(pid, 'SIGKILL');
       await gone(left, NATURAL_END_MS);

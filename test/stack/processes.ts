@@ -1,14 +1,14 @@
-// Processes of an earlier start, told from others that got their id since.
+// Finds and signals processes, also those of an earlier start whose pids other processes may have by now.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 
-/** Whether there is such a process (one that has ended and waits for its parent counts as gone). */
+/** Whether the process exists. A process that has ended and waits for its parent does not count. */
 export function alive(pid: number): boolean {
   return commandOf(pid) !== '';
 }
 
-/** The command line of a process; empty where there is none. */
+/** Returns the command line of a process, or an empty text if there is no process. */
 export function commandOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
@@ -22,7 +22,7 @@ export function commandOf(pid: number): string {
   }
 }
 
-/** Sends a signal to a process or, with a negative id, to a group; false where there is none. */
+/** Sends a signal to a process or, with a negative id, to a group. Returns false if there is none. */
 export function signal(pid: number, name: NodeJS.Signals): boolean {
   try {
     process.kill(pid, name);
@@ -34,7 +34,7 @@ export function signal(pid: number, name: NodeJS.Signals): boolean {
 
 const LOOK_EVERY_MS = 50;
 
-/** Waits until none of `pids` is there any more. True when that came within `limitMs`. They are no children of ours: nothing tells us of their end. */
+/** Waits until all of `pids` have ended. Returns whether they ended within `limitMs`. Polls, because they are not its children. */
 export async function gone(pids: readonly number[], limitMs: number): Promise<boolean> {
   const until = Date.now() + limitMs;
   while (pids.some(alive)) {

@@ -1,4 +1,4 @@
-// Contract 4, as the example receivers read it: both accept what is signed, refuse what is not, and handle a delivery once.
+// Contract 4: both example receivers accept signed deliveries, reject unsigned ones, and handle a delivery once.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ afterAll(() => {
   for (const child of children) child.kill('SIGKILL');
 });
 
-/** Starts a receiver; `said` gives its lines one after the other. */
+/** Starts a receiver. `said` returns its next line of output. */
 async function receiver(program: string, script: string) {
   const child = spawn(program, [join(folder, script)], {
     env: { PATH: process.env.PATH, PORT: '0', SECRET },
@@ -47,7 +47,7 @@ describe.each([
   ['Node', process.execPath, 'node/receiver.mjs'],
   ['Python', 'python3', 'python/receiver.py'],
 ])('the %s receiver', (_language, program, script) => {
-  test('accepts a signed delivery once, and refuses a wrong, an old and a missing signature', async () => {
+  test('accepts a signed delivery once, and rejects a wrong, an old and a missing signature', async () => {
     const { child, url, said } = await receiver(program, script);
     const body = '{"run_id":"run-1","result":"naïve café 東京 🚀"}';
     expect((await fetch(url, delivery('d-1', body))).status).toBe(204);

@@ -1,4 +1,4 @@
-// Embedded Redis, first half: a server program of 7.0 or later (scripts that may run when memory is short need it), from PATH or from Debian's packages.
+// Finds the program of the stack's Redis: 7.0 or later, whose scripts can run when memory is short. From PATH or Debian's packages.
 import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access, readdir } from 'node:fs/promises';
@@ -11,15 +11,15 @@ const run = promisify(execFile);
 const OLDEST = [7, 0] as const;
 const NAMES = ['redis-server', 'valkey-server'];
 
-/** A server program and what it needs in its environment. */
+/** A server program and its environment. */
 export interface RedisBinary {
   readonly path: string;
-  /** For a downloaded one: where its libraries are. */
+  /** The folders of its libraries, if the program was downloaded. */
   readonly libraries?: string;
   readonly version: string;
 }
 
-/** There is no Redis and none can be obtained: the text says what to type. */
+/** There is no Redis, and none can be fetched. The message has the commands to type. */
 export class NoRedis extends Error {
   constructor(why: string) {
     super(
@@ -30,13 +30,13 @@ export class NoRedis extends Error {
   }
 }
 
-/** Environment for running `binary`. */
+/** Returns the environment for `binary`. */
 export const redisEnvironment = (binary: RedisBinary): NodeJS.ProcessEnv => ({
   ...process.env,
   ...(binary.libraries !== undefined && { LD_LIBRARY_PATH: binary.libraries }),
 });
 
-/** `path` with its version, or undefined where it does not run or is too old. */
+/** Returns the program with its version, or undefined if the program does not run or is too old. */
 async function inspect(path: string, libraries?: string): Promise<RedisBinary | undefined> {
   const candidate = { path, version: '', ...(libraries && { libraries }) };
   try {
@@ -52,7 +52,7 @@ async function inspect(path: string, libraries?: string): Promise<RedisBinary | 
   }
 }
 
-/** Whether a program of that name is in one of the folders of `path`. */
+/** Whether one of the folders of `path` has a program of that name. */
 async function runnable(name: string, path: string): Promise<boolean> {
   for (const folder of path.split(delimiter).filter(Boolean)) {
     const here = await access(join(folder, name), constants.X_OK).then(
@@ -74,7 +74,7 @@ async function onPath(path: string): Promise<RedisBinary | undefined> {
   return undefined;
 }
 
-/** The server in a folder that packages were unpacked to; its libraries lie beside it. */
+/** Returns the server in a folder of unpacked packages, which also has the server's libraries. */
 async function unpacked(folder: string): Promise<RedisBinary | undefined> {
   const parts = await readdir(join(folder, 'usr', 'lib')).catch(() => []);
   const libraries = parts.filter((part) => part.includes('-linux-')).map((part) => join(folder, 'usr', 'lib', part));
@@ -85,9 +85,9 @@ async function unpacked(folder: string): Promise<RedisBinary | undefined> {
   return undefined;
 }
 
-/** Debian's packages, fetched and unpacked as an ordinary user. */
+/** Fetches and unpacks Debian's packages as an ordinary user. */
 async function download(cache: string): Promise<RedisBinary | undefined> {
-  // Both always: the program of one is a link into the other.
+  // Both packages are needed, because the program in one is a link to the program in the other.
   const home = await unpackPackages(cache, ['redis-server'], ['redis-server', 'redis-tools'], async (tree) => {
     const found = await unpacked(tree);
     return found && join(cache, `redis-${found.version}`);
@@ -105,10 +105,11 @@ async function cached(cache: string): Promise<RedisBinary | undefined> {
 }
 
 /**
- * A Redis or Valkey of 7.0 or later: on PATH, downloaded before, or downloaded now from Debian's or Ubuntu's packages (2 to 5 s, 7 MB, no root).
+ * Returns a Redis or Valkey of 7.0 or later: from PATH, from an earlier download, or downloaded now.
+ * The download comes from Debian's or Ubuntu's packages (2 to 5 s, 7 MB, no root).
  *
- * @param say told, in words for the terminal, when something takes a while
- * @throws NoRedis where there is none to be had
+ * @param say called with a message before a step that takes a while
+ * @throws NoRedis if there is none and none can be fetched
  */
 export async function obtainRedis(
   say: (text: string) => void,
@@ -118,12 +119,12 @@ export async function obtainRedis(
   const present = (await onPath(path)) ?? (await cached(cache));
   if (present) return present;
   if (!(await runnable('apt-get', path)) || !(await runnable('dpkg', path)))
-    throw new NoRedis('No Redis 7 on PATH, and no apt-get to fetch one with');
-  say('No Redis 7 on PATH: fetching one with apt-get, into .data (nothing is installed)');
+    throw new NoRedis('No Redis 7 on PATH, and no apt-get to fetch it');
+  say('No Redis 7 on PATH: fetching Redis with apt-get into .data (nothing is installed)');
   const fetched = await download(cache).catch((error: Error & { stderr?: string }) => {
     const reason = (error.stderr ?? error.message).trim().split('\n').at(-1);
-    throw new NoRedis(`No Redis 7 on PATH, and apt-get could not fetch one (${reason})`);
+    throw new NoRedis(`No Redis 7 on PATH, and apt-get could not fetch it (${reason})`);
   });
-  if (!fetched) throw new NoRedis('No Redis 7 on PATH, and the one apt-get has is older or does not run here');
+  if (!fetched) throw new NoRedis('No Redis 7 on PATH, and the Redis of apt-get is older or does not run here');
   return fetched;
 }

@@ -1,4 +1,4 @@
-// What Redis has denied its users since it started: a service that lacks a right shows here, whatever it made of the answer.
+// Reads the commands that Redis has denied since its start: a missing right of a service shows here, even if the service ignores the error.
 import { redisAddress } from '@inference-proxy/platform';
 import { Redis } from 'ioredis';
 
@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
  * Returns one line for each denied kind of command, with the user, the command or key, and the client. Denials of a wrong password are not
  * among them.
  *
- * @param url of a user that may read the log; a Redis that does not answer has denied nothing
+ * @param url of a user that may read the log; a Redis that does not answer gives an empty list
  */
 export async function deniedCommands(url: string): Promise<string[]> {
   const redis = new Redis({
@@ -29,6 +29,6 @@ export async function deniedCommands(url: string): Promise<string[]> {
   }
 }
 
-/** An entry is a list of names and values in turn. */
+/** Converts an entry, which is a list of alternating names and values. */
 const fieldsOf = (entry: readonly (string | number)[]): Record<string, string> =>
   Object.fromEntries(Array.from({ length: entry.length / 2 }, (_, at) => [entry[2 * at], String(entry[2 * at + 1])]));

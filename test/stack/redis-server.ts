@@ -1,4 +1,4 @@
-// Embedded Redis, second half: a real server as a child of ours, with the settings the run store is designed for.
+// Starts the stack's Redis as a child of this process, with the settings that the run store requires.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -11,27 +11,27 @@ import { type RedisPasswords, type RedisUser, usersFile } from './redis-users.ts
 const STOP_LIMIT_MS = 10_000;
 const START_ATTEMPTS = 5;
 const KEPT_LINES = 20;
-/** sun_path holds 108 bytes on Linux and 104 on macOS, the last one a zero. */
+/** `sun_path` has 108 bytes on Linux and 104 on macOS. The last byte is a zero. */
 const SOCKET_PATH_LIMIT = 103;
 
 export interface RedisOptions {
-  /** Its data, and its socket unless another is given. Made where missing. */
+  /** Folder of its data, and of its socket unless `socket` names another path. Created if missing. */
   readonly dir: string;
-  /** TCP port on 127.0.0.1; 0 or absent: a free one. */
+  /** TCP port on 127.0.0.1. Default or 0: a free port. */
   readonly port?: number;
-  /** Whether a server with a socket listens on the port, too (default true). */
+  /** Whether a server with a socket also listens on the port (default true). */
   readonly tcp?: boolean;
-  /** Makes the users of deploy/redis/users.acl. Without passwords, every client has all rights. */
+  /** Creates the users of deploy/redis/users.acl. Without passwords, every client has all rights. */
   readonly passwords?: RedisPasswords;
-  /** Path of the Unix socket; absent: `<dir>/redis.sock` where such a path is short enough; false: TCP only. */
+  /** Path of the Unix socket. Default: `<dir>/redis.sock` if that path is short enough. false: TCP only. */
   readonly socket?: string | false;
   /** Whether writes are kept in an append-only file (default true). */
   readonly appendonly?: boolean;
-  /** More arguments, such as `['--maxmemory', '50mb']`. */
+  /** Further arguments, such as `['--maxmemory', '50mb']`. */
   readonly args?: readonly string[];
-  /** How long it outlives us when we are killed, seconds (default 3: those who use it finish first). */
+  /** Seconds for which Redis outlives a kill of this process (default 3: its clients finish first). */
   readonly graceS?: number;
-  /** Removed, too, when we are killed. */
+  /** Folder that is also removed if this process is killed. */
   readonly removeWithUs?: string;
   readonly binary?: RedisBinary;
   readonly say?: (text: string) => void;
@@ -43,15 +43,15 @@ export interface RunningRedis {
   readonly pid: number;
   readonly port: number;
   readonly socket?: string;
-  /** Settles when the server has exited, asked or not, with its reason in words. */
+  /** Settles with the reason when the server has exited, also without a stop. */
   readonly exited: Promise<string>;
-  /** Asks it to write its file and go; kills it after 10 s. Harmless when done twice. */
+  /** Ends the server after it has written its file. Kills it after 10 s. May be called twice. */
   stop(): Promise<void>;
-  /** As a crash would: SIGKILL. */
+  /** Ends the server by SIGKILL, like a crash. */
   kill(): Promise<void>;
 }
 
-/** Where a server in `dir` has its Unix socket; undefined where that path would be too long for one. */
+/** Returns the path of the Unix socket of a server in `dir`, or undefined if that path would be too long. */
 function socketOf({ dir, socket = join(resolve(dir), 'redis.sock') }: RedisOptions): string | undefined {
   return socket !== false && Buffer.byteLength(socket) <= SOCKET_PATH_LIMIT ? socket : undefined;
 }
@@ -65,20 +65,20 @@ export function redisUrlOf(options: RedisOptions & { readonly port: number }, us
   return `redis+unix://${login && `${login}localhost`}${encodeURI(socket)}`;
 }
 
-/** What the run store is designed for, wherever its Redis runs (docker-compose.yml says the same). */
+/** The settings that the run store requires of every Redis. docker-compose.yml has the same settings. */
 export const redisArguments = [
   ...['--appendfsync', 'everysec'],
-  // Snapshots fork at times of their own, and the append-only file already holds everything.
+  // Snapshots would fork at random times, and the append-only file already holds all data.
   ...['--save', ''],
   ...['--maxmemory-policy', 'noeviction'],
-  // Delayed jobs are rounded up to 100 ms steps on an idle server at the default of 10.
+  // At the default of 10, an idle server rounds delayed jobs up to steps of 100 ms.
   ...['--hz', '100'],
   ...['--client-output-buffer-limit', 'pubsub', '256mb', '64mb', '60'],
-  // A run's record is a small hash; one field over 64 bytes would double its size.
+  // A run's record is a small hash. One field over 64 bytes, the default, would double its size.
   ...['--hash-max-listpack-value', '4096'],
 ] as const;
 
-/** The same user's REDIS_URL at another address, such as that of a proxy. */
+/** Returns the REDIS_URL of the same user at another address, such as a proxy's. */
 export function redisUrlAt(url: string, port: number): string {
   const { username, password } = new URL(url);
   return `redis://${username}:${password}@127.0.0.1:${port}`;
@@ -98,34 +98,34 @@ function settings(options: RedisOptions, port: number, socket: string | undefine
   ];
 }
 
-/** Of what a server says that cannot read what it has written: a full disk or a crash of the machine may leave that. */
+/** Matches the messages of a server that cannot read its own file. A full disk or a crash of the machine may damage the file. */
 const UNREADABLE = /reading the (?:append only file|RDB base file)|truncated file is not the last/;
 
-/** @param lines its last words */
+/** @param lines the server's last lines */
 function whyNotStarted(how: string, lines: readonly string[], { path, libraries }: RedisBinary, dir: string): string {
   if (!lines.some((line) => UNREADABLE.test(line))) return `Redis did not start (${how}): ${lines.join(' | ')}`;
   const folder = join(resolve(dir), 'appendonlydir');
   const checker = basename(path).startsWith('valkey') ? 'valkey-check-aof' : 'redis-check-aof';
   const command = libraries === undefined ? checker : `LD_LIBRARY_PATH=${libraries} ${join(dirname(path), checker)}`;
   return (
-    `Redis cannot read its file in ${folder}. Copy that folder, then cut off what is damaged, and all that was written after it, with: ` +
-    `${command} --fix ${join(folder, 'appendonly.aof.manifest')}; or remove the folder to begin with nothing`
+    `Redis cannot read its file in ${folder}. Copy that folder, then remove the damaged data, and all data after it, with: ` +
+    `${command} --fix ${join(folder, 'appendonly.aof.manifest')}; or remove the folder to start without data`
   );
 }
 
-/** Resolves when it accepts connections; rejects with the reason when it exits before. */
+/** Resolves when the server accepts connections. Rejects with the reason if the server exits first. */
 async function ready(child: ChildProcess, lines: string[], binary: RedisBinary, dir: string): Promise<void> {
-  if (!child.stdout) throw new Error('a server without output');
+  if (!child.stdout) throw new Error('the Redis process has no output pipe');
   await new Promise<void>((accept, refuse) => {
     child.once('error', refuse);
-    // When all that it said has been read.
+    // 'close' comes after all output has been read.
     child.once('close', (code, signal) => {
       refuse(new Error(whyNotStarted(signal ?? `exit code ${code}`, lines, binary, dir)));
     });
     createInterface({ input: child.stdout as NonNullable<typeof child.stdout> }).on('line', (line) => {
       lines.push(line);
       if (lines.length > KEPT_LINES) lines.shift();
-      // Redis words this line differently for a socket and for a port.
+      // The wording of this line differs between a socket and a port.
       if (/ready to accept connections/i.test(line)) accept();
     });
   });
@@ -137,7 +137,7 @@ async function attempt(binary: RedisBinary, options: RedisOptions): Promise<Runn
   const child = spawn(binary.path, settings(options, port, socket), {
     env: redisEnvironment(binary),
     stdio: ['ignore', 'pipe', 'pipe'],
-    // Its own group: a Ctrl-C in the terminal must not end it before those who use it.
+    // In a process group of its own, so that a Ctrl-C in the terminal does not end Redis before its clients.
     detached: true,
   });
   const lines: string[] = [];
@@ -152,7 +152,7 @@ async function attempt(binary: RedisBinary, options: RedisOptions): Promise<Runn
   });
   if (child.pid !== undefined) release = guard(child.pid, options.graceS ?? 3, options.removeWithUs);
   await ready(child, lines, binary, options.dir);
-  // A server that runs keeps nobody's event loop alive: its owner stops it, or the guard does.
+  // A running server must not keep the event loop alive. Its owner stops it, or the guard does.
   child.unref();
   for (const pipe of [child.stdout, child.stderr]) (pipe as unknown as { unref(): void }).unref();
   const end = async (signal: NodeJS.Signals): Promise<void> => {
@@ -175,21 +175,21 @@ async function attempt(binary: RedisBinary, options: RedisOptions): Promise<Runn
 }
 
 /**
- * Starts a Redis of our own and resolves when it answers.
+ * Starts a Redis and resolves when it answers.
  *
- * @throws NoRedis where none can be had; Error with the server's last words where it does not start, or with what to do where it cannot read its file
+ * @throws NoRedis if no program can be found; Error with the server's last lines, or with the next step if Redis cannot read its file
  */
 export async function startRedis(options: RedisOptions): Promise<RunningRedis> {
   const binary = options.binary ?? (await obtainRedis(options.say ?? (() => {})));
   await mkdir(options.dir, { recursive: true });
-  // The folder holds the socket and the data: other users of this machine may not enter.
+  // The folder holds the socket and the data, so other users of this machine may not enter it.
   await chmod(options.dir, 0o700);
   if (options.passwords) await writeFile(usersFileOf(options), usersFile(options.passwords), { mode: 0o600 });
   for (let tried = 1; ; tried++) {
     try {
       return await attempt(binary, options);
     } catch (error) {
-      // Between asking the kernel for a free port and using it, somebody else may have taken it.
+      // Another process may have taken the free port before Redis used it.
       const taken = error instanceof Error && error.message.includes('Address already in use');
       if (!taken || options.port || tried === START_ATTEMPTS) throw error;
     }

@@ -1,4 +1,4 @@
-// docs/decisions/0031: the users of a Redis that the supervisor starts. Their rules are those of the containers (deploy/redis/users.acl).
+// docs/decisions/0031: the users of a Redis that the supervisor starts, with the same rules as in containers (deploy/redis/users.acl).
 import { createHash, createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

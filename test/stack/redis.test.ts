@@ -13,7 +13,7 @@ const run = promisify(execFile);
 const folder = await mkdtemp(join(tmpdir(), 'redis-test-'));
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-test('a started server has the settings of the design and answers on its socket and its port', async () => {
+test('a started server has the settings of the run store and answers on its socket and its port', async () => {
   const server = await startRedis({ dir: join(folder, 'plain') });
   const client = new Redis(server.socket as string);
   const asked = [
@@ -39,7 +39,7 @@ test('a started server has the settings of the design and answers on its socket 
   expect(await server.exited).toContain('exit code 0');
 });
 
-test('what was written is there after a stop and a start, and after a crash once it was flushed', async () => {
+test('a server keeps written data over a restart', async () => {
   const redis = await testRedis({ persist: true });
   const write = new Redis(redis.port, '127.0.0.1', { lazyConnect: true });
   await write.set('kept', 'yes');
@@ -57,7 +57,7 @@ test('a path too long for a socket falls back to TCP', async () => {
   await server.stop();
 });
 
-test('a port that is taken is told in the server’s own words', async () => {
+test('a taken port is reported in the server’s words', async () => {
   const first = await startRedis({ dir: join(folder, 'first'), appendonly: false });
   await expect(startRedis({ dir: join(folder, 'second'), port: first.port })).rejects.toThrow(/Address already in use/);
   await first.stop();
@@ -72,12 +72,12 @@ test('a server does not outlive a test process that is killed', async () => {
   const [line] = (await once(owner.stdout, 'data')) as [Buffer];
   const pid = Number(line.toString());
   owner.kill('SIGKILL');
-  // `tail --pid` returns when that process has gone.
+  // `tail --pid` returns when the process has ended.
   await run('tail', [`--pid=${pid}`, '-f', '/dev/null'], { timeout: 120_000 });
   expect(() => process.kill(pid, 0)).toThrow('ESRCH');
 });
 
-test('without Redis and without apt-get one line says what to type', async () => {
+test('without Redis and apt-get, one line has the commands to type', async () => {
   const empty = join(folder, 'nothing');
   await expect(obtainRedis(() => {}, { path: folder, cache: empty })).rejects.toThrow(NoRedis);
   await expect(obtainRedis(() => {}, { path: folder, cache: empty })).rejects.toThrow(

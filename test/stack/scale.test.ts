@@ -1,4 +1,4 @@
-// `npm start -- --scale gateway=2 --scale worker=2` on the real services: one port, whatever becomes of the processes behind it.
+// `npm start -- --scale gateway=2 --scale worker=2` with the built services: one port stays served while processes die.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { projectRoot } from './folders.ts';
 import { freePort } from './ports.ts';
 import { instancesOf, readScale, WrongScale } from './scale.ts';
 
-test('--scale is read in both ways of writing it; the last word counts', () => {
+test('--scale is read in both notations, and the last value of a service counts', () => {
   expect(readScale([])).toEqual({ gateway: 1, worker: 1, dispatcher: 1 });
   expect(readScale(['--scale', 'gateway=2', '--scale=worker=4', '--scale', 'worker=3'])).toEqual({
     gateway: 2,
@@ -22,22 +22,22 @@ test('--scale is read in both ways of writing it; the last word counts', () => {
 });
 
 test.each(['redis=2', 'gateway', 'gateway=', 'gateway=0', 'gateway=65', 'gateway=-1', 'gateway=two', '=2', ''])(
-  '--scale %j is refused with what was expected',
+  '--scale %j is rejected with the expected form',
   (wish) => {
     expect(() => readScale(['--scale', wish])).toThrow(WrongScale);
   },
 );
 
-test('an option that is none is refused too', () => {
+test('an unknown option is rejected', () => {
   expect(() => readScale(['--scales', 'gateway=2'])).toThrow('Expected --scale <gateway|worker|dispatcher>=<1 to 64>');
 });
 
-test('instances are numbered where there are several', () => {
+test('several instances of a service are numbered', () => {
   expect(instancesOf('worker', 1)).toEqual(['worker']);
   expect(instancesOf('worker', 3)).toEqual(['worker-1', 'worker-2', 'worker-3']);
 });
 
-test('two gateways and two workers answer on one port; one that is killed under load is taken out at once and comes back', async () => {
+test('two gateways and two workers answer on one port; a gateway killed under load is removed immediately and returns', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'scale-'));
   const port = await freePort();
   const main = join(folder, 'main.mjs');
@@ -75,17 +75,17 @@ test('two gateways and two workers answer on one port; one that is killed under 
     const caller = new Caller(port, (await readFile(join(folder, 'jwt-secret'), 'utf8')).trim());
     await caller.ready('streams');
 
-    // Both gateways have calls: each writes a line of its own.
+    // Both gateways have calls, because each writes a line under its name.
     for (let k = 0; k < 4; k++) expect((await caller.call('streams/value', { value: k })).status).toBe(200);
     for (const name of instancesOf('gateway', 2)) await says(`${name}    | `);
     const { events } = await caller.stream('streams/sleeping', { n: 4, seconds: 0.3 });
     expect(await events.rest()).toEqual(['data: 0', 'data: 1', 'data: 2', 'data: 3']);
 
-    // Under load: what was under way at the gateway that dies may fail, what begins after its death may not.
+    // Calls that are open at the killed gateway may fail. Calls that begin after its death must succeed.
     const calls: { readonly beganAt: number; readonly outcome: Promise<number | string> }[] = [];
     let open = 0;
     const load = setInterval(() => {
-      // As many as a slow machine bears.
+      // The limit keeps the load low enough for a slow machine.
       if (open === 8) return;
       open++;
       const outcome = caller.call('streams/value', { value: 1 }).then(
@@ -110,7 +110,7 @@ test('two gateways and two workers answer on one port; one that is killed under 
     expect(outcomes.filter(({ beganAt, is }) => beganAt > deadAt && is !== 200)).toEqual([]);
     expect(outcomes.filter(({ is }) => is !== 200 && is !== 'ECONNRESET')).toEqual([]);
 
-    // Back, it has its turns again.
+    // The restarted gateway takes its turns again.
     const lines = (): number => output.split('gateway-1    | ').length;
     const had = lines();
     await until(async () => (await caller.call('streams/value', { value: 2 })).status === 200 && lines() > had + 2);

@@ -1,14 +1,14 @@
-// `npm start -- --scale gateway=2 --scale worker=2`: how many of each service run on this machine.
+// `npm start -- --scale gateway=2 --scale worker=2`: the number of processes of each service on this machine.
 import { parseArgs } from 'node:util';
 
 export const scalable = ['gateway', 'worker', 'dispatcher'] as const;
 type Scalable = (typeof scalable)[number];
 
-/** How many there are of each service. */
+/** The number of processes of each service. */
 export type Scale = Readonly<Record<Scalable, number>>;
 
 export const ONE_OF_EACH: Scale = { gateway: 1, worker: 1, dispatcher: 1 };
-/** More on one machine is a mistake in typing. */
+/** A larger number is a typing error. */
 const MOST = 64;
 export const SCALE_USAGE = `Expected --scale <${scalable.join('|')}>=<1 to ${MOST}>, as often as needed`;
 
@@ -19,7 +19,7 @@ export class WrongScale extends Error {
   }
 }
 
-/** @throws WrongScale whose message says what was expected */
+/** @throws WrongScale whose message has the expected form */
 export function readScale(args: readonly string[]): Scale {
   const scale: Record<Scalable, number> = { ...ONE_OF_EACH };
   for (const wish of wishes(args)) {
@@ -39,6 +39,6 @@ function wishes(args: readonly string[]): string[] {
   }
 }
 
-/** The names of a service's instances: its own where there is one, numbered where there are more. */
+/** Returns the names of a service's instances: the service's name, or numbered names if there are several. */
 export const instancesOf = (service: string, count: number): string[] =>
   count === 1 ? [service] : Array.from({ length: count }, (_, at) => `${service}-${at + 1}`);

@@ -1,10 +1,10 @@
-// Contract 6: development makes its own token secret and sealing key, once, in its data folder.
+// Contract 6: a development stack makes a token secret and a sealing key, once, and keeps them in its data folder.
 import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type RedisPasswords, redisPasswords } from './redis-users.ts';
 
-/** Reads a secret, or makes and keeps it where there is none. Only its owner may read the file. */
+/** Reads a secret. Creates the secret if the file is missing. Only the file's owner may read it. */
 function kept(path: string, encoding: BufferEncoding = 'base64'): string {
   try {
     writeFileSync(path, randomBytes(32).toString(encoding), { flag: 'wx', mode: 0o600 });
@@ -14,7 +14,7 @@ function kept(path: string, encoding: BufferEncoding = 'base64'): string {
   return readFileSync(path, 'utf8').trim();
 }
 
-/** Where `npm run token` finds the secret that the stack's gateway verifies with. */
+/** The file in which `npm run token` finds the gateway's token secret. */
 export const jwtSecretFile = (folder: string): string => join(folder, 'jwt-secret');
 
 export interface Secrets {
@@ -22,7 +22,7 @@ export interface Secrets {
   readonly secretsKey: string;
 }
 
-/** The passwords of the users of the stack's own Redis. */
+/** Returns the passwords of the users of the stack's Redis. */
 export const developmentRedisPasswords = (folder: string): RedisPasswords =>
   redisPasswords(kept(join(folder, 'redis-admin-password'), 'hex'));
 

@@ -1,43 +1,43 @@
-// One Node process of the stack: started, known to be ready by its own word, stopped by SIGTERM and, past its time, by SIGKILL.
+// One Node process of the stack: its start, its ready message, and its stop by SIGTERM, or by SIGKILL after a time limit.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { guard, type Release } from './guard.ts';
 import type { Output } from './output.ts';
 import { signal as send } from './processes.ts';
 
-/** A process that runs and is ready. */
+/** A process that is ready. */
 export interface Running {
   readonly pid: number;
-  /** Where it listens, if it said so. */
+  /** Its port, if it reported a port. */
   readonly port?: number;
-  /** Settles when it has ended, asked or not, with the reason in words. */
+  /** Settles with the reason when the process has ended, also without a stop. */
   readonly exited: Promise<string>;
-  /** Asks it to end and waits until it has. */
+  /** Stops the process and waits until it has ended. */
   stop(): Promise<void>;
 }
 
 export interface ServiceSpec {
   readonly name: string;
-  /** Which service it is one of; its name says more where there are several. */
+  /** The service of this process. The name has a number if there are several processes. */
   readonly service: string;
-  /** Its own deadlines add up to less; when it is still there after this, it hangs. */
+  /** Longer than all deadlines of the service together, so a process that exceeds it hangs. */
   readonly stopLimitMs: number;
   /** The program, such as `apps/gateway/dist/bundle/main.js`. */
   readonly entry: string;
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
-  /** A program that knows nothing of us says in this line that it is ready, and is ended for it when we are killed; the others send `{ready: true}`. */
+  /** Set for a program without the `{ready: true}` message: its output is ready with this line, and a guard ends it if this process is killed. */
   readonly readyLine?: RegExp;
 }
 
 function whenExited(child: ChildProcess): Promise<string> {
   return new Promise((settle) => {
     child.once('error', (error) => settle(error.message));
-    // Not 'close': that waits for whoever else holds its pipes.
+    // Not 'close', which also waits for other holders of the pipes.
     child.once('exit', (code, name) => settle(name === null ? `exit code ${code}` : `signal ${name}`));
   });
 }
 
-/** What a service says when it is ready. */
+/** The message of a service that is ready. */
 interface ReadyWord {
   readonly ready: true;
   readonly port?: number;
@@ -63,9 +63,9 @@ function whenReady(child: ChildProcess, readyLine: RegExp | undefined): Promise<
 /**
  * Starts a service and resolves when it is ready.
  *
- * @param signal gives the start up: the service is stopped again
- * @param started told its process id as soon as there is one
- * @throws Error with the reason where it ended before it was ready
+ * @param signal aborts the start and stops the service
+ * @param started called with the pid after the spawn
+ * @throws Error with the reason if the process ended before it was ready
  */
 export async function startService(
   spec: ServiceSpec,
@@ -77,7 +77,7 @@ export async function startService(
     cwd: spec.cwd,
     env: spec.env,
     stdio: ['ignore', 'pipe', 'pipe', ...(spec.readyLine ? [] : (['ipc'] as const))],
-    // Its own group: a Ctrl-C in the terminal is ours alone, and we stop the parts one after the other.
+    // In a process group of its own, so that a Ctrl-C reaches the supervisor only, which stops the parts in order.
     detached: true,
   });
   for (const stream of [child.stdout, child.stderr]) if (stream) void output.follow(spec.name, stream).catch(() => {});

@@ -1,4 +1,4 @@
-// The parts of the stack and their settings. Gateway and dispatcher have the sealing key. The gateway alone has the tokens' secret.
+// The parts of the stack and their settings. The gateway and the dispatcher have the sealing key. Only the gateway has the token secret.
 // Each service has its own user of Redis.
 import { join } from 'node:path';
 import { longestStopMs } from '@inference-proxy/platform';
@@ -11,17 +11,17 @@ import type { Secrets } from './secrets.ts';
 import { type ServiceSpec, startService } from './service.ts';
 import type { StackSettings } from './stack-settings.ts';
 
-/** What the example receiver checks signatures with: no secret, it stands in the repository. */
+/** The secret of the example receiver, published in this repository. */
 export const RECEIVER_SECRET = 'development-webhook-secret';
 
-/** The order they are stopped in: who takes work first, who needs nobody last. */
+/** The order of the stop: the service that accepts work first, and the service that all others need last. */
 const ORDER = ['gateway', 'worker', 'dispatcher', 'receiver', 'redis'] as const;
 
-/** What every part is called. */
+/** Returns the names of all parts. */
 export const partNames = (scale: Scale): string[] =>
   ORDER.flatMap((name) => (name in scale ? instancesOf(name, scale[name as keyof Scale]) : [name]));
 
-/** A hung service is killed this long after its last deadline. */
+/** A hanging service is killed this long after its last deadline. */
 const HUNG_MS = 3000;
 
 export interface Wiring {
@@ -29,15 +29,15 @@ export interface Wiring {
   readonly settings: InstanceType<typeof StackSettings>;
   readonly scale: Scale;
   readonly secrets: Secrets;
-  /** Of each service, with its user. */
+  /** Returns the URL of a service's user. */
   readonly redisUrl: (service: keyof Scale) => string;
   readonly receiverPort: number;
-  /** Of services that there is one of; the others take a free port each, and say which in their line `ready`. */
+  /** Ports of services with one process. Other processes take a free port and log it in their line `ready`. */
   readonly operationsPorts?: Partial<Record<keyof Scale, number>>;
   readonly output: Output;
 }
 
-/** Settings that are not everybody's; whoever may know one is given it by name. */
+/** Settings that a service inherits only by name in this file. */
 const PRIVATE = [
   'JWT_SECRET',
   'JWT_SECRETS',
@@ -53,11 +53,11 @@ const PRIVATE = [
 
 function inherited(output: Output): NodeJS.ProcessEnv {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !PRIVATE.includes(name)));
-  // Their output is a pipe to us, and ends on the terminal.
+  // Services write to a pipe, whose text this process shows in a terminal with colours.
   return output.colours ? { FORCE_COLOR: '1', ...env } : env;
 }
 
-/** The Node processes of the stack. Several gateways listen on ports of their own, behind one balancer. */
+/** Returns the Node processes of the stack. Several gateways listen on separate ports behind one balancer. */
 export function serviceSpecs(wiring: Wiring): ServiceSpec[] {
   const { settings, scale } = wiring;
   const stopLimitMs = longestStopMs({ delayS: settings.SHUTDOWN_DELAY_S, graceS: settings.SHUTDOWN_GRACE_S }) + HUNG_MS;
@@ -100,7 +100,7 @@ function oneOfEach({
       entry: entry('gateway'),
       cwd: root,
       env: {
-        // A page that somebody works on may come from anywhere.
+        // A web page under development may come from any origin.
         CORS_ORIGINS: '*',
         ...common('gateway'),
         ...operations('gateway'),
@@ -133,18 +133,18 @@ function oneOfEach({
   ];
 }
 
-/** A Node process as a part under supervision. */
+/** Makes a supervised part of a Node process. */
 export const servicePart = (spec: ServiceSpec, output: Output): PartSpec => ({
   name: spec.name,
   start: (signal, started) => startService(spec, output, signal, started),
 });
 
-/** A gateway that has its turns while it is ready: it is taken out when it is told to stop, or when it is gone. */
+/** Makes a part of a gateway behind the balancer. The balancer removes a gateway that is stopped or has ended. */
 export const balancedPart = (spec: ServiceSpec, output: Output, balancer: Balancer): PartSpec => ({
   name: spec.name,
   async start(signal, started) {
     const running = await startService(spec, output, signal, started);
-    if (running.port === undefined) throw new Error('it did not say where it listens');
+    if (running.port === undefined) throw new Error(`${spec.name} reported that it is ready without its port`);
     balancer.add(spec.name, running.port);
     const out = (): void => balancer.remove(spec.name);
     void running.exited.then(out);
@@ -158,7 +158,7 @@ export const balancedPart = (spec: ServiceSpec, output: Output, balancer: Balanc
   },
 });
 
-/** Our own Redis as a part; started again it has the same addresses, so that everybody finds it. */
+/** Makes a part of the stack's Redis. A restarted Redis has the same addresses, so that clients reconnect. */
 export const redisPart = (options: RedisOptions): PartSpec => ({
   name: 'redis',
   start: async (_signal, started) => {

@@ -1,4 +1,4 @@
-// `npm start`, with stand-ins for the services: what a newcomer and an operator can rely on.
+// `npm start`, with simulated services: the start, the stop, crashes, and one-line messages.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
@@ -13,10 +13,9 @@ import { projectRoot } from './folders.ts';
 import { freePort } from './ports.ts';
 import { alive, gone } from './processes.ts';
 
-// Each test starts up to twelve processes.
 const here = import.meta.dirname;
 
-// A service as the supervisor sees it: ready by its word, gone on SIGTERM or when its parent is.
+// A simulated service: sends the ready message, and ends on SIGTERM or after its parent.
 const STAND_IN = `
 const name = process.argv[1].match(/([a-z]+)\\.mjs$/)[1];
 setInterval(() => {}, 1000);
@@ -56,7 +55,7 @@ interface Started {
   readonly child: ChildProcess;
   readonly ended: Promise<number | null>;
   output(): string;
-  /** Resolves when the output has `text`, so many times. */
+  /** Resolves when the output has `text` as often as `times`. */
   says(text: string, times?: number): Promise<void>;
   pids(): Record<string, number>;
 }
@@ -69,7 +68,7 @@ function start(dataDir: string, port: number, env: Record<string, string> = {}):
       DATA_DIR: dataDir,
       PORT: String(port),
       RECEIVER_PORT: '0',
-      // However long a busy machine takes between two signals that are sent at once.
+      // Longer than a busy machine can take between two signals that the test sends together.
       SAME_KEYPRESS_MS: '60000',
       ...env,
     },
@@ -95,7 +94,9 @@ function start(dataDir: string, port: number, env: Record<string, string> = {}):
         };
         heard.push(look);
         look();
-        void ended.then(() => reject(new Error(`ended without saying ${JSON.stringify(text)}:\n${output}`)));
+        void ended.then(() =>
+          reject(new Error(`the stack ended without the output ${JSON.stringify(text)}:\n${output}`)),
+        );
       }),
     pids: () => JSON.parse(readFileSync(join(dataDir, 'pids.json'), 'utf8')) as Record<string, number>,
   };
@@ -103,7 +104,7 @@ function start(dataDir: string, port: number, env: Record<string, string> = {}):
   return one;
 }
 
-test('it starts everything, gives each part only its own secrets, and Ctrl-C stops all in order, Redis last', async () => {
+test('npm start starts all parts, gives each part only its secrets, and Ctrl-C stops all parts in order, Redis last', async () => {
   const stack = start(join(folder, 'whole'), await freePort());
   await stack.says('Ready in');
   const pids = stack.pids();
@@ -124,7 +125,7 @@ test('it starts everything, gives each part only its own secrets, and Ctrl-C sto
   expect(Object.values(pids).filter(alive)).toEqual([]);
 });
 
-test('a part that dies is started again, and why is said; Redis comes back at the same address', async () => {
+test('a part that dies is restarted with its reason in the output; Redis returns at the same address', async () => {
   const stack = start(join(folder, 'dying'), await freePort());
   await stack.says('Ready in');
   const before = stack.pids();
@@ -138,14 +139,14 @@ test('a part that dies is started again, and why is said; Redis comes back at th
   const url = `redis+unix://admin:${password}@localhost${socket}`;
   const client = connectRedis(url, 'test', createLogger({ name: 'test', level: 'silent' }));
   await redisReady(client);
-  // The socket is the only way in, and only this user of the machine may enter its folder.
+  // Redis listens on the socket only, and only this user of the machine may enter its folder.
   expect(await client.config('GET', 'port')).toEqual(['port', '0']);
   expect(statSync(dirname(socket)).mode & 0o777).toBe(0o700);
   expect(await client.ping()).toBe('PONG');
   await closeRedis(client);
 });
 
-test('what a supervisor that was killed leaves ends by itself, and the next start takes over', async () => {
+test('the processes of a killed supervisor end, and the next start replaces them', async () => {
   const data = join(folder, 'killed');
   const port = await freePort();
   const first = start(data, port);
@@ -159,7 +160,7 @@ test('what a supervisor that was killed leaves ends by itself, and the next star
   expect(await second.ended).toBe(0);
 });
 
-test('a second stack on the same data folder is refused in one line, and the first goes on', async () => {
+test('a second stack on the same data folder is rejected in one line, and the first stack keeps running', async () => {
   const data = join(folder, 'shared');
   const first = start(data, await freePort());
   await first.says('Ready in');
@@ -169,7 +170,7 @@ test('a second stack on the same data folder is refused in one line, and the fir
   expect(alive(first.pids().gateway as number)).toBe(true);
 });
 
-test('a port that is taken is told in one line, and nothing is left running', async () => {
+test('a taken port is reported in one line, and no process stays', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };
@@ -181,7 +182,7 @@ test('a port that is taken is told in one line, and nothing is left running', as
   server.close();
 });
 
-test('without a Redis to be had one line says what to type', async () => {
+test('without a Redis, one line has the commands to type', async () => {
   const stack = start(join(folder, 'without'), await freePort(), { PATH: folder });
   expect(await stack.ended).toBe(1);
   expect(stack.output()).toMatch(/^Cannot start: No Redis 7 on PATH[^\n]*brew install redis[^\n]*\n$/);
@@ -189,8 +190,12 @@ test('without a Redis to be had one line says what to type', async () => {
 
 test.each([
   ['no Python', 'exit 127', /^Python 3\.9 or later is needed, as python3 on PATH[^\n]*\n$/],
-  ['a Python that is too old', 'echo False 3.8.1', /^Python 3\.9 or later is needed; python3 is 3\.8\.1\n$/],
-])('on a machine with %s one line says what is needed', async (_, python, line) => {
+  [
+    'a Python that is too old',
+    'echo False 3.8.1',
+    /^Python 3\.9 or later is needed; python3 is 3\.8\.1; put a newer one first on PATH\n$/,
+  ],
+])('on a machine with %s, one line names the requirement', async (_, python, line) => {
   const programs = await mkdtemp(join(folder, 'programs-'));
   await writeFile(join(programs, 'python3'), `#!/bin/sh\n${python}\n`, { mode: 0o755 });
   const child = spawn(process.execPath, [join(projectRoot(), 'scripts', 'start.mjs')], {
@@ -205,7 +210,7 @@ test.each([
   expect(output[1]).toMatch(line);
 });
 
-test('a part that never becomes ready ends the start with its reason, and nothing is left running', async () => {
+test('a part that never becomes ready ends the start with its reason, and no process stays', async () => {
   const broken = join(folder, 'broken');
   await mkdir(broken);
   for (const name of ['gateway', 'worker', 'dispatcher', 'receiver'])
@@ -216,7 +221,7 @@ test('a part that never becomes ready ends the start with its reason, and nothin
   expect(stack.output()).toContain('gateway ends: SIGTERM');
 });
 
-test('a file that Redis cannot read again is told in one line with what to do, and nothing is left running', async () => {
+test('a file that Redis cannot read is reported in one line with the next step, and no process stays', async () => {
   const data = join(folder, 'damaged');
   const first = start(data, await freePort());
   await first.says('Ready in');
@@ -235,7 +240,7 @@ test('a file that Redis cannot read again is told in one line with what to do, a
   expect(told[0]).toContain(`redis-check-aof --fix ${join(files, 'appendonly.aof.manifest')}`);
 });
 
-test('a second Ctrl-C ends a part that does not want to end', async () => {
+test('a second Ctrl-C kills a part that ignores SIGTERM', async () => {
   const stubborn = join(folder, 'stubborn');
   await mkdir(stubborn);
   for (const name of ['gateway', 'worker', 'dispatcher', 'receiver'])

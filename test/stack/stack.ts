@@ -1,4 +1,4 @@
-// `npm start` from the first check to the last process gone.
+// `npm start`, from the first check to the end of the last process.
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Balancer } from './balancer.ts';
@@ -16,31 +16,31 @@ import { balancedPart, redisPart, servicePart, serviceSpecs, type Wiring } from 
 import type { StackSettings } from './stack-settings.ts';
 import { Supervisor } from './supervisor.ts';
 
-/** What keeps the stack from starting, in one line for whoever typed the command. */
+/** The stack cannot start. The message is one line. */
 export class CannotStart extends Error {}
 
 export interface StackOptions {
   readonly settings: InstanceType<typeof StackSettings>;
   readonly output: Output;
-  /** One of each, unless said otherwise. */
+  /** Default: one process of each service. */
   readonly scale?: Scale;
-  /** When the command was typed, Unix milliseconds. */
+  /** Time of the command, Unix milliseconds. */
   readonly typedAt: number;
-  /** Where the built services are; a test brings its own. */
+  /** Returns the built services. A test passes simulated services. */
   readonly services?: (wiring: Wiring) => ServiceSpec[];
 }
 
 /** A stack that is starting or runs. */
 export interface Stack {
-  /** Resolves when everything is ready and said so. @throws Error whose message is one line; everything is stopped by then */
+  /** Resolves when all parts are ready and the output says so. @throws Error with a message of one line, after all parts have stopped */
   readonly ready: Promise<void>;
-  /** Stops all, the gateway first, Redis last. Twice is once. */
+  /** Stops all parts, the gateway first, Redis last. May be called twice. */
   stop(): Promise<void>;
-  /** Ends all at once. */
+  /** Kills all parts except Redis. Redis is stopped. */
   force(): Promise<void>;
 }
 
-/** What tells a process of this stack from one that has got its id since. */
+/** Whether a command is a process of this stack, because another process may have the pid by now. */
 const ours = (root: string) => (command: string) =>
   command.includes(join(root, 'apps')) ||
   command.includes(join(root, 'examples')) ||
@@ -50,7 +50,7 @@ async function receiverPort(wanted: number): Promise<number> {
   return (await whyNotListen('127.0.0.1', wanted)) === undefined ? wanted : freePort();
 }
 
-/** Where the contract has them, of services that there is one of; another program's port is left to it. */
+/** Returns the operations ports of the contract for services with one process, except ports that another program uses. */
 async function operationsPorts(scale: Scale): Promise<Partial<Record<keyof Scale, number>>> {
   const usual: Scale = { gateway: 9464, worker: 9465, dispatcher: 9466 };
   const names = Object.keys(usual) as (keyof Scale)[];
@@ -62,19 +62,19 @@ async function operationsPorts(scale: Scale): Promise<Partial<Record<keyof Scale
 
 type OwnRedis = RedisOptions & { readonly port: number; readonly binary: RedisBinary };
 
-/** A Redis of the stack's own; obtained now, since to have none is a reason not to start. */
+/** Returns the options of the stack's Redis. Finds the program first, because a missing Redis prevents the start. */
 async function ownRedis(dataDir: string, output: Output): Promise<OwnRedis> {
   return {
     dir: join(dataDir, 'redis'),
     binary: await obtainRedis(output.say),
-    // For a data folder whose path is too long for a socket.
+    // Used if the path of the data folder is too long for a socket.
     port: await freePort(),
     tcp: false,
     passwords: developmentRedisPasswords(dataDir),
   };
 }
 
-/** The address a caller on this machine uses. */
+/** Returns the URL for callers on this machine. */
 function urlOf(host: string, port: number): string {
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
@@ -90,9 +90,9 @@ export function openStack({
   const root = projectRoot();
   const dataDir = resolve(root, settings.DATA_DIR);
   let supervisor: Supervisor | undefined;
-  /** In front of the gateways, where there are several. */
+  /** In front of several gateways. */
   const balancer = scale.gateway > 1 ? new Balancer() : undefined;
-  /** Gives the data folder back. */
+  /** Releases the data folder. */
   let release = (): void => {};
   let stopping = false;
   const stop = async (): Promise<void> => {
@@ -142,7 +142,9 @@ export function openStack({
     output.say(
       `Starting ${[...(redis ? [`Redis ${redis.binary.version}`] : []), ...specs.map(({ name }) => name)].join(', ')}`,
     );
-    output.say(`Webhooks may go to ${settings.WEBHOOK_ALLOWED_NETWORKS.join(', ')}, since this is development`);
+    output.say(
+      `Webhooks may reach ${settings.WEBHOOK_ALLOWED_NETWORKS.join(', ')}, because this is a development stack`,
+    );
     await supervisor.start();
     output.plain(
       banner({

@@ -1,13 +1,13 @@
-// The parts of the stack together: Redis first and last, the others side by side up and one after the other down.
+// Starts and stops the parts of the stack: Redis starts first and stops last, the others start together and stop one after the other.
 import type { Output } from './output.ts';
 import { Part, type PartSpec } from './part.ts';
 import { removePids, writePids } from './pid-file.ts';
 
 export interface SupervisorOptions {
   readonly dataDir: string;
-  /** All are started side by side. They are stopped group by group in this order, those of a group side by side. */
+  /** All parts start together. The groups stop in this order, and the parts of a group stop together. */
   readonly parts: readonly (readonly PartSpec[])[];
-  /** What they all need: started before them, stopped after them, and never without being asked. */
+  /** The part that the other parts require. Starts first and stops last. */
   readonly base?: PartSpec;
   readonly output: Output;
 }
@@ -33,20 +33,20 @@ export class Supervisor {
     this.#base = options.base && new Part(options.base, around);
   }
 
-  /** Resolves when every part is ready. @throws Error with the name and reason of the first that does not start; stop it then */
+  /** Resolves when every part is ready. @throws Error with the name and reason of a part that does not start; call `stop` then */
   async start(): Promise<void> {
     await this.#base?.begin();
     await Promise.all(this.#parts().map((part) => part.begin()));
   }
 
-  /** Restarts one part in order. @throws Error where there is none of that name */
+  /** Restarts one part in order. @throws Error if no part has that name */
   async restart(name: string): Promise<void> {
     const part = this.#parts().find((one) => one.name === name);
-    if (!part) throw new Error(`there is no ${name}`);
+    if (!part) throw new Error(`the stack has no part ${name}`);
     await part.restart();
   }
 
-  /** Stops the groups in their order, each before the next. Stopping twice is one stop. */
+  /** Stops the groups in their order, each group after the one before. May be called twice. */
   stop(): Promise<void> {
     this.#stopping ??= (async () => {
       for (const group of this.#groups) await Promise.all(group.map((part) => part.stop()));
@@ -56,7 +56,7 @@ export class Supervisor {
     return this.#stopping;
   }
 
-  /** Ends all parts now, but Redis by its own way: what it has accepted it writes. */
+  /** Kills all parts, but stops Redis, which writes its accepted data first. */
   async force(): Promise<void> {
     await Promise.all(this.#parts().map((part) => part.kill()));
     await this.stop();

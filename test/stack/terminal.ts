@@ -1,4 +1,4 @@
-// A stack in a terminal: its settings, its signals, its last words and its exit code.
+// A stack in a terminal: its settings, its signals, its final message and its exit code.
 import { helpText, readSettings, SettingsError } from '@inference-proxy/platform';
 import { Output } from './output.ts';
 import { readScale, SCALE_USAGE, type Scale, WrongScale } from './scale.ts';
@@ -6,7 +6,7 @@ import { partNames } from './services.ts';
 import { openStack, type StackOptions } from './stack.ts';
 import { StackSettings } from './stack-settings.ts';
 
-/** npm passes a terminal's Ctrl-C on although the terminal has sent it already: two signals this close are one. */
+/** The terminal and npm both send a Ctrl-C, so two signals within this time count as one. */
 const SAME_KEYPRESS_MS = 300;
 
 function settingsOrExit(): InstanceType<typeof StackSettings> {
@@ -36,10 +36,10 @@ function scaleOrExit(): Scale {
 }
 
 /**
- * Runs the stack until it is stopped or cannot start, then ends the process: 0 after a stop, 1 where it could not start, 130 where it was forced.
+ * Runs the stack until it is stopped or cannot start, then ends the process: 0 after a stop, 1 if it could not start, 130 after a forced stop.
  *
- * @param services which processes it has, where not those of `apps/`
- * @param sameKeypressMs how close two signals of one Ctrl-C are
+ * @param services returns the processes instead of the services of `apps/`
+ * @param sameKeypressMs maximum time between two signals of one Ctrl-C
  */
 export function runInTerminal(services?: StackOptions['services'], sameKeypressMs = SAME_KEYPRESS_MS): void {
   const settings = settingsOrExit();
@@ -63,16 +63,16 @@ export function runInTerminal(services?: StackOptions['services'], sameKeypressM
   function onSignal(name: string): void {
     if (askedAt === undefined) end(name);
     else if (Date.now() - askedAt > sameKeypressMs) {
-      output.say('Ending everything now');
+      output.say('Killing all services now');
       exitCode = 130;
       void stack.force();
     }
   }
 
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => onSignal(name));
-  process.once('disconnect', () => end('npm start has gone'));
-  // A terminal or a pipe that has gone takes no more words; the parts are stopped all the same.
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => end('the terminal has gone'));
+  process.once('disconnect', () => end('npm start has ended'));
+  // A closed terminal or pipe accepts no output. The parts are stopped all the same.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => end('the terminal is closed'));
 
   stack.ready.catch((error: Error) => {
     if (askedAt !== undefined) return;

@@ -1,4 +1,4 @@
-// A private Redis for a test file: real, empty, gone afterwards, and as unreliable as the test wants it.
+// A private Redis for a test file: real, empty, removed afterwards, and unreliable on request.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,22 +10,22 @@ export interface TestRedis {
   readonly pid: number;
   readonly port: number;
   readonly socket?: string;
-  /** Stops it from answering (SIGSTOP) without closing a connection. */
+  /** Stops Redis from answering (SIGSTOP) without closing a connection. */
   pause(): void;
   resume(): void;
-  /** Ends it, by a crash where `kill` is set, and starts it again at the same address; without `persist` it comes back empty. */
+  /** Ends Redis, by a crash if `kill` is set, and starts it at the same address. Without `persist` it starts empty. */
   restart(how?: { kill?: boolean }): Promise<void>;
-  /** Ends it by a crash and leaves it away, until `restart`. */
+  /** Ends Redis by a crash. `restart` starts it again. */
   kill(): Promise<void>;
-  /** Ends it and removes its folder; harmless when done twice. */
+  /** Ends Redis and removes its folder. May be called twice. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts a server in a temporary folder. Call `stop` in `afterAll`; a test process that is killed takes its server with it.
+ * Starts a server in a temporary folder. Call `stop` in `afterAll`. If the test process is killed, its server ends, too.
  *
  * @param options.persist keep writes over a restart (append-only file)
- * @param options.tcp no Unix socket: for tests of connections
+ * @param options.tcp use no Unix socket, for tests of connections
  */
 export async function testRedis(
   options: { persist?: boolean; tcp?: boolean; args?: readonly string[] } = {},
@@ -61,7 +61,7 @@ export async function testRedis(
     },
     kill: () => server.kill(),
     async stop() {
-      // One that is paused would only obey once resumed.
+      // A paused process obeys SIGTERM only after SIGCONT, so Redis is killed.
       await server.kill();
       await rm(dir, { recursive: true, force: true });
     },

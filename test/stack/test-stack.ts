@@ -1,4 +1,4 @@
-// The whole stack for a test file: the built services as processes, a Redis that keeps what it has, apps that may be changed. Gone afterwards.
+// The whole stack for a test file: the built services, a Redis with an append-only file, and a copy of the apps. All are removed afterwards.
 import { EventEmitter, once } from 'node:events';
 import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -20,55 +20,55 @@ import { balancedPart, partNames, redisPart, servicePart, serviceSpecs } from '.
 import { StackSettings } from './stack-settings.ts';
 import { Supervisor } from './supervisor.ts';
 
-/** What a test may kill; numbered from 1 where there are several. */
+/** The parts that a test may kill, numbered from 1 if there are several of a service. */
 export type KillablePart = keyof Scale | `${keyof Scale}-${number}` | 'redis';
 
 export interface TestStack {
-  /** The gateway's, or that in front of all gateways, on 127.0.0.1. */
+  /** The port of the gateway, or of the balancer in front of all gateways, on 127.0.0.1. */
   readonly port: number;
-  /** Of each gateway, where there are several behind that port. */
+  /** Returns the port of each gateway, if several run behind the balancer. */
   gatewayPorts(): readonly number[];
-  /** Of a part's process. */
+  /** Returns the pid of a part. */
   pid(part: KillablePart): number;
   readonly jwtSecret: string;
-  /** Of Redis, for `admin`. */
+  /** The REDIS_URL of the user `admin`. */
   readonly redisUrl: string;
-  /** As a service has it, or another of the users. */
+  /** Returns the REDIS_URL of a service or of another user. */
   redisUrlOf(user: RedisUser): string;
-  /** A copy of the apps: a test may change them. */
+  /** A copy of the apps, which a test may change. */
   readonly appsDir: string;
-  /** Empty at the start: for what a test and its functions tell each other by files. */
+  /** A folder, empty at the start, for files between a test and its functions. */
   readonly marksDir: string;
-  /** All that the services have logged so far. */
+  /** Returns the logs of all services until now. */
   logs(): string;
-  /** Ends a part, by SIGKILL unless said otherwise; resolves when the supervisor has started it again. */
+  /** Ends a part, by default with SIGKILL. Resolves when the supervisor has restarted it. */
   kill(part: KillablePart, signal?: NodeJS.Signals): Promise<void>;
-  /** Ends a service in order, taken out of turn first, and starts it again; resolves when it is ready. */
+  /** Removes a service from the balancer, stops it in order and starts it again. Resolves when it is ready. */
   restart(part: KillablePart): Promise<void>;
-  /** Stops a part from doing anything (SIGSTOP), until `resume`; its connections stay open. */
+  /** Suspends a part (SIGSTOP) until `resume`. Its connections stay open. */
   pause(part: KillablePart): void;
   resume(part: KillablePart): void;
-  /** Stops everything and removes what it has written. @throws Error where Redis has denied a service a command */
+  /** Stops all parts and removes their files. @throws Error if Redis has denied a command of a service */
   stop(): Promise<void>;
 }
 
-/** A part that was killed is started again by then, or never. */
+/** A killed part that is not restarted within this time is never restarted. */
 const STARTS_AGAIN_MS = 120_000;
 
 export interface TestStackOptions {
-  /** A folder of apps, `<project>/<app>/`; those of `test/apps` unless said otherwise. */
+  /** A folder of apps, `<project>/<app>/`. Default: `test/apps`. */
   readonly apps?: string;
-  /** Settings for all services, such as shortened times; or of each part by its name. @param redisUrl the part's own */
+  /** Settings for all services, such as shortened times, or for each part by its name. @param redisUrl the part's REDIS_URL */
   readonly env?: Record<string, string> | ((part: string, redisUrl: string) => Record<string, string>);
-  /** One of each, unless said otherwise. */
+  /** Default: one process of each service. */
   readonly scale?: Scale;
-  /** Where the gateway, or what is in front of several, listens; a free port unless said otherwise. */
+  /** The port of the gateway, or of the balancer in front of several. Default: a free port. */
   readonly port?: number;
-  /** Where Redis listens, what it is run by and with; its own unless said otherwise. */
+  /** The port, the program and the arguments of Redis. Default: those of the stack. */
   readonly redis?: Pick<RedisOptions, 'port' | 'binary' | 'args'>;
   /** Set by a test that sends commands which Redis must deny. */
   readonly denials?: 'expected';
-  /** Redis' folder; one that is removed with the stack unless said otherwise. */
+  /** Redis' folder. Default: a folder that is removed with the stack. */
   readonly redisDir?: string;
 }
 
@@ -155,7 +155,9 @@ export async function startTestStack({
     balancer?.close();
     await rm(folder, { recursive: true, force: true });
     if (denied.length > 0 && denials !== 'expected')
-      throw new Error(`Redis has denied commands (deploy/redis/users.acl):\n${denied.join('\n')}`);
+      throw new Error(
+        `Redis has denied commands of the services. Correct the commands or deploy/redis/users.acl:\n${denied.join('\n')}`,
+      );
   };
   try {
     await balancer?.listen('127.0.0.1', port);
@@ -179,10 +181,10 @@ export async function startTestStack({
     async kill(part, name = 'SIGKILL') {
       const again = once(starts, part, { signal: AbortSignal.timeout(STARTS_AGAIN_MS) });
       signal(part, name);
-      // A Redis that cannot read its file any more never does.
+      // A Redis that cannot read its file is never ready again.
       await again.catch(() => {
         const why = logs.split('\n').findLast((line) => line.includes(`${part} ended`));
-        throw new Error(`${part} is not started again: ${why}`);
+        throw new Error(`${part} did not start again: ${why}`);
       });
     },
     restart: (part) => supervisor.restart(part),

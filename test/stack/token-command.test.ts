@@ -17,7 +17,7 @@ test.each(['demo', 'Team_7.eu-1', '*'])('npm run token prints a token for the pr
 });
 
 test.each(['a b', '../demo', 'demo,other', '**', 'x'.repeat(64)])(
-  'npm run token refuses the project name %j and names the rule',
+  'npm run token rejects the project name %j and names the rule',
   async (project) => {
     await expect(token(project)).rejects.toMatchObject({
       code: 1,
