@@ -8,6 +8,7 @@ import { INDEX_MS, names, projectPrefix, projectsKey } from '../keys.ts';
 import { Lane } from '../lane.ts';
 import { Registry } from '../registry/registry.ts';
 import { runScript } from '../scripts.ts';
+import { storeError } from '../store-error.ts';
 import { storeTrouble } from '../store-trouble.ts';
 import { withinLimit } from '../time-limit.ts';
 import { defaultTimings, type StoreLogger, type StoreTimings } from '../timings.ts';
@@ -220,9 +221,13 @@ export class GatewayStore {
    * Cancels a run whose accept was not answered. If the accept has not executed yet, the run is refused when it does.
    *
    * Has no time limit: the connection holds the command until Redis is back.
+   *
+   * @throws ServiceError `unavailable` if the connection was closed before the answer
    */
   async withdraw(project: string, runId: RunId): Promise<void> {
-    await this.callCancel(project, runId, this.timings.tombstoneMs);
+    await this.callCancel(project, runId, this.timings.tombstoneMs).catch((cause: unknown) => {
+      throw storeError(cause);
+    });
   }
 
   /** Lets a run with `onDisconnect=cancel` continue without a reader, because its caller got a 202 answer. @throws ServiceError `unavailable` */
