@@ -23,7 +23,7 @@ import { corsOrigins } from './http/cors.ts';
 /** With this age, a slow answer of the provider and differing clocks, a withdrawn key still stops within 5 minutes. */
 const LONGEST_KEY_SET_AGE_S = 290;
 const DAY_S = 86_400;
-/** The store keeps these times, so no timer limits them. Ten years still fit into the scores and expiries of Redis. */
+/** The store keeps these times, so no Node timer limits them. Ten years still fit into the scores and expiries of Redis. */
 const TEN_YEARS_S = 315_360_000;
 
 /** Returns a setting whose text `parse` reads. The Errors of `parse` name the reason and show no secret. */
@@ -123,7 +123,7 @@ export class GatewaySettings extends settingsOf(
     })
     .refine((given) => KEY_SETTINGS.filter((name) => given[name] !== undefined).length === 1, {
       error: `expected exactly one of ${KEY_SETTINGS.join(', ')}`,
-      // This check also runs if another setting is wrong, so that all problems are reported at once.
+      // Run this check also if another setting is wrong, so that the gateway reports all problems at once.
       when: ({ issues }) => !issues.some(({ path }) => KEY_SETTINGS.some((name) => name === path?.[0])),
     })
     .refine((given) => given.BODIES_IN_FLIGHT_BYTES >= given.MAX_BODY_BYTES, {

@@ -52,7 +52,7 @@ test.each([
   expect(verdict(project, ACME, 'acme-1')).toBe(expected);
 });
 
-test('a removed key verifies nothing, whatever its text', () => {
+test('a key that was removed verifies no token, even if the text of the key is known', () => {
   const signature = createHmac('sha256', ACME).update('x').digest('hex');
   expect(verdict('acme', signature, 'acme-1')).toBe('unauthorized');
 });

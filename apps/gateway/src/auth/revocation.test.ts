@@ -52,7 +52,7 @@ test('a subject’s revocation covers the tokens that were issued so far, and la
   expect(await status(gateway, after)).toBe(404);
 });
 
-test('a token for one project revokes nothing in other projects', async () => {
+test('a token for one project cannot revoke tokens of other projects', async () => {
   const wide = bearer({ project_id: ['elsewhere', PROJECT] }, 'wide');
   expect((await revoke('/wide')).status).toBe(204);
   expect(await status(gateway, wide)).toBe(401);

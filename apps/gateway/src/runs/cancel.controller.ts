@@ -1,4 +1,4 @@
-// Contract 5: `POST /runs/{run_id}/cancel`.
+// Contract 5, "Cancel: `POST /runs/{run_id}/cancel`".
 import { isProjectName, isRunId, ServiceError } from '@inference-proxy/contracts';
 import { GatewayStore } from '@inference-proxy/store';
 import { Controller, HttpCode, Post, Req, Res, UseGuards } from '@nestjs/common';
@@ -11,7 +11,7 @@ import { send } from '../http/answer.ts';
 export class CancelController {
   constructor(private readonly store: GatewayStore) {}
 
-  /** 202: asked. A queued run has ended by then; a running one is interrupted, and may still succeed first. */
+  /** Answers 202: the cancel is requested. A queued run has ended then. A running run is interrupted, and may still succeed first. */
   @Post(':run/cancel')
   @HttpCode(202)
   async cancel(
@@ -21,7 +21,7 @@ export class CancelController {
     const { project, run: runId } = request.params;
     const known = isProjectName(project) && isRunId(runId);
     const found = known ? await this.store.cancel(project, runId) : 'unknown';
-    if (found === 'unknown') throw new ServiceError('not_found', 'There is no such run, or it is kept no longer.');
+    if (found === 'unknown') throw new ServiceError('not_found', 'There is no such run, or its retention has ended.');
     if (found === 'ended') throw new ServiceError('conflict', 'The run has ended already.', { runId });
     const status = found === 'queued' ? 'cancelled' : 'running';
     send(reply.hijack().raw, request.id, 202, Buffer.from(JSON.stringify({ run_id: runId, status })), {

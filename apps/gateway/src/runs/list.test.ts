@@ -14,7 +14,7 @@ function refusal(query: string): string {
   return 'accepted';
 }
 
-describe('what a list is asked for', () => {
+describe('the query of a list', () => {
   test.each([
     ['', { limit: 50 }],
     ['limit=1', { limit: 1 }],
@@ -48,7 +48,7 @@ describe('what a list is asked for', () => {
     ['function=', 'function'],
     ['cursor=', 'cursor'],
     [`app=${'x'.repeat(513)}`, 'app'],
-  ])('%j is refused, by name', (query, name) => {
+  ])('%j is rejected, and the message names the parameter', (query, name) => {
     expect(refusal(query)).toContain(`\`${name}\``);
   });
 });
@@ -71,7 +71,7 @@ async function page(query = ''): Promise<Page> {
   return JSON.parse(answer.text) as Page;
 }
 
-/** Calls without waiting. */
+/** Sends a call that does not wait. */
 async function called(): Promise<string> {
   const answer = await gateway.call({ query: '?async=true' });
   return String(answer.headers['x-request-id']);
@@ -79,7 +79,7 @@ async function called(): Promise<string> {
 
 const ids = ({ runs }: Page): string[] => runs.map(({ run_id: id }) => id);
 
-test('the newest come first, each as its look-up shows it but for the result', async () => {
+test('runs are listed newest first, each as in its look-up but without the result', async () => {
   const older = await called();
   const newer = await called();
   const run = await gateway.worker.next();
@@ -95,7 +95,7 @@ test('the newest come first, each as its look-up shows it but for the result', a
   await (await gateway.worker.next()).returns('1');
 });
 
-test('filters by state, app and function; the rest is not there', async () => {
+test('a list is filtered by state, app and function', async () => {
   const failing = await called();
   await (await gateway.worker.next()).fails({ code: 'function_error', message: 'no', type: 'ValueError' });
   const waiting = await called();
@@ -114,7 +114,7 @@ test('filters by state, app and function; the rest is not there', async () => {
   await (await gateway.worker.next()).returns('1');
 });
 
-test('pages hold every run once, in order, while runs come and go', async () => {
+test('pages list every run once and in order while runs start and end', async () => {
   const mine: string[] = [];
   for (let n = 0; n < 7; n++) mine.unshift(await called());
   const seen: string[] = [];
@@ -123,7 +123,7 @@ test('pages hold every run once, in order, while runs come and go', async () => 
   for (;;) {
     seen.push(...ids({ runs }));
     if (cursor === undefined) break;
-    // One comes, one starts, one ends between two pages.
+    // Between two pages one run is accepted, one run starts and one run ends.
     await called();
     await running?.returns('1');
     running = await gateway.worker.next();
@@ -133,7 +133,7 @@ test('pages hold every run once, in order, while runs come and go', async () => 
   expect(new Set(seen).size).toBe(seen.length);
 });
 
-test('a cursor that is none is 400, a project that has no runs an empty list, a foreign one 403', async () => {
+test('a malformed cursor returns 400, a project without runs returns an empty list, and another project returns 403', async () => {
   for (const cursor of ['x', '!', 'AAAA'])
     expect((await gateway.get(`/v4/${PROJECT}/runs?cursor=${cursor}`)).status).toBe(400);
   const everybody = { authorization: `Bearer ${token({ project_id: '*' })}` };

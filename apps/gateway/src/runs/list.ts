@@ -1,4 +1,4 @@
-// Contract 5: `GET /runs`, the newest first, in pages.
+// Contract 5, "List: `GET /runs`": lists runs in pages, newest first.
 import { isProjectName, type RunState, ServiceError } from '@inference-proxy/contracts';
 import type { GatewayStore, RunQuery } from '@inference-proxy/store';
 import { z } from 'zod';
@@ -22,7 +22,7 @@ const listQuery = z.object({
   ...paging,
 });
 
-/** @throws ServiceError `invalid_request` that says which parameter is wrong */
+/** Reads the filters of a query. @throws ServiceError `invalid_request` that names the wrong parameter */
 export function runQueryOf(query: string): RunQuery {
   const { app, function: fn, status, limit, cursor } = readQuery(listQuery, query, 'ignored');
   return {
@@ -38,7 +38,7 @@ export class RunList {
   constructor(private readonly store: GatewayStore) {}
 
   /**
-   * The answer of `GET /v4/{project}/runs`: a JSON object. A `cursor` in it tells of more, also where a filtered page is short.
+   * Returns the answer of `GET /v4/{project}/runs`: a JSON object. Its `cursor` means that more runs exist, even if a filtered page is short.
    *
    * @throws ServiceError `not_found`, `invalid_request`, `unavailable`
    */

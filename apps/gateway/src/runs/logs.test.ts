@@ -31,7 +31,7 @@ const read = async (run: PlayedRun, query = '') => JSON.parse((await gateway.get
 const follow = (run: PlayedRun, headers: Record<string, string> = {}, query = ''): Promise<IncomingMessage> =>
   gateway.open(path(run, `?follow=true${query}`), { method: 'GET', headers });
 
-/** The events of an answer as they come. */
+/** Returns the events of an answer as they arrive. */
 async function* events(answer: IncomingMessage): AsyncGenerator<EventSourceMessage> {
   const parsed: EventSourceMessage[] = [];
   const parser = createParser({ onEvent: (event) => void parsed.push(event) });
@@ -53,7 +53,7 @@ const line = (seq: number, text: string) => ({
   data: JSON.stringify({ stream: text.startsWith('!') ? 'stderr' : 'stdout', time: '2026-11-21T04:00:00.123Z', text }),
 });
 
-test('lines are told in order with number, stream and time, while the run goes and after', async () => {
+test('lines are returned in order with number, stream and time, during the run and after it', async () => {
   const run = await started();
   expect(await read(run)).toEqual({ run_id: run.taken.runId, ended: false, cut: 0, logs: [] });
   await prints(run, 'one', '!two', 'naïve\u2028 "three"');
@@ -68,7 +68,7 @@ test('lines are told in order with number, stream and time, while the run goes a
   expect(await read(run)).toEqual({ run_id: run.taken.runId, ended: true, cut: 0, logs });
 });
 
-test('followed, they come as they are printed, and the stream ends with the run', async () => {
+test('followed lines arrive when they are printed, and the stream ends with the run', async () => {
   const run = await started();
   await prints(run, 'one');
   const answer = await follow(run);
@@ -86,7 +86,7 @@ test('followed, they come as they are printed, and the stream ends with the run'
   expect((await coming.next()).done).toBe(true);
 });
 
-test('taken up again after a line it goes on from there; when nothing is left it is 204', async () => {
+test('a resumed log continues after the reader’s last line, and returns 204 after the end', async () => {
   const run = await started();
   await prints(run, 'one', 'two', 'three');
   const live = all(await follow(run, { 'last-event-id': '1' }));
@@ -97,7 +97,7 @@ test('taken up again after a line it goes on from there; when nothing is left it
   for (const after of ['3', '4']) expect((await follow(run, { 'last-event-id': after })).statusCode).toBe(204);
 });
 
-test('a run that printed nothing has an empty log; followed it ends with the run', async () => {
+test('a run that printed nothing has an empty log, and its followed log ends with the run', async () => {
   const run = await started();
   const live = all(await follow(run));
   await run.returns('1');
@@ -106,7 +106,7 @@ test('a run that printed nothing has an empty log; followed it ends with the run
   expect((await follow(run)).statusCode).toBe(204);
 });
 
-test('what is kept no longer is told as a cut', async () => {
+test('lines that are no longer kept are reported as a cut', async () => {
   const run = await started();
   const texts = Array.from({ length: 400 }, (_, n) => `${n} `.padEnd(1000, 'x'));
   for (let n = 0; n < texts.length; n += 50) await prints(run, ...texts.slice(n, n + 50));
@@ -120,7 +120,7 @@ test('what is kept no longer is told as a cut', async () => {
   expect(rest.map(({ id }) => Number(id))).toEqual(logs.map(({ seq }: { seq: number }) => seq));
 });
 
-test('a follower that does not read costs nobody anything, and gets the rest when it does', async () => {
+test('a reader of logs that stalls delays nobody, and gets the other lines when it reads again', async () => {
   const run = await started();
   const answer = await follow(run);
   answer.pause();
@@ -131,7 +131,7 @@ test('a follower that does not read costs nobody anything, and gets the rest whe
   expect(found.map(({ id }) => Number(id))).toEqual(texts.map((_, n) => n + 1));
 });
 
-test('an unknown run is 404, an unknown way to follow 400', async () => {
+test('an unknown run returns 404, and a wrong value of `follow` returns 400', async () => {
   for (const id of ['0199c0de-0000-7000-8000-000000000000', 'x']) {
     const answer = await gateway.get(`/v4/${PROJECT}/runs/${id}/logs`);
     expect([answer.status, errorOf(answer).code]).toEqual([404, 'not_found']);

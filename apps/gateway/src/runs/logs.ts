@@ -1,4 +1,4 @@
-// Contract 5: `GET /runs/{run_id}/logs`, what a function printed or logged during one run.
+// Contract 5, "Logs: `GET /runs/{run_id}/logs`": returns the lines that one run printed or logged.
 
 import type { ServerResponse } from 'node:http';
 import { isProjectName, isRunId, ServiceError } from '@inference-proxy/contracts';
@@ -22,7 +22,7 @@ export interface RunLogsParts {
   readonly logger: Logger;
 }
 
-/** @throws ServiceError `invalid_request` */
+/** Returns whether a query asks to follow the logs. @throws ServiceError `invalid_request` */
 export function followOf(url = ''): boolean {
   const values = new URLSearchParams(queryOf(url)).getAll('follow');
   const [value = 'false', ...more] = values;
@@ -35,7 +35,7 @@ export function followOf(url = ''): boolean {
 export class RunLogs {
   constructor(private readonly parts: RunLogsParts) {}
 
-  /** @throws what the error filter answers: nothing has been written then */
+  /** Answers a request for logs. @throws errors for the error filter, only before a byte of the answer is written */
   async answer(request: FastifyRequest<{ Params: RunPath }>, reply: FastifyReply): Promise<void> {
     reply.hijack();
     const { raw } = reply;
@@ -44,7 +44,7 @@ export class RunLogs {
     const asked = resumeRequest(raw.req);
     const known = isProjectName(project) && isRunId(runId);
     const log = known ? await this.parts.store.logs(project, runId, asked.after) : undefined;
-    if (log === undefined) throw new ServiceError('not_found', 'There is no such run, or it is kept no longer.');
+    if (log === undefined) throw new ServiceError('not_found', 'There is no such run, or its retention has ended.');
     if (!follow) {
       send(raw, request.id, 200, Buffer.from(JSON.stringify(logView(runId, log))), { 'cache-control': 'no-store' });
     } else if (log.ended && log.lines.length === 0) {

@@ -1,4 +1,4 @@
-// Contract 5: `GET /runs/{run_id}`. The result is spliced in as the text that it is, never parsed.
+// Contract 5, "Look-up: `GET /runs/{run_id}`". The result is inserted as text and never parsed.
 import { isProjectName, isRunId, ServiceError } from '@inference-proxy/contracts';
 import type { GatewayStore } from '@inference-proxy/store';
 import type { AnswerBody } from '../http/stored-answer.ts';
@@ -9,15 +9,15 @@ export class LookUp {
   constructor(private readonly store: GatewayStore) {}
 
   /**
-   * The answer of `GET /v4/{project}/runs/{run_id}`: a JSON object.
+   * Returns the answer of `GET /v4/{project}/runs/{run_id}`: a JSON object.
    *
    * @throws ServiceError `not_found`, `unavailable`
    */
   async run(project: string, runId: string): Promise<AnswerBody> {
     const known = isProjectName(project) && isRunId(runId);
     const record = known ? await this.store.look(project, runId) : undefined;
-    if (record === undefined) throw new ServiceError('not_found', 'There is no such run, or it is kept no longer.');
-    // Of a long plain stream only the newest items are kept: it has a count, but no result.
+    if (record === undefined) throw new ServiceError('not_found', 'There is no such run, or its retention has ended.');
+    // The store keeps only the newest items of a long plain stream. Such a run has a count of items, but no result.
     const { outcome } = record.gone > 0 ? {} : record;
     const head = JSON.stringify(runView(record));
     if (outcome === undefined || outcome.error) return Buffer.from(head);

@@ -33,7 +33,7 @@ async function promised(): Promise<PlayedRun> {
 const resume = (run: PlayedRun, at = gateway, headers = {}): Promise<IncomingMessage> =>
   at.open(`/v4/${PROJECT}/runs/${run.taken.runId}/stream`, { method: 'GET', headers });
 
-/** Reads all the time, and checks that events come by number. Resolves with the last number when the stream has ended. */
+/** Reads without pause and checks that events are in the order of their numbers. Resolves with the last number after the stream's end. */
 function numbersOf(answer: IncomingMessage): { readonly seen: () => number; readonly last: Promise<number> } {
   let seen = 0;
   const parser = createParser({
@@ -60,7 +60,7 @@ async function followersOf(run: PlayedRun): Promise<string> {
   return followers ?? '';
 }
 
-test('a thousand readers of one run are one follower per gateway, and all get everything', async () => {
+test('a thousand readers of one run are one follower per gateway, and every reader gets every item', async () => {
   const READERS = 1000;
   const ITEMS = 300;
   const run = await promised();
@@ -78,7 +78,7 @@ test('a thousand readers of one run are one follower per gateway, and all get ev
   expect(new Set(all)).toEqual(new Set([1 + ITEMS]));
 });
 
-test('readers that stall cost the process a bounded little, and catch up from the log when they drain', async () => {
+test('stalled readers cost the process bounded memory, and catch up from the log when they read again', async () => {
   const [READERS, ITEMS, SIZE] = [6, 800, 20_000];
   const run = await promised();
   await run.items(['0']);
@@ -90,7 +90,7 @@ test('readers that stall cost the process a bounded little, and catch up from th
   );
   unsubscribe('http.server.request.start', onRequest);
   for (const answer of answers) answer.pause();
-  // Hardly to be compressed.
+  // Random text hardly compresses.
   const text = randomBytes((SIZE * 3) / 4).toString('base64');
   const held = (): number[] => responses.map((response) => response.writableLength);
   let most = 0;
@@ -100,14 +100,14 @@ test('readers that stall cost the process a bounded little, and catch up from th
   }
   await run.stops();
   expect(responses).toHaveLength(READERS);
-  // Each has what its sockets hold, and would have 16 MB.
+  // Each response holds its socket's bytes. Without the bound it would hold 16 MB.
   while (Math.min(...held()) === 0) await setImmediate();
   expect(Math.max(most, ...held())).toBeLessThan(256 * 1024);
   const readers = answers.map(numbersOf);
   expect(await Promise.all(readers.map(({ last }) => last))).toEqual(Array(READERS).fill(ITEMS));
 });
 
-test('a plain run goes at the pace of its fastest reader; one that falls behind the window is told so and not let over the gap', async () => {
+test('a plain run advances at the pace of its fastest reader, and a reader behind the window gets `items_gone` and no later item', async () => {
   const calling = gateway.open(`/v4/${PROJECT}/chat/run?ids=true`, {
     body: '{}',
     headers: { accept: 'text/event-stream' },
@@ -121,10 +121,10 @@ test('a plain run goes at the pace of its fastest reader; one that falls behind 
   const ITEMS = 1000;
   for (let n = 1; n < ITEMS; n++) {
     await run.items([`${n} ${'x'.repeat(20_000)}`]);
-    // As a function with credits would.
+    // A function with credits waits for its fastest reader, too.
     while (fastest.seen() < n - 8) await setImmediate();
   }
-  // What the fastest reader took is what the worker was told, but for what need not be told yet.
+  // The worker learns how far the fastest reader is, except for the newest items, which are reported later.
   while ((gateway.worker.taken.get(runId) ?? 0) <= ITEMS - 100) await setImmediate();
   const text = await textOf(stalled);
   await run.stops();
@@ -135,7 +135,7 @@ test('a plain run goes at the pace of its fastest reader; one that falls behind 
   expect(last).toBeLessThan(ITEMS);
   expect(ids).toEqual([...Array.from({ length: last }, (_, n) => [n + 1, undefined]), [last, 'event: error']]);
   expect(text).toMatch(/"code":"items_gone".*\n\n$/);
-  // Going on from there would leave a hole.
+  // Continuing from there would leave a gap.
   const again = await gateway.get(`/v4/${PROJECT}/runs/${runId}/stream`, { 'last-event-id': String(last) });
   expect([again.status, errorOf(again).code]).toEqual([410, 'items_gone']);
   const fromStart = await gateway.get(`/v4/${PROJECT}/runs/${runId}/stream`);
@@ -146,7 +146,7 @@ test('a plain run goes at the pace of its fastest reader; one that falls behind 
   expect([kept.status, kept.text.startsWith(`retry: 1000\nid: ${ITEMS - 1}\n\nid: ${ITEMS}\n`)]).toEqual([200, true]);
 });
 
-test('a slow reader of a promised run falls behind nothing: all is kept for it', async () => {
+test('a slow reader of a promised run loses no item, because the store keeps all items', async () => {
   const run = await promised();
   await run.items(['0']);
   const stalled = await resume(run);
@@ -157,7 +157,7 @@ test('a slow reader of a promised run falls behind nothing: all is kept for it',
   expect(await numbersOf(stalled).last).toBe(ITEMS);
 });
 
-test('a reader that closes its side of the connection is told to the end', async () => {
+test('a reader that closes its side of the connection gets the whole stream', async () => {
   const run = await promised();
   await run.items(['0']);
   const socket = gateway.socket();

@@ -13,7 +13,7 @@ test.each<[string, string[], number | undefined]>([
   ['?after=0', [], 0],
   ['?after=7', [], 7],
   ['', ['7'], 7],
-  // An EventSource repeats its query for ever, and tells by the header how far it has come.
+  // An EventSource repeats its query at every reconnect, and names its last event in the header.
   ['?after=7', ['12'], 12],
   ['?after=7', ['0'], 0],
   ['?after=7', [''], 7],
@@ -25,7 +25,7 @@ test.each<[string, string[], number | undefined]>([
   expect(asked(query, ...ids).after).toBe(after);
 });
 
-describe('refused is', () => {
+describe('a rejected request:', () => {
   test.each([
     ['?after=', []],
     ['?after=-1', []],
@@ -34,7 +34,7 @@ describe('refused is', () => {
     ['?after=%201', []],
     ['?after=1&after=1', []],
     ['?after=9999999999999999', []],
-    // Also where the other of the two is good.
+    // Rejected also if the other parameter is valid.
     ['?after=x', ['1']],
     ['?after=1', ['x']],
     ['', ['1', '1']],
@@ -49,7 +49,7 @@ describe('refused is', () => {
   });
 });
 
-test('its events are numbered, asked for or not, and named where all are wanted', () => {
+test('events are numbered in every resumed stream, and named in the rich stream', () => {
   expect(asked('').form).toBe('numbered');
   expect(asked('?ids=false').form).toBe('numbered');
   expect(asked('?events=full').form).toBe('full');

@@ -1,4 +1,4 @@
-// Contract 5 and WHATWG HTML §9.2.4 (`Last-Event-ID`): from where on a run's stream is asked for, and how. Pure.
+// Contract 5 and WHATWG HTML §9.2.4 (`Last-Event-ID`): reads the start and the form of a requested stream. Pure.
 
 import { accepts, type RequestHead } from '../calls/call-request.ts';
 import { queryOf } from '../http/query.ts';
@@ -6,13 +6,13 @@ import { resumePoint } from '../streaming/resume-point.ts';
 import { type StreamForm, streamFormOf } from '../streaming/stream-form.ts';
 
 export interface ResumeRequest {
-  /** Number of the last event that the reader has; absent where it has none, and starts with the run. */
+  /** Number of the reader's last event. Absent if the reader has no event and starts with the run. */
   readonly after?: number;
   readonly form: Exclude<StreamForm, 'plain'>;
   readonly gzip: boolean;
 }
 
-/** @throws ServiceError `invalid_request` */
+/** Reads the request for a stream. @throws ServiceError `invalid_request` */
 export function resumeRequest({ url = '', headers, rawHeaders }: RequestHead): ResumeRequest {
   const query = queryOf(url);
   const after = resumePoint(query, rawHeaders);

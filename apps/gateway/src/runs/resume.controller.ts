@@ -1,4 +1,4 @@
-// Contract 5: `GET /runs/{run_id}/stream`.
+// Contract 5, "Resume: `GET /runs/{run_id}/stream`": the route.
 import { Controller, Get, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ReadRunsGuard } from '../auth/guard.ts';
@@ -9,7 +9,7 @@ import { Resume, type RunPath } from './resume.ts';
 export class ResumeController {
   constructor(private readonly resume: Resume) {}
 
-  /** Takes the raw pair: the answer is written as it comes. */
+  /** Takes the raw request and reply, because the answer is written while it arrives. */
   @Get(':run/stream')
   stream(@Req() request: FastifyRequest<{ Params: RunPath }>, @Res() reply: FastifyReply): Promise<void> {
     return this.resume.answer(request, reply);

@@ -1,4 +1,4 @@
-// Contract 5 (`GET /runs/{run_id}/stream`) under random cuts, gateways and speeds: each reader sees 1 to n, each once and in order, and how it ended.
+// Contract 5 (`GET /runs/{run_id}/stream`) under random cuts, gateways and speeds: each reader gets 1 to n, once and in order, and the end.
 import type { IncomingMessage } from 'node:http';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -7,28 +7,28 @@ import fc from 'fast-check';
 import { GatewayUnderTest, PROJECT } from '../../test/gateway-under-test.ts';
 import type { PlayedRun } from '../../test/played-worker.ts';
 
-/** Rounds, and the seed to repeat a schedule (what meets what in time stays the machine's choice). */
+/** Number of rounds, and the seed to repeat a schedule. The machine still decides which events coincide. */
 const ROUNDS = Number(process.env.RESUME_ROUNDS ?? 40);
 const SEED = Number(process.env.RESUME_SEED ?? Date.now() % 2 ** 31);
-/** A planted bug must show within so many rounds, which are always the same. */
+/** A planted bug must show within this number of rounds, which are always the same. */
 const BUG_ROUNDS = 12;
 const BUG_SEED = 20_261_121;
 
 interface Connection {
   readonly gateway: 0 | 1;
-  /** Bytes after which it is cut. */
+  /** Number of bytes after which the connection is cut. */
   readonly bytes: number;
-  /** By a reset instead of an orderly end. */
+  /** Cut by a reset, not by an orderly end. */
   readonly reset: boolean;
 }
 
 interface Reader {
-  /** Begins when that many batches are written. */
+  /** The reader begins when this number of batches is written. */
   readonly from: number;
-  /** Those that are cut; the one after them is not. */
+  /** The connections that are cut. The connection after them is not cut. */
   readonly cut: readonly Connection[];
   readonly lastGateway: 0 | 1;
-  /** Ms between two reads. */
+  /** Time between two reads, ms. */
   readonly pauseMs: number;
 }
 
@@ -72,10 +72,10 @@ interface Seen {
   readonly data: string;
 }
 
-/** Item `n` of a run: whoever has it knows which it is and that it is whole. */
+/** Returns the text of item `n`. It shows the item's number and whether it is whole. */
 const itemText = (n: number, size: number): string => `${n}:${'x'.repeat(size)}:${n}`;
 
-/** What is wrong with what one reader saw. */
+/** Returns the faults in the events that one reader saw. */
 function judged(seen: readonly Seen[], sizes: readonly number[], fails: boolean): string[] {
   const wrong: string[] = [];
   const expected = sizes.map((size, at) => ({ id: String(at + 1), event: undefined, data: itemText(at + 1, size) }));
@@ -102,7 +102,7 @@ afterAll(async () => {
   await gateways[0].stop();
 });
 
-/** Reads one answer until it ends or is cut; an event that is not whole by then is none. */
+/** Reads one answer until it ends or is cut. An event that is not whole then does not count. */
 async function readUntilCut(answer: IncomingMessage, seen: Seen[], pauseMs: number, cut?: Connection): Promise<void> {
   const parser = createParser({ onEvent: ({ id, event, data }) => seen.push({ id, event, data }) });
   const decoder = new TextDecoder();
@@ -121,11 +121,11 @@ async function readUntilCut(answer: IncomingMessage, seen: Seen[], pauseMs: numb
   else answer.destroy();
 }
 
-/** Comes back after each cut with the last id it has, as an EventSource does, until it is told that there is nothing more. */
+/** Connects again after each cut with its last id, as an EventSource does, until the answer is 204. */
 async function read(run: PlayedRun, reader: Reader): Promise<Seen[]> {
   const seen: Seen[] = [];
   const path = `/v4/${PROJECT}/runs/${run.taken.runId}/stream`;
-  // After the cuts: one to the end, and one that is told so.
+  // After the cuts follow a connection to the end, and a connection that gets 204.
   for (let n = 0; n < reader.cut.length + 2; n++) {
     const cut = reader.cut[n];
     const last = seen.at(-1)?.id;
@@ -137,10 +137,10 @@ async function read(run: PlayedRun, reader: Reader): Promise<Seen[]> {
     if (answer.statusCode !== 200) throw new Error(`answered ${answer.statusCode}`);
     await readUntilCut(answer, seen, reader.pauseMs, cut);
   }
-  throw new Error(`not told the end after ${seen.length} events`);
+  throw new Error(`no 204 answer after ${seen.length} events`);
 }
 
-/** Plays a round and gives what its readers saw wrongly. */
+/** Plays a round and returns the faults in what its readers saw. */
 async function played({ promised, fails, batches, readers }: Round): Promise<string[]> {
   const [first] = gateways;
   const sizes = batches.flat();
@@ -149,7 +149,7 @@ async function played({ promised, fails, batches, readers }: Round): Promise<str
     : first.open(`/v4/${PROJECT}/chat/run?ids=true`, { body: '{}', headers: { accept: 'text/event-stream' } });
   const run = await first.worker.next();
   const whole: Seen[] = [];
-  // The caller of a plain run stays: with the last reader it would be cancelled.
+  // The caller of a plain run stays connected, because the run would be cancelled with its last reader.
   const staying = promised ? calling : calling.then((answer) => readUntilCut(answer as IncomingMessage, whole, 0));
   const written = batches.map(() => Promise.withResolvers<void>());
   const reading = readers.map(async (reader) => {
@@ -171,7 +171,7 @@ async function played({ promised, fails, batches, readers }: Round): Promise<str
   return all.flatMap((seen, at) => judged(seen, sizes, fails).map((text) => `reader ${at}: ${text}`));
 }
 
-test('each reader sees every event once and in order, whatever is cut, on whichever gateway', async () => {
+test('each reader sees every event once and in order, with any cuts and on any gateway', async () => {
   let count = 0;
   try {
     await fc.assert(
@@ -179,7 +179,7 @@ test('each reader sees every event once and in order, whatever is cut, on whiche
         expect(await played(round)).toEqual([]);
         count++;
       }),
-      // Not shrunk: it meets other timings each time.
+      // Failures are not shrunk, because each attempt has other timings.
       { numRuns: ROUNDS, seed: SEED, endOnFailure: true },
     );
   } finally {
@@ -187,7 +187,7 @@ test('each reader sees every event once and in order, whatever is cut, on whiche
   }
 });
 
-describe('the judge sees', () => {
+describe('the judge finds', () => {
   const sizes = [1, 2, 3, 4];
   const right: readonly Seen[] = sizes.map((size, at) => ({
     id: String(at + 1),
@@ -197,7 +197,7 @@ describe('the judge sees', () => {
   const error: Seen = { id: '5', event: 'error', data: '{}' };
   const [one, two, three, four] = right as [Seen, Seen, Seen, Seen];
 
-  test('nothing wrong where nothing is', () => {
+  test('no fault in correct events', () => {
     expect(judged(right, sizes, false)).toEqual([]);
     expect(judged([...right, error], sizes, true)).toEqual([]);
   });
@@ -212,9 +212,9 @@ describe('the judge sees', () => {
     ['other text', [one, { ...two, data: three.data }, three, four], false],
     ['text that is cut', [one, { ...two, data: two.data.slice(0, -1) }, three, four], false],
     ['an item without its number', [one, { ...two, id: undefined }, three, four], false],
-    ['a failure that is not told', right, true],
-    ['a failure told twice', [...right, error, error], true],
-    ['a failure where there is none', [...right, error], false],
+    ['a missing failure', right, true],
+    ['a repeated failure', [...right, error, error], true],
+    ['a failure of a run that succeeded', [...right, error], false],
     ['a failure before its time', [one, two, three, error], true],
     ['nothing at all', [], false],
   ])('%s', (_, seen, fails) => {
@@ -222,15 +222,15 @@ describe('the judge sees', () => {
   });
 });
 
-describe('planted in a gateway, it is seen:', () => {
+describe('a bug that is planted in a gateway is found:', () => {
   type Read = GatewayUnderTest['store']['read'];
   test.each<[string, (read: Read) => Read]>([
     [
-      'resuming one too late',
+      'resuming one item too late',
       (original) => (project, runId, live, cursor) => original(project, runId, live, cursor + 1),
     ],
     [
-      'resuming one too early',
+      'resuming one item too early',
       (original) => (project, runId, live, cursor) => original(project, runId, live, Math.max(0, cursor - 1)),
     ],
     ['resuming from the start', (original) => (project, runId, live) => original(project, runId, live, 0)],

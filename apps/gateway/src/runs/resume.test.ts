@@ -17,7 +17,7 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-/** A run that goes on without a reader. */
+/** Starts a run that continues without a reader. */
 async function promised(): Promise<PlayedRun> {
   const calling = gateway.call({ query: '?async=true', body: '{}' });
   const run = await gateway.worker.next();
@@ -32,7 +32,7 @@ const resume = (
   { query = '', headers = {}, at = gateway }: { query?: string; headers?: object; at?: GatewayUnderTest } = {},
 ): Promise<IncomingMessage> => at.open(path(run, query), { method: 'GET', headers: { ...headers } });
 
-/** Reads all the time. */
+/** Reads without pause. */
 function reading(answer: IncomingMessage) {
   let text = '';
   answer.setEncoding('utf8').on('data', (piece: string) => {
@@ -41,7 +41,7 @@ function reading(answer: IncomingMessage) {
   const ended = once(answer, 'end');
   ended.catch(() => {});
   return {
-    /** Resolves when that much has come, and it is this. */
+    /** Resolves when as many characters have arrived. They must equal `expected`. */
     async says(expected: string): Promise<void> {
       while (text.length < expected.length) await once(answer, 'data');
       expect(text).toBe(expected);
@@ -53,20 +53,25 @@ function reading(answer: IncomingMessage) {
   };
 }
 
-/** How a stream begins that resumes after this event. */
+/** Returns the first lines of a stream that resumes after this event. */
 const opening = (after: number): string => `retry: 1000\nid: ${after}\n\n`;
 
 const ONE_TWO = 'id: 1\ndata: one\n\nid: 2\ndata: two\n\n';
 const TWO = 'id: 2\ndata: two\n\n';
 const THREE = 'id: 3\ndata: three\n\n';
 
-describe('from where a reader left off', () => {
+describe('a stream begins at', () => {
   test.each<[string, string, object, string]>([
     ['the start', '', {}, opening(0) + ONE_TWO + THREE],
     ['after 0', '?after=0', {}, opening(0) + ONE_TWO + THREE],
     ['after an item within a batch', '?after=1', {}, opening(1) + TWO + THREE],
-    ['after the header’s', '', { 'last-event-id': '2' }, opening(2) + THREE],
-    ['after the header’s, not the query’s', '?after=1&lastEventId=0', { 'last-event-id': '2' }, opening(2) + THREE],
+    ['after the header’s number', '', { 'last-event-id': '2' }, opening(2) + THREE],
+    [
+      'after the header’s number, not the query’s',
+      '?after=1&lastEventId=0',
+      { 'last-event-id': '2' },
+      opening(2) + THREE,
+    ],
     ['after `lastEventId`', '?lastEventId=2', {}, opening(2) + THREE],
     ['after `after`, not `lastEventId`', '?lastEventId=1&after=2', {}, opening(2) + THREE],
   ])('%s, after the end', async (_, query, headers, text) => {
@@ -81,7 +86,7 @@ describe('from where a reader left off', () => {
     }
   });
 
-  test('and then live, on any gateway', async () => {
+  test('the reader’s last item, and continues live, on any gateway', async () => {
     const run = await promised();
     await run.items(['one', 'two']);
     const here = reading(await resume(run, { query: '?after=1' }));
@@ -95,7 +100,7 @@ describe('from where a reader left off', () => {
     expect([await here.whole(), await there.whole()]).toEqual([opening(1) + TWO + THREE, opening(0) + ONE_TWO + THREE]);
   });
 
-  test('beyond the newest item it waits for what comes after', async () => {
+  test('a number beyond the newest item, and waits for later items', async () => {
     const run = await promised();
     await run.items(['one']);
     const answering = resume(run, { query: '?after=2' });
@@ -106,16 +111,16 @@ describe('from where a reader left off', () => {
     expect(await reader.whole()).toBe(opening(2) + THREE);
   });
 
-  test('a run that is queued', async () => {
+  test('the start of a queued run', async () => {
     const { text } = await gateway.call({ query: '?async=true', body: '{}' });
     const runId = JSON.parse(text).run_id as string;
-    // Its head comes though nobody has taken the run yet.
+    // The head arrives although no worker has taken the run.
     const hasty = await GatewayUnderTest.start({ STREAM_COMMIT_MS: '150' }, gateway);
     const answer = await hasty.open(`/v4/${PROJECT}/runs/${runId}/stream`, { method: 'GET' });
     expect(answer.statusCode).toBe(200);
     const run = await gateway.worker.next();
     const reader = reading(answer);
-    // A reader that is cut now can resume, though there is no item yet.
+    // A reader that is cut now can resume, although the run has no item.
     await reader.says(opening(0));
     await run.items(['one']);
     await reader.says(`${opening(0)}id: 1\ndata: one\n\n`);
@@ -124,7 +129,7 @@ describe('from where a reader left off', () => {
   });
 });
 
-test('in the full form a failure repeats the last item’s number: told to who is there, and 204 for who comes back', async () => {
+test('in the rich stream a failure repeats the last item’s number: a live reader gets it, and a returning reader gets 204', async () => {
   const run = await promised();
   await run.items(['one']);
   const live = reading(await resume(run, { query: '?after=1&events=full' }));
@@ -133,7 +138,7 @@ test('in the full form a failure repeats the last item’s number: told to who i
   expect((await resume(run, { query: '?after=1&events=full' })).statusCode).toBe(204);
 });
 
-describe('ended, and nothing after that id: 204', () => {
+describe('an ended run without an event after the id returns 204:', () => {
   const nothing = async (run: PlayedRun, query: string): Promise<void> => {
     const answer = await resume(run, { query });
     expect(answer.statusCode).toBe(204);
@@ -156,7 +161,7 @@ describe('ended, and nothing after that id: 204', () => {
     await nothing(run, '');
   });
 
-  test('a stream that ends without more while its reader waits for the head', async () => {
+  test('a stream that ends without a further event while its reader waits for the head', async () => {
     const run = await promised();
     await run.items(['one']);
     const answering = resume(run, { query: '?after=1' });
@@ -193,17 +198,17 @@ describe('ended, and nothing after that id: 204', () => {
   });
 });
 
-describe('refused is', () => {
+describe('a rejected request:', () => {
   test.each([
     ['an unknown run', `/v4/${PROJECT}/runs/01890000-0000-7000-8000-000000000000/stream`],
-    ['what is no run id', `/v4/${PROJECT}/runs/x/stream`],
+    ['a malformed run id', `/v4/${PROJECT}/runs/x/stream`],
   ])('%s', async (_, unknown) => {
     const answer = await gateway.get(unknown);
     expect([answer.status, errorOf(answer).code]).toEqual([404, 'not_found']);
     expect((await gateway.request(unknown, { method: 'HEAD' })).status).toBe(404);
   });
 
-  test('an id that is none', async () => {
+  test('a malformed event id', async () => {
     const run = await promised();
     await run.stops();
     for (const query of ['?after=x', '?after=-1', '?after=1&after=2', '?events=all', '?ids=yes']) {
@@ -213,7 +218,7 @@ describe('refused is', () => {
     expect((await gateway.get(path(run), { 'last-event-id': 'x' })).status).toBe(400);
   });
 
-  test('a token that may not read runs, another project’s, or none', async () => {
+  test('a token without the scope for runs, a token of another project, or no token', async () => {
     const run = await promised();
     await run.stops();
     const status = async (authorization: string) => (await gateway.get(path(run), { authorization })).status;
@@ -231,7 +236,7 @@ describe('refused is', () => {
   });
 });
 
-test('HEAD has the head of the stream, and ends', async () => {
+test('HEAD returns the head of the stream and ends', async () => {
   const run = await promised();
   await run.items(['one']);
   const answer = await gateway.request(path(run), { method: 'HEAD' });
@@ -243,7 +248,7 @@ test('HEAD has the head of the stream, and ends', async () => {
   await run.stops();
 });
 
-test('its request has an id of its own; the run’s is in the path', async () => {
+test('the request has its own id, because the path has the run’s id', async () => {
   const run = await promised();
   await run.items(['one']);
   const answer = await resume(run);
@@ -253,7 +258,7 @@ test('its request has an id of its own; the run’s is in the path', async () =>
   await run.stops();
 });
 
-test('it is compressed for whoever accepts gzip', async () => {
+test('the stream is compressed for a reader that accepts gzip', async () => {
   const run = await promised();
   await run.items(['one', 'x'.repeat(20_000)]);
   await run.stops();
@@ -264,7 +269,7 @@ test('it is compressed for whoever accepts gzip', async () => {
   );
 });
 
-test('of ready-made events the last has our number, and their own ids are dropped', async () => {
+test('only the last of an item’s ready-made events is numbered, and ids in the text are dropped', async () => {
   const run = await promised();
   await run.items(['id: x\ndata: a\n\nid: y\nevent: end\ndata: b\n\n'], 'm');
   await run.stops();
@@ -272,7 +277,7 @@ test('of ready-made events the last has our number, and their own ids are droppe
 });
 
 describe('a plain run', () => {
-  test('with ids=true is numbered for its caller, and can be taken up elsewhere while it goes', async () => {
+  test('with ids=true is numbered for its caller, and can be resumed elsewhere while it runs', async () => {
     const calling = gateway.open(`/v4/${PROJECT}/chat/run?ids=true&onDisconnect=30`, {
       body: '{}',
       headers: { accept: 'text/event-stream' },
@@ -290,7 +295,7 @@ describe('a plain run', () => {
     );
   });
 
-  test('goes on for a second reader when its caller leaves, and is cancelled with the last', async () => {
+  test('continues for a second reader when its caller disconnects, and is cancelled with its last reader', async () => {
     const calling = gateway.stream();
     const run = await gateway.worker.next();
     await run.items(['one']);
@@ -308,7 +313,7 @@ describe('a plain run', () => {
   });
 });
 
-test('a gateway that stops tells its readers by an event from which they can go on', async () => {
+test('a stopping gateway sends its readers an error event after which they can resume', async () => {
   const third = await GatewayUnderTest.start({ SHUTDOWN_DELAY_S: '0', SHUTDOWN_GRACE_S: '0.1' }, gateway);
   const run = await promised();
   await run.items(['one', 'two']);

@@ -1,4 +1,5 @@
-// Contract 5: `GET /runs/{run_id}/stream`, a run's items from where a reader left off, then live. Any number of readers, on any gateway.
+// Contract 5, "Resume: `GET /runs/{run_id}/stream`": sends a run's items after the reader's last item, then live.
+// A run may have any number of readers, on any gateway.
 import type { ServerResponse } from 'node:http';
 import { isProjectName, isRunId, ServiceError } from '@inference-proxy/contracts';
 import type { Logger } from '@inference-proxy/platform';
@@ -29,20 +30,20 @@ export interface ResumeParts {
   readonly commitMs: number;
 }
 
-/** What the log line says of the end. */
+/** The end of a stream, as the log line reports it. */
 interface Answered {
   readonly status: number | 'gone';
   readonly code?: string;
-  /** Number of the last item that was read. */
+  /** Number of the last item that the reader got. */
   readonly upTo?: number;
 }
 
-const unknown = (): ServiceError => new ServiceError('not_found', 'There is no such run, or it is kept no longer.');
+const unknown = (): ServiceError => new ServiceError('not_found', 'There is no such run, or its retention has ended.');
 
 export class Resume {
   constructor(private readonly parts: ResumeParts) {}
 
-  /** @throws what the error filter answers: nothing has been written then */
+  /** Answers a request for a stream. @throws errors for the error filter, only before a byte of the answer is written */
   async answer(request: FastifyRequest<{ Params: RunPath }>, reply: FastifyReply): Promise<void> {
     const startedAt = performance.now();
     reply.hijack();
@@ -73,7 +74,7 @@ export class Resume {
     const extent = isProjectName(project) && isRunId(runId) ? await store.extent(project, runId) : undefined;
     if (extent === undefined) throw unknown();
     if (nothingFollows(extent, asked.after, asked.form)) return answeredNothing(raw, requestId);
-    // Told before the first event, which may be none of the items.
+    // This error is sent before the first event, which may be an event without items.
     if ((asked.after ?? 0) < extent.gone) {
       throw new ServiceError('items_gone', 'The next items are no longer kept.', { runId });
     }
@@ -109,7 +110,7 @@ function answeredNothing(raw: ServerResponse, requestId: string): Answered {
   return { status: 204 };
 }
 
-/** @throws ServiceError why there is no stream */
+/** Returns the log line's fields for an end. @throws ServiceError the reason if there is no stream */
 function answeredBy(end: StreamEnd, upTo: number): Answered {
   if (end.how === 'gone') return { status: 'gone', upTo };
   if (end.how === 'failed')

@@ -1,4 +1,4 @@
-// Contract 5: a run as its project sees it, in the look-up and in the list. Its result is no part of this: it is spliced in, never parsed.
+// Contract 5: the form of a run in the look-up and in the list, without its result. The look-up inserts the result as text and never parses it.
 import { answerFields, errorObject } from '@inference-proxy/contracts';
 import type { RunRecord } from '@inference-proxy/store';
 

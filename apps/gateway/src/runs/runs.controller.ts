@@ -1,4 +1,4 @@
-// Contract 5: what is asked of runs.
+// Contract 5: the routes that read runs.
 import { Controller, Get, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ReadRunsGuard } from '../auth/guard.ts';
@@ -36,7 +36,7 @@ export class RunsController {
     await sendBody(this.answers, reply.hijack().raw, request.id, 200, body, { 'cache-control': 'no-store' });
   }
 
-  /** Takes the raw pair: followed logs are written as they come. */
+  /** Takes the raw request and reply, because followed logs are written while they arrive. */
   @Get(':run/logs')
   logs(@Req() request: FastifyRequest<{ Params: RunPath }>, @Res() reply: FastifyReply): Promise<void> {
     return this.runLogs.answer(request, reply);

@@ -1,4 +1,4 @@
-// Contract 2 and 5: a run's result as the body of an answer, read from the store as far as it is large.
+// Contract 2 and 5: makes a run's result the body of an answer. Large parts are read from the store piece by piece.
 import { arrayBody, type Outcome, type RunId, resultAsJson, ServiceError } from '@inference-proxy/contracts';
 import { type GatewayStore, pieceBytes } from '@inference-proxy/store';
 import { type AnswerBody, all, type StoredBody } from '../http/stored-answer.ts';
@@ -8,11 +8,11 @@ const SMALL_BYTES = 64 * 1024;
 const NOTHING = Buffer.alloc(0);
 const COMMA = Buffer.from(',');
 
-/** A larger list is written in pieces, and its length is not known before. */
+/** A larger list is written in pieces, and its length is unknown before the end. */
 const WHOLE_BYTES = 1024 * 1024;
 
 /**
- * A result as JSON between two texts; `undefined` where its items are no longer kept.
+ * Returns a result as JSON between two texts, or `undefined` if the store no longer keeps its items.
  *
  * @param outcome of a run that succeeded
  */
@@ -47,7 +47,7 @@ export async function resultBody(
     bytes: head.length + resultBytes + tail.length,
     heldBytes: pieceBytes(resultBytes),
     async *pieces() {
-      // With the first piece, so that nothing is written before the store has answered.
+      // The head is sent with the first piece, so that nothing is written before the store has answered.
       let text = head;
       for await (const piece of store.result(project, runId, resultBytes)) {
         yield Buffer.concat([text, piece]);
@@ -58,7 +58,7 @@ export async function resultBody(
   };
 }
 
-/** The outcome with its result, however large. */
+/** Returns the outcome with its result, whatever the result's size. */
 export async function wholeOutcome(
   store: GatewayStore,
   project: string,
@@ -80,7 +80,7 @@ function listBody(
   tail: Buffer,
 ): StoredBody {
   return {
-    // An entry is held twice: as it is stored and as JSON.
+    // An entry is held twice: as stored and as JSON.
     heldBytes: Math.max(WHOLE_BYTES, Math.ceil((2 * bytes) / items)),
     async *pieces() {
       let next = 1;
@@ -106,5 +106,5 @@ const wholeBody = (heldBytes: number, read: () => Promise<Buffer>): StoredBody =
 });
 
 function forgotten(runId: RunId): never {
-  throw new ServiceError('not_found', 'The run’s result is kept no longer.', { runId });
+  throw new ServiceError('not_found', 'The retention of the run’s result has ended.', { runId });
 }

@@ -4,7 +4,7 @@ import { encodedItems } from './encoded-items.ts';
 
 const batch: ItemBatch = { first: 7, count: 1, kind: 's', blob: Buffer.from('data: x\r\r') };
 
-test('many readers of a batch share its events, each form has its own', () => {
+test('many readers of a batch share its events, and each form has its own events', () => {
   for (const [form, preformatted, text] of [
     ['plain', true, 'data: x\r\r'],
     ['plain', false, 'data: data: x\ndata: \ndata: \n\n'],

@@ -1,4 +1,4 @@
-// Contract 5 ("any number of readers"): a batch that many readers get is encoded once.
+// Contract 5: any number of readers. A batch for many readers is encoded once.
 import type { ItemBatch } from '@inference-proxy/contracts';
 import { encodeNumbered } from './numbered-encoding.ts';
 import { encodeItems } from './sse-encoding.ts';
@@ -10,10 +10,10 @@ interface Encoded {
   readonly events: Buffer;
 }
 
-/** By batch, the form that was asked for last: the readers of a run get the same batch, one after the other, and mostly in one form. */
+/** By batch: the form that was asked for last. The readers of a run get the same batch one after the other, and mostly in one form. */
 const encoded = new WeakMap<ItemBatch, Encoded>();
 
-/** A batch as the events of a form. The bytes are shared by all who ask, and must not be changed. */
+/** Returns a batch as the events of a form. All callers share the bytes, which must not be changed. */
 export function encodedItems(batch: ItemBatch, form: StreamForm, preformatted: boolean): Buffer {
   const known = encoded.get(batch);
   if (known?.form === form && known.preformatted === preformatted) return known.events;

@@ -1,4 +1,4 @@
-// Contract 3: one stream's failure is that stream's alone.
+// Contract 3: the failure of one stream does not affect other streams.
 import { textOf } from '@inference-proxy/test/client';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { GatewayUnderTest, PROJECT } from '../../test/gateway-under-test.ts';
@@ -9,13 +9,13 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-test('an exception while a stream is finished fails that stream, and the gateway goes on', async () => {
+test('an exception while a stream is finished fails that stream, and the gateway continues', async () => {
   const uncaught: unknown[] = [];
   const onUncaught = (error: unknown): void => void uncaught.push(error);
   process.on('uncaughtException', onUncaught);
   const calling = gateway.stream();
   const run = await gateway.worker.next();
-  // What begins like a string and is none: the gateway cannot make an event of it.
+  // This result begins like a string but is malformed, so the gateway cannot make an event.
   await run.returns('"broken');
   const answer = await calling;
   expect(answer.statusCode).toBe(500);

@@ -1,30 +1,30 @@
-// Contract 3, "Pace": a run's entries at the pace of the socket that they are written to.
+// Contract 3, "Pace": pulls a run's entries at the pace of the socket to which they are written.
 import type { ServerResponse } from 'node:http';
 import type { Outcome } from '@inference-proxy/contracts';
 import type { RunEvent, RunReader } from '@inference-proxy/store';
 import { Subscription, takeWhile, tap } from 'rxjs';
 
 /**
- * A socket is written to until that much waits for it in this process. Its own limit (64 KiB) is less than one entry of a fast run can have: a reader
- * that keeps up would be sent back to the log at every entry, which made large items four times slower.
+ * A socket gets bytes until this many wait for it in this process. Its own limit (64 KiB) is smaller than some entries of a fast run.
+ * With that limit, a reader that keeps up would read every entry from the log. Large items were four times slower.
  */
 const FULL_BYTES = 128 * 1024;
 
-/** Its socket takes nothing more for now; `drain` tells when it does. */
+/** Returns whether the socket accepts no more bytes now. `drain` reports when the socket accepts bytes again. */
 export const isFull = (raw: ServerResponse): boolean => raw.writableLength > FULL_BYTES;
 
 export type RunEntry = Exclude<RunEvent, { type: 'outcome' }>;
 
-/** What becomes of the entries. */
+/** Receives the entries of a run. */
 export interface EntryTaker {
   take(entry: RunEntry): void;
-  /** All have been taken. */
+  /** Called after the last entry. */
   finish(outcome: Outcome): void;
-  /** No more will come. */
+  /** Called if no further entry will arrive. */
   fail(thrown: unknown): void;
 }
 
-/** Strict pull: what does not fit stays in the log, and is read from there when the socket has drained. */
+/** Pulls strictly: entries that the socket cannot take stay in the log, and are read from there when the socket has drained. */
 export class EntryPull {
   #outcome: Outcome | undefined;
   #subscription = Subscription.EMPTY;
@@ -35,7 +35,7 @@ export class EntryPull {
     private readonly taker: EntryTaker,
   ) {}
 
-  /** Begins, or goes on. */
+  /** Starts or continues. */
   readonly start = (): void => {
     this.#subscription = this.reader
       .events()
@@ -46,7 +46,7 @@ export class EntryPull {
       .subscribe({ complete: this.#paused, error: this.#failed });
   };
 
-  /** Takes nothing more. */
+  /** Stops taking entries. */
   stop(): void {
     this.#subscription.unsubscribe();
     this.raw.off('drain', this.start);
@@ -57,13 +57,13 @@ export class EntryPull {
     else this.taker.take(event);
   };
 
-  /** The run's entries end, or the socket is full. */
+  /** The run's entries have ended, or the socket is full. */
   readonly #paused = (): void => {
     if (this.#outcome === undefined) {
       this.raw.once('drain', this.start);
       return;
     }
-    // RxJS throws what a `complete` callback throws in a turn of its own, which would end this process.
+    // RxJS throws an exception of a `complete` callback in a later turn of the event loop, which would end the gateway's process.
     try {
       this.taker.finish(this.#outcome);
     } catch (thrown) {

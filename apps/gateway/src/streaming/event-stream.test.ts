@@ -15,13 +15,13 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** A stream piece by piece, each as it comes. */
+/** Returns a stream piece by piece, as the pieces arrive. */
 function piecesOf(answer: IncomingMessage): () => Promise<string> {
   const pieces: AsyncIterator<Buffer> = answer[Symbol.asyncIterator]();
   return async () => String((await pieces.next()).value);
 }
 
-test('each item is one event, there when it is yielded', async () => {
+test('each item is one event, which is sent when the item is yielded', async () => {
   const streaming = gateway.stream();
   const run = await gateway.worker.next();
   await run.items(['one']);
@@ -81,7 +81,7 @@ test('a failure after the first item is the last event', async () => {
 });
 
 test.each(['', '?ids=true'])(
-  'a failure is told also to a reader who has more items than the store, which lost its last writes (%s)',
+  'a failure reaches a reader with more items than the store, which lost its last writes (%s)',
   async (query) => {
     const streaming = gateway.open(`/v4/${PROJECT}/chat/run${query}`, {
       body: '{}',
@@ -102,7 +102,7 @@ test.each(['', '?ids=true'])(
   },
 );
 
-test('the status line is held back only so long', async () => {
+test('the status line is held back for a limited time', async () => {
   const hasty = await GatewayUnderTest.start({ STREAM_COMMIT_MS: '150' }, gateway);
   const streaming = hasty.stream();
   const run = await gateway.worker.next();
@@ -136,14 +136,14 @@ test('a generator without items is an empty stream', async () => {
   expect(await textOf(answer)).toBe('');
 });
 
-test('ready-made events go through as they are, unless the app says otherwise', async () => {
+test('ready-made events are sent unchanged, unless the app disables them', async () => {
   for (const [preformatted, text] of [
     [true, 'data: {"x":1}\n\n'],
     [false, 'data: data: {"x":1}\ndata: \ndata: \n\n'],
   ] as const) {
     await gateway.worker.store.announce(PROJECT, app({ preformatted }));
     let seen = '';
-    // Announcements arrive by a channel: sooner or later.
+    // Announcements arrive by a channel, with a delay.
     while (seen !== text) {
       const streaming = gateway.stream();
       const run = await gateway.worker.next();
@@ -155,7 +155,7 @@ test('ready-made events go through as they are, unless the app says otherwise', 
   await gateway.worker.store.announce(PROJECT, app());
 });
 
-test('a caller that accepts gzip gets every event through the compressor as it happens', async () => {
+test('a caller that accepts gzip gets every event at once, compressed', async () => {
   const streaming = gateway.stream({ 'accept-encoding': 'gzip;q=0.5' });
   const run = await gateway.worker.next();
   await run.items(['one']);
@@ -172,7 +172,7 @@ test('a caller that accepts gzip gets every event through the compressor as it h
   expect(gunzipSync(Buffer.concat(chunks)).toString()).toBe(`data: one\n\ndata: ${'x'.repeat(20_000)}\n\n`);
 });
 
-test('a reader that leaves cancels the run', async () => {
+test('a run is cancelled when its reader disconnects', async () => {
   const streaming = gateway.stream();
   const run = await gateway.worker.next();
   await run.items(['one']);
@@ -183,7 +183,7 @@ test('a reader that leaves cancels the run', async () => {
   await run.fails({ code: 'cancelled', message: 'cancelled' }, 'cancelled');
 });
 
-test('a reader that closes its side of the connection is told to the end', async () => {
+test('a reader that closes its side of the connection gets the whole stream', async () => {
   const socket = gateway.socket();
   socket.end(
     `POST /v4/${PROJECT}/chat/run HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token()}\r\naccept: text/event-stream\r\n\r\n`,
@@ -201,7 +201,7 @@ test('a reader that closes its side of the connection is told to the end', async
   expect(text).toMatch(/data: one\n\n[\s\S]*data: two\n\n\r\n(?:e\r\n: keep-alive\n\n\r\n)*0\r\n\r\n$/);
 });
 
-test('a slow reader pauses, is not written to, and catches up from the log without a gap', async () => {
+test('a slow reader causes backpressure, and later catches up from the log without a gap', async () => {
   const streaming = gateway.stream();
   const run = await gateway.worker.next();
   const item = (n: number): string => `${n} ${'x'.repeat(10_000)}`;
@@ -210,7 +210,7 @@ test('a slow reader pauses, is not written to, and catches up from the log witho
   answer.pause();
   const count = 1500;
   for (let n = 1; n < count; n++) await run.items([item(n)]);
-  // What the sockets' buffers took, and no more: a worker with credits would hold the generator from here on.
+  // Only the sockets' buffers are full. A worker with credits would hold the generator from here on.
   const taken = (): number => gateway.worker.taken.get(run.taken.runId) ?? 0;
   while (taken() === 0) await setImmediate();
   expect(taken()).toBeLessThan(count * 0.8);
@@ -221,7 +221,7 @@ test('a slow reader pauses, is not written to, and catches up from the log witho
   expect(events.map(({ data }) => Number(data.split(' ', 1)[0]))).toEqual([...Array(count).keys()]);
 });
 
-test('two readers of a connection that pipelines are answered one after the other', async () => {
+test('two pipelined calls on one connection are answered one after the other', async () => {
   const socket = gateway.socket();
   const call = `POST /v4/${PROJECT}/chat/run HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${token()}\r\naccept: text/event-stream\r\n\r\n`;
   let text = '';
@@ -241,7 +241,7 @@ test('two readers of a connection that pipelines are answered one after the othe
   socket.destroy();
 });
 
-test('the next request on the connection of a stream is answered after it, whether it comes before its end or later', async () => {
+test('the next request on the connection of a stream is answered after the stream, even if it arrives before the end', async () => {
   const socket = gateway.socket();
   let text = '';
   socket.setEncoding('utf8').on('data', (read: string) => {
@@ -256,12 +256,12 @@ test('the next request on the connection of a stream is answered after it, wheth
   socket.write(`GET /v4/${PROJECT}/runs/${run.taken.runId} HTTP/1.1\r\n${head}\r\n`);
   await run.items(['two']);
   while (!text.includes('data: two\n\n')) await once(socket, 'data');
-  // A stream is never broken into by another answer.
+  // No other answer ever interrupts a stream.
   expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
   await run.stops();
   while (!text.includes(`"run_id":"${run.taken.runId}"`)) await once(socket, 'data');
   expect(text).toMatch(/data: two\n\n\r\n0\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
-  // And the connection serves on.
+  // The connection accepts further requests.
   socket.write(call);
   const second = await gateway.worker.next();
   await second.items(['three']);
@@ -270,7 +270,7 @@ test('the next request on the connection of a stream is answered after it, wheth
   socket.destroy();
 });
 
-test('a large stream that waits behind another on its connection is whole when its turn comes', async () => {
+test('a large stream that waits behind another stream on its connection arrives whole', async () => {
   const socket = gateway.socket();
   let text = '';
   socket.setEncoding('utf8').on('data', (read: string) => {
@@ -309,12 +309,12 @@ describe('the head of a stream is exact:', () => {
   };
   const GZIP = { ...HEAD, 'content-encoding': 'gzip' };
   test.each<[string, string, Record<string, string>, object]>([
-    ['a plain one', '', {}, HEAD],
-    ['for one that takes no compression', '', { 'accept-encoding': 'identity' }, HEAD],
-    ['for one that refuses gzip', '', { 'accept-encoding': 'br, gzip;q=0' }, HEAD],
+    ['a plain stream', '', {}, HEAD],
+    ['for a caller without compression', '', { 'accept-encoding': 'identity' }, HEAD],
+    ['for a caller that refuses gzip', '', { 'accept-encoding': 'br, gzip;q=0' }, HEAD],
     ['compressed', '', { 'accept-encoding': 'gzip' }, GZIP],
     ['compressed, among several', '', { 'accept-encoding': 'deflate, gzip;q=0.5, br' }, GZIP],
-    ['for whatever the caller takes', '', { 'accept-encoding': '*' }, GZIP],
+    ['for a caller that accepts any compression', '', { 'accept-encoding': '*' }, GZIP],
     ['with numbers', '?ids=true', {}, HEAD],
     ['with all events', '?events=full', { 'accept-encoding': 'gzip' }, GZIP],
   ])('%s', async (_, query, headers, expected) => {
@@ -327,7 +327,7 @@ describe('the head of a stream is exact:', () => {
     await run.stops();
     const answer = await calling;
     answer.resume();
-    // All of them and no others, in whatever order.
+    // Exactly these headers, in any order.
     expect(answer.headers).toEqual(expected);
     expect(answer.headers['x-request-id']).toBe(run.taken.runId);
     await once(answer, 'end');

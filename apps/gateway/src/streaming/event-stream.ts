@@ -1,4 +1,4 @@
-// Contract 3 and 5: a run's entries as a reply. The one seam where RxJS is used.
+// Contract 3 and 5: writes a run's entries as a streamed answer. EntryPull (entry-pull.ts) reads them through RxJS.
 import type { ServerResponse } from 'node:http';
 import {
   type ErrorFields,
@@ -25,35 +25,38 @@ import type { StreamForm } from './stream-form.ts';
 import { StreamResponse } from './stream-response.ts';
 
 export interface StreamOptions {
-  /** `performance.now()` when the request came. */
+  /** `performance.now()` when the request arrived. */
   readonly startedAt: number;
-  /** Told of every entry with items, the first of which counts. */
+  /** Called for every entry with items. Only the first call counts. */
   readonly onItems?: () => void;
   readonly gzip: boolean;
   readonly form: StreamForm;
   readonly preformatted: boolean;
-  /** Whose terms it speaks beside the items. */
+  /** The form of errors and of the end. */
   readonly surface: Pick<Surface, 'error' | 'closing'>;
-  /** How long the status line is held back, ms. */
+  /** Longest time for which the status line is held back, ms. */
   readonly commitMs: number;
-  /** Where a large plain value is read from, when there is room for it. */
+  /** The store of a large plain value, which is read when there is room for it. */
   readonly store: GatewayStore;
   readonly answers: AnswersInFlight;
-  /** Where nothing has come by then and the status line is still held back, the caller is answered without a stream, ms. */
+  /** After this time (ms) without any byte written, the caller gets an answer without a stream. */
   readonly waitMs?: number;
-  /** The request resumes a run that exists, from its start or after an item. `requestId` is for the `X-Request-Id`. Absent: this answers the run's call. */
+  /**
+   * Set if the request resumes an existing run, from its start or after an item. `requestId` is for the `X-Request-Id`.
+   * Absent: this stream answers the run's call.
+   */
   readonly resumed?: { readonly requestId: string; readonly from: 'start' | 'event' };
 }
 
 /**
  * How a stream ended.
  *
- * - `complete`: every event is written. Where a run was taken up again there may have been none: then the status line is not written either, and
+ * - `complete`: every event is written. If a resumed run has no further event, the status line is not written, and
  *   the caller of `run` answers
- * - `failed`: the status line was out, so the failure is its last event
+ * - `failed`: the status line was written, so the failure is the last event
  * - `early`: nothing is written yet; the caller of `run` answers with the real status
- * - `gone`: nobody reads any more
- * - `waited`: nothing came within `waitMs`, and nothing is written; the caller of `run` answers
+ * - `gone`: the reader has disconnected
+ * - `waited`: no event arrived within `waitMs`, and nothing is written; the caller of `run` answers
  */
 export type StreamEnd =
   | { readonly how: 'complete' | 'gone' | 'waited' }
@@ -61,12 +64,12 @@ export type StreamEnd =
   | { readonly how: 'early'; readonly outcome: Outcome }
   | { readonly how: 'early'; readonly error: ServiceError };
 
-/** One streamed reply. Written to only while its socket takes it: a slow reader costs its cursor, not a buffer. */
+/** Writes one streamed answer only while its socket accepts bytes. A slow reader therefore costs a cursor, not a buffer. */
 export class EventStream implements EntryTaker {
-  /** The events written last. */
+  /** The last bytes of events that were written. */
   #last: Buffer = Buffer.alloc(0);
   readonly #pull: EntryPull;
-  /** Number of the event that the stream begins after. */
+  /** Number of the event after which the stream begins. */
   readonly #from: number;
   #commitTimer: NodeJS.Timeout | undefined;
   #settled = false;
@@ -94,7 +97,7 @@ export class EventStream implements EntryTaker {
     call.onInterrupt(this.#interrupted);
     call.onProbe(() => this.#response.keepAlive());
     if (call.interruption !== undefined) return this.#end.promise;
-    // That the run is queued is an event already, and its end will be one; who waits only so long is told with the next one.
+    // The queued state and the end are both events. If the caller waits for a limited time only, `queued` is written with the next event.
     if (form === 'full' && waitMs === Number.POSITIVE_INFINITY) this.#commitEmpty();
     this.#pull.start();
     return this.#end.promise;
@@ -123,7 +126,7 @@ export class EventStream implements EntryTaker {
     else this.#finishLarge(outcome, resultBytes).catch((thrown: unknown) => this.fail(thrown));
   }
 
-  /** A large plain value is held as it is stored, as an event, and compressed. */
+  /** Sends a large plain value when there is room for three copies: as stored, as an event, and compressed. */
   #finishLarge(outcome: Outcome, bytes: number): Promise<void> {
     const { raw } = this.#response;
     return this.options.answers.hold(raw, 3 * bytes, async () => {
@@ -141,11 +144,11 @@ export class EventStream implements EntryTaker {
     if (resumed && !isLeft && !this.#response.committed) {
       this.#settle({ how: 'complete' });
     } else if (outcome.error) {
-      // Also where the store has lost its last writes, and the failure a number that the reader has gone past.
+      // This event is also sent if the store has lost its last writes, and the reader has a higher number than the failure.
       if (resumed) this.#commit();
       this.#fail(outcome.error, last, { outcome });
     } else {
-      // Made before the head is written: where this fails, the answer has its real status.
+      // The event is made before the head is written, so that an error here has its real status.
       const event = isLeft ? this.#encoded(batchOfResult(resultAsJson(outcome, []))) : undefined;
       this.#commit();
       if (event) this.#write(event);
@@ -159,7 +162,7 @@ export class EventStream implements EntryTaker {
 
   fail(thrown: unknown): void {
     const error = asServiceError(thrown);
-    // The run may go on: this event has the number of the last item, so that it can be resumed from.
+    // The run may continue. This event has the number of the last item, so that the reader can resume after it.
     this.#fail(fieldsOf(error), this.reader.cursor, { error });
   }
 

@@ -1,17 +1,17 @@
-// RFC 1951 §3.2.6: small pieces of a stream as blocks of fixed Huffman codes that refer to the bytes before them. A zlib stream for each response would
-// take 217 KB and 25 µs an item; this takes the last bytes of the stream.
+// RFC 1951 §3.2.6: compresses small pieces of a stream as blocks of fixed Huffman codes. The blocks refer to earlier bytes of the stream.
+// A zlib stream for each response would take 217 KB and 25 µs an item. This file keeps only the last bytes of the stream.
 
-/** How far back a block refers: a few events. */
+/** How many bytes back a block refers: a few events. */
 const HISTORY = 2048;
 const LARGEST = 4096;
 const MIN_MATCH = 4;
 const MAX_MATCH = 258;
-/** How many earlier places are tried for the longest match. */
+/** How many earlier positions are tried for the longest match. */
 const TRIES = 16;
 const HASH_BITS = 11;
 const END_OF_BLOCK = 256;
 
-/** Sync flush: an empty stored block. Some readers (Go's) hand out what they have only at one. */
+/** A sync flush: an empty stored block. Some readers (Go's) pass on their bytes only after such a block. */
 const SYNC = [0x00, 0x00, 0xff, 0xff];
 
 const reversed = (code: number, bits: number): number => {
@@ -20,7 +20,7 @@ const reversed = (code: number, bits: number): number => {
   return result;
 };
 
-/** By symbol: its code, the first bit lowest, and its length. */
+/** The code of each symbol, with the first bit lowest, and the length of the code. */
 const CODE = new Uint16Array(288);
 const CODE_BITS = new Uint8Array(288);
 for (let symbol = 0; symbol < 288; symbol++) {
@@ -36,7 +36,7 @@ for (let symbol = 0; symbol < 288; symbol++) {
   CODE_BITS[symbol] = bits;
 }
 
-/** Of lengths and of distances: the smallest value of each code, and its extra bits. */
+/** Returns the smallest value of each code, and its extra bits, for lengths and for distances. */
 function codes(count: number, first: number, plain: number, each: number): { base: number[]; extra: number[] } {
   const [base, extra]: [number[], number[]] = [[], []];
   for (let code = 0, value = first; code < count; code++) {
@@ -55,7 +55,7 @@ for (let length = 3, code = 0; length < MAX_MATCH; length++) {
   while (code < 27 && length >= (LENGTHS.base[code + 1] as number)) code++;
   lengthCode[length] = code;
 }
-/** The longest has a code of its own. */
+/** The longest match has its own code. */
 lengthCode[MAX_MATCH] = 28;
 const distanceCode = new Uint8Array(HISTORY + LARGEST + 1);
 for (let distance = 1, code = 0; distance < distanceCode.length; distance++) {
@@ -63,7 +63,7 @@ for (let distance = 1, code = 0; distance < distanceCode.length; distance++) {
   distanceCode[distance] = code;
 }
 
-// Shared by all streams: a block is made in one go.
+// All streams share these buffers, because a block is made without interruption.
 const text = new Uint8Array(HISTORY + LARGEST);
 const heads = new Int16Array(1 << HASH_BITS);
 const chain = new Int16Array(HISTORY + LARGEST);
@@ -107,11 +107,11 @@ function remember(at: number): void {
   heads[hash] = at;
 }
 
-/** Blocks of one stream, in order. Each ends on a byte, and refers to what came before it. */
+/** Makes the blocks of one stream, in order. Each block ends on a byte and refers to the bytes before it. */
 export class FixedDeflate {
   #history: Buffer = Buffer.alloc(0);
 
-  /** The next bytes, at most 4096, as a block that a reader can decode at once. */
+  /** Returns the next bytes, at most 4096, as a block that a reader can decode at once. */
   block(data: Buffer): Buffer {
     const from = this.#history.length;
     const end = from + data.length;
@@ -130,7 +130,7 @@ export class FixedDeflate {
     return Buffer.from(out.subarray(0, length));
   }
 
-  /** Bytes of the stream that were written in another way. */
+  /** Records bytes of the stream that another encoder has written. */
   passed(data: Buffer): void {
     const kept = Math.min(this.#history.length, Math.max(0, HISTORY - data.length));
     this.#history = Buffer.concat([
@@ -140,7 +140,7 @@ export class FixedDeflate {
   }
 }
 
-/** Writes what begins at `at`: a match or a byte. Returns how many bytes that was. */
+/** Writes a match or one byte that begins at `at`. Returns its number of bytes. */
 function encode(at: number, end: number): number {
   let [best, distance] = [0, 0];
   if (at + MIN_MATCH <= end) {

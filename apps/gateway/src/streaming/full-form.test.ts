@@ -13,7 +13,7 @@ afterAll(() => gateway.stop());
 
 const TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
 
-/** Events as an independent parser reads them, their data as JSON where it is. */
+/** Returns events as an independent parser reads them. Data that is JSON is parsed. */
 async function eventsOf(answer: IncomingMessage): Promise<unknown[][]> {
   const events: EventSourceMessage[] = [];
   const parser = createParser({ onEvent: (event) => events.push(event) });
@@ -27,7 +27,7 @@ const call = (query = ''): Promise<IncomingMessage> =>
 const resume = (run: PlayedRun, query = ''): Promise<IncomingMessage> =>
   gateway.open(`/v4/${PROJECT}/runs/${run.taken.runId}/stream?events=full${query}`, { method: 'GET' });
 
-test('every event of a run is named and numbered; what is no item has the number of the last', async () => {
+test('every event of a run is named and numbered, and an event that is not an item has the number of the last item', async () => {
   const calling = call();
   const run = await gateway.worker.next();
   const { runId } = run.taken;
@@ -51,7 +51,7 @@ test('every event of a run is named and numbered; what is no item has the number
   ]);
 });
 
-test('that the run is queued is told at once', async () => {
+test('the event `queued` is sent at once', async () => {
   const answer = await call('&onDisconnect=cancel');
   expect(answer.statusCode).toBe(200);
   const run = await gateway.worker.next();
@@ -94,7 +94,7 @@ test('a failure is the last event, and there is no `done`', async () => {
   ]);
 });
 
-test('who waits only so long is answered 202 where nothing has come but the queue', async () => {
+test('`Prefer: wait` returns 202 if the only event is `queued`', async () => {
   const answer = await gateway.open(`/v4/${PROJECT}/chat/run?events=full`, {
     body: '{}',
     headers: { accept: 'text/event-stream', prefer: 'wait=0' },
@@ -103,7 +103,7 @@ test('who waits only so long is answered 202 where nothing has come but the queu
   await (await gateway.worker.next()).stops();
 });
 
-test('taken up again it goes on after the item that the reader has, without what was printed before', async () => {
+test('a resumed stream continues after the reader’s last item, without earlier log lines', async () => {
   const calling = call('&onDisconnect=continue');
   const run = await gateway.worker.next();
   await run.prints('before');
@@ -120,17 +120,17 @@ test('taken up again it goes on after the item that the reader has, without what
     ['3', 'item', 'three'],
     ['3', 'done', undefined],
   ]);
-  // From the start of a run that has ended, all is told.
+  // From the start of an ended run, a stream has all events.
   const whole = await eventsOf(await resume(run));
   expect(whole.map(([, name]) => name)).toEqual(['queued', 'started', 'log', 'log', 'item', 'item', 'item', 'done']);
 });
 
-test('ended, and all items had: 204', async () => {
+test('an ended run returns 204 to a reader that has all items', async () => {
   const { text } = await gateway.call({ query: '?async=true', body: '{}' });
   const run = await gateway.worker.next();
   expect(run.taken.runId).toBe(JSON.parse(text).run_id);
   await run.stops();
-  // Who has nothing yet gets what there is; who has, has it all.
+  // A reader without events gets all events. A reader that names number 0 has all items of this run.
   expect((await eventsOf(await resume(run))).map(([, name]) => name)).toEqual(['queued', 'started', 'done']);
   expect((await resume(run, '&after=0')).statusCode).toBe(204);
 });

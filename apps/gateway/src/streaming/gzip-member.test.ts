@@ -11,7 +11,7 @@ const piece = fc.oneof(
     .map(([start, times]) => Buffer.concat(Array<Uint8Array>(times + 1).fill(start))),
 );
 
-test('whatever is written is read again, all of it after every write', () => {
+test('a reader can decode all bytes after every write', () => {
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 8 }), (pieces) => {
       const member = new GzipMember();
@@ -23,7 +23,7 @@ test('whatever is written is read again, all of it after every write', () => {
         const soFar = gunzipSync(written, { finishFlush: constants.Z_SYNC_FLUSH });
         if (!soFar.equals(plain)) return false;
       }
-      // Complete: gunzip checks the checksum and the size.
+      // After the trailer, gunzip checks the checksum and the size.
       return gunzipSync(Buffer.concat([written, member.trailer()])).equals(plain);
     }),
     { numRuns: 200 },
@@ -52,7 +52,7 @@ test.each<[string, (n: number) => string, number]>([
       `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"${tokens(n)}"}}]}\n\n`,
     0.2,
   ],
-])('a stream of %s shrinks, though each event is written alone', (_, event, most) => {
+])('a stream of %s shrinks, although each event is written separately', (_, event, most) => {
   const member = new GzipMember();
   let [plain, written] = [0, member.head.length + member.trailer().length];
   for (let n = 0; n < 1000; n++) {

@@ -1,27 +1,27 @@
-// Contract 3 and RFC 1952: one gzip member, written block by block (RFC 1951) without a zlib stream. A stream per response costs 217 KB
-// and 25 µs an item; this costs two numbers and the last 2 KiB.
+// Contract 3 and RFC 1952: writes one gzip member block by block (RFC 1951), without a zlib stream.
+// A zlib stream for each response would cost 217 KB and 25 µs an item. This class costs two numbers and the last 2 KiB.
 import { constants, crc32, deflateRawSync } from 'node:zlib';
 import { FixedDeflate } from './fixed-deflate.ts';
 
 /** Magic, deflate, no flags, no time, no hint, unknown system. */
 const HEAD = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);
 const STORED_MOST = 0xffff;
-/** Below this many bytes setting zlib up costs more than it saves. */
+/** Below this number of bytes, starting zlib costs more than zlib saves. */
 const DEFLATED_LEAST = 4096;
 const TRAILER_BYTES = 10;
-/** What a stored block has beside its bytes. */
+/** The bytes of a stored block beside its content. */
 const STORED_BYTES = 5;
-// A sync flush ends the block on a byte: the next one can be appended whatever it is.
+// A sync flush ends the block on a byte, so that any other block can follow.
 const DEFLATE = { level: 3, finishFlush: constants.Z_SYNC_FLUSH };
 
 export class GzipMember {
   readonly head = HEAD;
-  /** Of all bytes so far: the trailer names both. */
+  /** Checksum and size of all bytes so far, for the trailer. */
   #crc = 0;
   #size = 0;
   readonly #small = new FixedDeflate();
 
-  /** The next bytes, so that a reader can decode all of them at once. At least one byte. */
+  /** Returns a block of the next bytes that a reader can decode at once. `data` has at least one byte. */
   block(data: Buffer): Buffer {
     this.#crc = crc32(data, this.#crc);
     this.#size = (this.#size + data.length) >>> 0;
@@ -33,7 +33,7 @@ export class GzipMember {
     return block.length < STORED_BYTES + data.length ? block : stored(data);
   }
 
-  /** The end: an empty last block, checksum and size. */
+  /** Returns the end: an empty last block, checksum and size. */
   trailer(): Buffer {
     const end = Buffer.allocUnsafe(TRAILER_BYTES);
     end[0] = 0x03;
@@ -44,10 +44,10 @@ export class GzipMember {
   }
 }
 
-/** By the bytes they are made of: many readers of a run are written the same ones. */
+/** Compressed blocks by their bytes, because many readers of a run get the same bytes. */
 const deflated = new WeakMap<Buffer, Buffer>();
 
-/** A block stands for itself, wherever in a member it comes. */
+/** Compresses these bytes once. The block can stand at any position of any member. */
 function deflatedOnce(data: Buffer): Buffer {
   let block = deflated.get(data);
   if (!block) {
@@ -57,7 +57,7 @@ function deflatedOnce(data: Buffer): Buffer {
   return block;
 }
 
-/** RFC 1951 §3.2.4, not the last block. */
+/** Returns a stored block (RFC 1951 §3.2.4) that is not the last block. */
 function stored(data: Buffer): Buffer {
   const block = Buffer.allocUnsafe(STORED_BYTES + data.length);
   block[0] = 0;

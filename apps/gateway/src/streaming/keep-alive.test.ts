@@ -19,7 +19,7 @@ function quiet() {
   return stream;
 }
 
-test('a quiet stream gets a comment every 15 s, one that is written to gets none', () => {
+test('a quiet stream gets a comment every 15 s, and an active stream gets none', () => {
   const keepAlives = new KeepAlive();
   const [silent, busy] = [quiet(), quiet()];
   keepAlives.add(silent);

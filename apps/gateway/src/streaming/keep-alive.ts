@@ -1,10 +1,10 @@
-// Contract 3: a quiet stream carries a comment every 15 s. One timer for all streams of this gateway.
+// Contract 3: writes a comment into a quiet stream every 15 s. One timer serves all streams of a gateway.
 
 const TICK_MS = 1000;
 
 /** A stream that may be quiet. */
 export interface Quiet {
-  /** Whole ticks since its last byte: a count costs less per write than a clock. */
+  /** Whole ticks since the last byte. Counting costs less at each write than reading a clock. */
   quietTicks: number;
   keepAlive(): void;
 }
@@ -18,7 +18,7 @@ export class KeepAlive {
     this.#quietTicks = Math.ceil(quietMs / TICK_MS);
   }
 
-  /** How many streams are open. */
+  /** Number of open streams. */
   get size(): number {
     return this.#streams.size;
   }

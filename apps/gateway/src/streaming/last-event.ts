@@ -1,8 +1,8 @@
-// Contract 5: the number of a run's last event, which is what `Last-Event-ID` is measured by.
+// Contract 5: computes the number of a run's last event, with which `Last-Event-ID` is compared.
 import type { RunState } from '@inference-proxy/contracts';
 import type { StreamForm } from './stream-form.ts';
 
-/** What it follows from; an `Outcome` has it too. */
+/** The fields that decide the number. An `Outcome` has them too. */
 export interface EndedRun {
   readonly state: RunState;
   readonly items: number;
@@ -10,9 +10,10 @@ export interface EndedRun {
 }
 
 /**
- * Items are numbered from 1, and so is the one event of a plain value. A failure has the number after the last item: a reader that was cut before
- * it must still learn of it, and one that has it must not get it again. In the full form it repeats the last item's number, as every event
- * that is no item does (contract 3).
+ * Returns the number of the last event. Items are numbered from 1, and so is the one event of a plain value.
+ * A failure has the number after the last item, so that a reader without it gets it, and a reader with it does not.
+ * In the rich stream, a failure repeats the number of the last item, like every event
+ * that is not an item (contract 3).
  */
 export function lastEventOf({ state, items, streamed }: EndedRun, form: StreamForm): number {
   if (state !== 'succeeded') return form === 'full' ? items : items + 1;
@@ -20,9 +21,9 @@ export function lastEventOf({ state, items, streamed }: EndedRun, form: StreamFo
 }
 
 /**
- * Whether the run has ended and no event follows the one that the reader has.
+ * Returns whether the run has ended and has no event after the reader's last event.
  *
- * @param after absent: the reader starts with the run, and in the full form wants the events that are no items too
+ * @param after absent: the reader starts with the run, and in the rich form also wants the events that are not items
  */
 export function nothingFollows(run: EndedRun, after: number | undefined, form: StreamForm): boolean {
   if (run.state === 'queued' || run.state === 'running') return false;

@@ -1,4 +1,4 @@
-// Contract 5: a run's log lines as server-sent events, until the run has ended and all are told.
+// Contract 5, "Logs: `GET /runs/{run_id}/logs`": streams a run's log lines as events until the run has ended and all lines are sent.
 import type { ServerResponse } from 'node:http';
 import { errorObject, type ServiceError } from '@inference-proxy/contracts';
 import type { LogLine, RunReader } from '@inference-proxy/store';
@@ -9,12 +9,12 @@ import { logData } from './full-events.ts';
 import { encodeEvent, errorData } from './sse-encoding.ts';
 import type { StreamResponse } from './stream-response.ts';
 
-/** All told, nobody there any more, or told by a last event why there is no more. */
+/** All lines are sent, or the reader has disconnected, or a last event has reported this error. */
 export type LogStreamEnd = 'complete' | 'gone' | ServiceError;
 
-/** Pulled as items are: what a socket does not take stays in the store. */
+/** Pulls lines as items are pulled: lines that the socket cannot take stay in the store. */
 export class LogStream implements EntryTaker {
-  /** Number of the last line written. */
+  /** Number of the last line that was written. */
   #line: number;
   readonly #pull: EntryPull;
   readonly #end = Promise.withResolvers<LogStreamEnd>();

@@ -11,7 +11,7 @@ const batch = (first: number, kind: ItemKind, ...items: string[]): ItemBatch => 
   blob: Buffer.from(items.join('\n')),
 });
 
-/** The events as an independent parser reads them. */
+/** Returns the events as an independent parser reads them. */
 function parsed(bytes: Buffer): EventSourceMessage[] {
   const events: EventSourceMessage[] = [];
   const parser = createParser({ onEvent: (event) => events.push(event) });
@@ -26,11 +26,11 @@ test.each<[string, ItemBatch, string]>([
   ['several lines', batch(9, 'm', 'a\nb\n'), 'id: 9\ndata: a\ndata: b\ndata: \n\n'],
   ['lone CRs', batch(1, 's', 'a\rb', '\r'), 'id: 1\ndata: a\ndata: b\n\nid: 2\ndata: \ndata: \n\n'],
   ['more than ASCII', batch(1, 's', '\ufeff', '東京\u2028'), 'id: 1\ndata: \ufeff\n\nid: 2\ndata: 東京\u2028\n\n'],
-])('each of %s has its number', (_, items, text) => {
+])('each item of %s has its number', (_, items, text) => {
   expect(encodeNumbered(items, true, '').toString()).toBe(text);
 });
 
-test('and its name, where events are named', () => {
+test('each item has its name, if events are named', () => {
   expect(encodeNumbered(batch(3, 's', 'a', 'b'), true, 'item').toString()).toBe(
     'id: 3\nevent: item\ndata: a\n\nid: 4\nevent: item\ndata: b\n\n',
   );
@@ -39,7 +39,7 @@ test('and its name, where events are named', () => {
   );
 });
 
-describe('of ready-made events only the last has our number, and their own ids are dropped', () => {
+describe('only the last of an item’s ready-made events is numbered, and ids in the text are dropped', () => {
   test.each([
     ['data: x\n\n', 'id: 7\ndata: x\n\n'],
     ['id: own\ndata: x\n\n', 'id: 7\ndata: x\n\n'],
@@ -55,14 +55,14 @@ describe('of ready-made events only the last has our number, and their own ids a
     expect(encodeNumbered(batch(7, kind, item), true, '').toString()).toBe(text);
   });
 
-  test('in the rich stream their own names are dropped too', () => {
+  test('the rich stream also drops names in the text', () => {
     const item = ': c\n\ndata: a\n\nevent: delta\ndata: b\n\n';
     expect(encodeNumbered(batch(7, 'm', item), true, 'item').toString()).toBe(
       ': c\n\nevent: item\ndata: a\n\nid: 7\nevent: item\ndata: b\n\n',
     );
   });
 
-  test('in the rich stream no spelling of a name is left', () => {
+  test('the rich stream drops every spelling of a name', () => {
     const names = ['event: done', 'event:done', 'event: item\nevent: error', 'event', 'event:'];
     for (const end of ['\n', '\r', '\r\n']) {
       for (const name of names) {
@@ -73,14 +73,14 @@ describe('of ready-made events only the last has our number, and their own ids a
     }
   });
 
-  test('unless the app turned them off', () => {
+  test('an app that disables ready-made events gets numbered text', () => {
     expect(parsed(encodeNumbered(batch(7, 'm', 'id: 3\ndata: x\n\n'), false, ''))).toEqual([
       { id: '7', event: undefined, data: 'id: 3\ndata: x\n\n' },
     ]);
   });
 });
 
-test('any strings are read again by another parser, each with its number, and no number is read too early', () => {
+test('another parser reads any strings with their numbers, and no number too early', () => {
   const piece = fc.constantFrom(
     '\n',
     '\r',

@@ -1,4 +1,4 @@
-// Contract 3 (`ids`, `events=full`) and 5: items as events that can be resumed from. Pure.
+// Contract 3 and 5 (`ids`, `events=full`): encodes items as events with numbers, for resuming. Pure.
 import type { ItemBatch } from '@inference-proxy/contracts';
 import { CR, isEvents, itemTexts, LINE_END, LINE_ENDS, plainText } from './sse-encoding.ts';
 
@@ -6,10 +6,10 @@ const ID_LINE = /^id(?::|$)/;
 const NAME_LINE = /^event(?::|$)/;
 
 /**
- * A batch as events with `id: <number>`.
+ * Returns a batch as events with `id: <number>`.
  *
- * @param preformatted whether a ready-made item keeps its events: the last one is numbered, and ids in the text are dropped
- * @param name of every event, in place of names in ready-made text; empty: events get no name, and names in ready-made text stay
+ * @param preformatted whether a ready-made item keeps its events. The last event gets the number, and ids in the text are dropped
+ * @param name of every event, instead of names in ready-made text. Empty: events get no name, and names in ready-made text stay
  */
 export function encodeNumbered(batch: ItemBatch, preformatted: boolean, name: string): Buffer {
   const text = plainText(batch);
@@ -31,9 +31,9 @@ export function encodeNumbered(batch: ItemBatch, preformatted: boolean, name: st
 }
 
 /**
- * Numbers the last event, so that a reader with this number has the whole item.
+ * Numbers the last event of an item, so that a reader with this number has the whole item.
  *
- * A name of the function's own could forge `done` or `error` where events are named. There `named` takes its place.
+ * In named streams, an event name from the function could forge `done` or `error`. There `named` replaces such names.
  */
 function numberedEvents(text: string, id: number, named: string): string {
   const blocks: string[][] = [[]];

@@ -1,4 +1,4 @@
-// Contract 3, "Ready-made events", at the gateway's HTTP side.
+// Contract 3, "Ready-made events", over HTTP.
 import { textOf } from '@inference-proxy/test/client';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-/** Events as an independent parser reads them. */
+/** Returns events as an independent parser reads them. */
 function parsed(text: string): EventSourceMessage[] {
   const events: EventSourceMessage[] = [];
   createParser({ onEvent: (event) => events.push(event) }).feed(text);
@@ -42,7 +42,7 @@ const FORGED = [
   'event: delta\ndata: a\n\nevent: done\ndata: b\n\n',
 ];
 
-test('with events=full, ready-made text forges neither `done` nor `error`, on the call and on a resume', async () => {
+test('with events=full, ready-made text cannot forge `done` or `error`, on the call and on a resume', async () => {
   const [text, runId] = await yielded('?events=full', FORGED);
   for (const stream of [text, await resumed(runId, '?events=full')]) {
     const events = parsed(stream);
@@ -79,7 +79,7 @@ test('with ids, the last event of a ready-made item carries its number, and ids 
   for (const stream of [text, await resumed(runId, '')]) expect(parsed(stream)).toEqual(numbered);
 });
 
-test('a text without data in every event is an item like any other', async () => {
+test('a text with an event without data is an ordinary item', async () => {
   const items = [
     ':\n\n',
     ': a\n\n: b\n\n',
@@ -108,7 +108,7 @@ test('an app with `preformatted = false` has no ready-made events in any form', 
   }
 });
 
-test('in the result a ready-made item is the text that the function yielded', async () => {
+test('a ready-made item of the result is the text that the function yielded', async () => {
   const item = 'event: done\nid: 9\ndata: x\n\n';
   const calling = gateway.call();
   const run = await gateway.worker.next();

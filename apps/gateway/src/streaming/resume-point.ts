@@ -1,16 +1,16 @@
-// Contract 3 and 5 (`Last-Event-ID`, WHATWG HTML §9.2.4): after which event a stream is resumed, and the lines it then begins with. Pure.
+// Contract 3 and 5 (`Last-Event-ID`, WHATWG HTML §9.2.4): reads the event after which a stream resumes, and opens that stream. Pure.
 import { ServiceError } from '@inference-proxy/contracts';
 
-/** No run has more items than a quadrillion, and a double counts that far. */
+/** No run has more than a quadrillion items, and a double is exact up to that number. */
 const NUMBER = /^\d{1,15}$/;
-/** How long an EventSource waits before it connects again, ms. */
+/** Time after which an EventSource connects again, ms. */
 const RETRY_MS = 1000;
 
 /**
- * Returns the number of the last event that the reader has, or `undefined` where the request names none.
+ * Returns the number of the reader's last event, or `undefined` if the request names no event.
  *
- * The header takes precedence: an EventSource that reconnects repeats the query of its first request. `lastEventId` is the parameter of
- * clients that reconnect with a new request.
+ * The header takes precedence, because an EventSource that reconnects repeats the query of its first request.
+ * `lastEventId` is the parameter of clients that reconnect with a new request.
  *
  * @param rawHeaders names and values as received
  * @throws ServiceError `invalid_request`
@@ -25,10 +25,10 @@ export function resumePoint(query: string, rawHeaders: readonly string[]): numbe
   return header ?? after ?? lastEventId;
 }
 
-/** First lines of a stream with ids. A client that loses the connection before the first event can resume all the same. */
+/** Returns the first lines of a stream with ids. With them, a client that loses the connection before the first event can resume. */
 export const openingLines = (after: number): Buffer => Buffer.from(`retry: ${RETRY_MS}\nid: ${after}\n\n`);
 
-/** An empty header means that there is no last event: an EventSource's own default is the empty string. */
+/** Returns the header's value. An empty header means that there is no last event: an EventSource begins with the empty string. */
 function headerValue(rawHeaders: readonly string[]): string | undefined {
   const values = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1]?.toLowerCase() === 'last-event-id');
   return onlyOne('Last-Event-ID', values) || undefined;

@@ -11,7 +11,7 @@ const batch = (kind: ItemKind, ...items: string[]): ItemBatch => ({
   blob: Buffer.from(items.join('\n')),
 });
 
-/** The events as an independent parser reads them. */
+/** Returns the events as an independent parser reads them. */
 function parsed(bytes: Buffer): EventSourceMessage[] {
   const events: EventSourceMessage[] = [];
   const parser = createParser({ onEvent: (event) => events.push(event) });
@@ -40,7 +40,7 @@ describe('an item is one event', () => {
     expect(encodeItems(items, true).toString()).toBe(text);
   });
 
-  test('any strings are read again by another parser, their line ends as newlines', () => {
+  test('another parser reads any strings, with newlines as line ends', () => {
     const item = fc.string({
       unit: fc.oneof(fc.constantFrom('\n', '\r', '\r\n', ':', ' ', 'data', '\0'), fc.string()),
     });
@@ -78,7 +78,7 @@ describe('ready-made events', () => {
     'data: [DONE]\n\n',
     'data: x\n\n: comment\n\n',
     ': comment\n\ndata: x\n\n',
-  ])('%j goes through as it is', (text) => {
+  ])('%j is sent unchanged', (text) => {
     expect(isEvents(text)).toBe(true);
     expect(encodeItems(batch('m', text), true).toString()).toBe(text);
   });
@@ -104,12 +104,12 @@ describe('ready-made events', () => {
     ' data: x\n\n',
     'He said data: x\n\n',
     '',
-  ])('%j is an item like any other', (text) => {
+  ])('%j is an ordinary item', (text) => {
     expect(isEvents(text)).toBe(false);
     expect(data(encodeItems(batch('m', text), true))).toEqual([text]);
   });
 
-  test('are wrapped where the app turned them off', () => {
+  test('an app that disables ready-made events gets wrapped text', () => {
     expect(data(encodeItems(batch('m', 'data: x\n\n'), false))).toEqual(['data: x\n\n']);
   });
 });

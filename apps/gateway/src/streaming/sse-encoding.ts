@@ -1,28 +1,28 @@
-// Contract 3 and WHATWG HTML §9.2 "Server-sent events": items as events. Pure, and one pass per batch, not per item.
+// Contract 3 and WHATWG HTML §9.2 "Server-sent events": encodes items as events. Pure. A batch takes one pass, whatever the number of items.
 import type { ItemBatch, RunId } from '@inference-proxy/contracts';
 
-/** Ends a line for a reader, alone too. */
+/** Readers end a line at a CR, even without an LF. */
 export const CR = 0x0d;
 const NEWLINE = 0x0a;
 const QUOTE = 0x22;
 export const LINE_END = /\r\n|\r|\n/;
 export const LINE_ENDS = /\r\n|\r|\n/g;
-/** A field that the standard knows, or a comment. */
+/** A field of the standard, or a comment. */
 const SSE_LINE = /^(?:(?:data|event|id|retry)(?:[:\r\n]|$)|:)/;
 
-/** What a quiet stream carries: a comment, which no reader shows. */
+/** The comment of a quiet stream, which no reader shows. */
 export const keepAliveComment = Buffer.from(': keep-alive\n\n');
 
 /**
- * A batch as events, `data: <text>` and a blank line each.
+ * Returns a batch as events: for each item, `data: <text>` and a blank line.
  *
- * Bytes are taken as Latin-1 characters and written back as such: UTF-8 never has a newline inside a character, so nothing is decoded,
- * and the strings stay one byte a character.
- * @param preformatted whether an item that already is whole events goes through as it is
+ * Bytes are read as Latin-1 characters and written back as Latin-1. UTF-8 has no newline inside a character, so this is safe.
+ * Nothing is decoded, and the strings keep one byte a character.
+ * @param preformatted whether an item that is already whole events is sent unchanged
  */
 export function encodeItems(batch: ItemBatch, preformatted: boolean): Buffer {
   const text = plainText(batch);
-  // A lone CR ends a line for a reader, though not for the harness that joined these items.
+  // A reader ends a line at a lone CR. The harness, which joined these items, does not.
   if (batch.kind === 'm' || batch.blob.includes(CR)) {
     const events = itemTexts(batch, text).map((item) => event(item, preformatted));
     return Buffer.from(events.join(''), 'latin1');
@@ -30,22 +30,22 @@ export function encodeItems(batch: ItemBatch, preformatted: boolean): Buffer {
   return Buffer.from(`data: ${text.replaceAll('\n', '\n\ndata: ')}\n\n`, 'latin1');
 }
 
-/** A batch's bytes as Latin-1 characters. */
+/** Returns a batch's bytes as Latin-1 characters. */
 export const plainText = (batch: ItemBatch): string => batch.blob.toString('latin1');
 
-/** @param text the batch's, as `plainText` gives it */
+/** Returns the items of a batch. @param text the batch as `plainText` returns it */
 export const itemTexts = (batch: ItemBatch, text: string): string[] => (batch.kind === 'm' ? [text] : text.split('\n'));
 
-/** A plain value as the one item of its stream: a string as its text, anything else as the JSON text that it is. */
+/** Returns a plain value as the one item of its stream: a string as its text, any other value as its JSON text. */
 export function batchOfResult(json: Buffer): ItemBatch {
-  // A server's own JSON may have lines.
+  // The JSON of a custom runtime may have several lines.
   if (json[0] !== QUOTE) return { first: 1, count: 1, kind: json.includes(NEWLINE) ? 'm' : 'j', blob: json };
   const text = JSON.parse(json.toString()) as string;
   return { first: 1, count: 1, kind: 'm', blob: Buffer.from(text) };
 }
 
 /**
- * An event of our own.
+ * Returns an event of the service.
  *
  * @param id absent in a plain stream
  */
@@ -54,7 +54,7 @@ export function encodeEvent(name: string, data: object, id?: number): Buffer {
   return Buffer.from(`${number}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`);
 }
 
-/** What the last event of a stream that failed after its first byte says. */
+/** Returns the data of the last event of a stream that failed after its first byte. */
 export const errorData = (runId: RunId, error: object): object => ({ run_id: runId, error });
 
 function event(text: string, preformatted: boolean): string {
@@ -63,8 +63,8 @@ function event(text: string, preformatted: boolean): string {
 }
 
 /**
- * One or more whole events: every line a field or a comment, every event with a `data:` line, a blank line at the end. Comments between
- * two blank lines are no event and need none.
+ * Returns whether a text is one or more whole events. Every line is a field or a comment, and a blank line is at the end.
+ * Every event has a `data:` line. Comments between two blank lines are no event and need no `data:` line.
  */
 export function isEvents(text: string): boolean {
   if (!text.includes('data:') || !SSE_LINE.test(text)) return false;

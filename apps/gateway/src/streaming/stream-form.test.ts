@@ -14,7 +14,7 @@ test.each([
 });
 
 test.each(['ids=', 'ids=1', 'ids=TRUE', 'ids=true&ids=true', 'events=', 'events=all', 'events=full&events=full'])(
-  '%j is refused',
+  '%j is rejected',
   (query) => {
     expect(() => streamFormOf(query)).toThrow(expect.objectContaining({ code: 'invalid_request' }));
   },

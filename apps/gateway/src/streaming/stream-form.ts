@@ -1,14 +1,14 @@
-// Contract 1 and 3 (`ids`, `events`): which form of the stream a query asks for. Pure.
+// Contract 1 and 3 (`ids`, `events`): reads the form of the stream from a query. Pure.
 import { ServiceError } from '@inference-proxy/contracts';
 
 /**
- * - `plain`: items and nothing else
- * - `numbered`: every event has an id to resume from
- * - `full`: named and numbered, with events for what is no item
+ * - `plain`: only items
+ * - `numbered`: every event has an id, for resuming
+ * - `full`: named and numbered events, also for states and log lines
  */
 export type StreamForm = 'plain' | 'numbered' | 'full';
 
-/** @throws ServiceError `invalid_request` */
+/** Returns the form that a query asks for. @throws ServiceError `invalid_request` */
 export function streamFormOf(query: string): StreamForm {
   const parameters = /ids|events/.test(query) ? new URLSearchParams(query) : undefined;
   if (only(parameters, 'events', ['full']) !== undefined) return 'full';

@@ -21,7 +21,7 @@ afterAll(async () => {
 const keepAlives = new KeepAlive(1000);
 const head = (gzip: boolean) => ({ requestId: '0199', startedAt: performance.now(), gzip });
 
-/** A response under the test's hands, and what its reader gets. */
+/** Returns a response that the test controls, and the answer that its reader gets. */
 async function streamed(gzip: boolean): Promise<{ response: StreamResponse; answer: IncomingMessage }> {
   const requested = once(server, 'request') as Promise<[IncomingMessage, ServerResponse]>;
   const answering = open((server.address() as AddressInfo).port, '/', { method: 'GET' });
@@ -33,7 +33,7 @@ async function streamed(gzip: boolean): Promise<{ response: StreamResponse; answ
 
 test.each([
   ['a quiet stream carries a comment', false],
-  ['a quiet compressed stream carries a comment, decoded as it comes', true],
+  ['a quiet compressed stream carries a comment, which is decoded at once', true],
 ])('%s', async (_, gzip) => {
   const { response, answer } = await streamed(gzip);
   const [comment] = await once(gzip ? answer.pipe(createGunzip()) : answer, 'data');
@@ -41,7 +41,7 @@ test.each([
   response.end();
 });
 
-test('a reader that has yet to take what is there gets none', async () => {
+test('a reader that has bytes to take gets no comment', async () => {
   const { response, answer } = await streamed(false);
   answer.pause();
   const events = Buffer.alloc(64 * 1024, 'x');
@@ -52,14 +52,14 @@ test('a reader that has yet to take what is there gets none', async () => {
   const before = response.raw.writableLength;
   response.keepAlive();
   expect(response.raw.writableLength).toBe(before);
-  // It is full no longer than its reader stands still.
+  // The response is full only while its reader takes no bytes.
   answer.resume();
   await once(response.raw, 'drain');
   expect(response.full).toBe(false);
   response.end();
 });
 
-test('what is written to a reader that has gone is dropped', async () => {
+test('bytes for a disconnected reader are dropped', async () => {
   const { response, answer } = await streamed(false);
   answer.on('error', () => {}).destroy();
   await once(response.raw, 'close');

@@ -1,4 +1,4 @@
-// Contract 3: head and bytes of a streamed reply.
+// Contract 3: writes the head and the bytes of a streamed answer.
 import type { ServerResponse } from 'node:http';
 import { SERVER } from '../http/answer.ts';
 import { varyWith } from '../http/cors.ts';
@@ -9,12 +9,12 @@ import { keepAliveComment } from './sse-encoding.ts';
 
 export interface StreamHead {
   readonly requestId: string;
-  /** `performance.now()` when the request came. */
+  /** `performance.now()` when the request arrived. */
   readonly startedAt: number;
   readonly gzip: boolean;
 }
 
-/** The status line is written with the first byte; from then on a quiet stream carries comments. */
+/** Writes the status line with the first byte. From then on, a quiet stream carries comments. */
 export class StreamResponse implements Quiet {
   quietTicks = 0;
   #committed = false;
@@ -32,12 +32,12 @@ export class StreamResponse implements Quiet {
     return this.#committed;
   }
 
-  /** Its socket takes nothing more for now. */
+  /** Whether the socket accepts no more bytes now. */
   get full(): boolean {
     return isFull(this.raw);
   }
 
-  /** A slow reader has bytes to take; it needs no comment. */
+  /** Writes a comment, unless a slow reader has bytes to take. */
   keepAlive(): void {
     if (!this.full) this.write(keepAliveComment);
   }
@@ -49,7 +49,7 @@ export class StreamResponse implements Quiet {
     this.raw.write(this.#gzip ? this.#gzip.block(events) : events);
   }
 
-  /** The status line, at once. */
+  /** Writes the status line at once. */
   flushHead(): void {
     this.commit();
     this.raw.flushHeaders();
@@ -61,7 +61,7 @@ export class StreamResponse implements Quiet {
     this.leave();
   }
 
-  /** Nothing more is written. */
+  /** Ends the keep-alive comments. Nothing more is written. */
   leave(): void {
     this.keepAlives.delete(this);
   }
