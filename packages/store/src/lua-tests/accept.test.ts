@@ -1,10 +1,10 @@
-// Contract 1 and the design's row `accept`, case by case.
+// Contract 1: lua/accept, case by case.
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { SteppedStore } from './stepped-store.ts';
 
-/** Of each run under way (lua/shared/room). */
+/** Reserve of each run under way (lua/shared/room). */
 const RESERVED = 640;
-/** What a run counts, and with a key of idempotency (lua/shared/bytes). */
+/** Bytes that a run counts, without and with an idempotency key (lua/shared/bytes). */
 const [RUN, KEYED] = [530, 780];
 
 let server: SteppedStore;
@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 afterAll(() => server.close());
 
-test('an accept that is asked again gets the first answer, and the run is queued once', async () => {
+test('a repeated accept gets the first answer, and the run is queued once', async () => {
   expect(await store.accept('a')).toBe('accepted');
   await store.advance(10);
   expect(await store.accept('a')).toBe('accepted');
@@ -31,27 +31,27 @@ test('an accept that Redis held back past its time is refused and leaves nothing
   expect(await store.record('a')).toEqual({});
 });
 
-test('a run whose cancel came first is not accepted, for a minute', async () => {
+test('a run whose cancel arrived first is not accepted for a minute', async () => {
   expect(await store.cancel('a')).toBe('unknown');
   expect(await store.accept('a')).toBe('cancelled');
   expect(await store.take('w', 1, 5)).toEqual([]);
 });
 
-test('the cancel of an unknown run by a client leaves no key, however many ids are made up', async () => {
+test('a client that cancels unknown runs leaves no key, for any number of invented ids', async () => {
   const before = await store.client.keys('*');
   for (let n = 0; n < 100; n++) expect(await store.cancel(`made-up-${n}`, 'r1', 0)).toBe('unknown');
   expect(await store.client.keys('*')).toEqual(before);
   expect(await store.accept('made-up-7')).toBe('accepted');
 });
 
-test('a full queue refuses', async () => {
+test('a full queue refuses further runs', async () => {
   expect(await store.accept('a', { limit: 1 })).toBe('accepted');
   expect(await store.accept('b', { limit: 1 })).toBe('overloaded');
   expect(await store.record('b')).toEqual({});
   expect(await store.accept('c', { limit: 1, app: 'other' })).toBe('accepted');
 });
 
-test('a cancelled run leaves its queue’s count at once', async () => {
+test('a cancelled run no longer counts in its queue', async () => {
   await store.accept('a', { limit: 1 });
   expect(await store.accept('b', { limit: 1 })).toBe('overloaded');
   expect(await store.cancel('a')).toBe('queued');
@@ -71,7 +71,7 @@ test('runs of one call count against the limit together', async () => {
   expect(await store.take('w', 1, 5)).toEqual(['a', 'b']);
 });
 
-test('where the store is full, the oldest ended run that nobody was promised makes room; a promised one does not', async () => {
+test('in a full store the oldest unpromised ended run makes room, and a promised run stays', async () => {
   await store.end('a', await store.running('a'));
   await store.advance(1);
   await store.accept('b');
@@ -94,13 +94,13 @@ test('the same key and request join the run, another request is a conflict', asy
   expect(await store.accept('d', { claim: 'k', fingerprint: 'f' })).toBe('joined a');
 });
 
-test('what was refused claims nothing', async () => {
+test('a refused call claims no key', async () => {
   await store.accept('full', { limit: 1 });
   expect(await store.accept('a', { limit: 1, claim: 'k', fingerprint: 'f' })).toBe('overloaded');
   expect(await store.accept('b', { claim: 'k', fingerprint: 'g' })).toBe('accepted');
 });
 
-test('a run that never started frees its key, one that was put back keeps it', async () => {
+test('a run that never started frees its key, and a requeued run keeps it', async () => {
   await store.accept('a', { claim: 'k', fingerprint: 'f' });
   await store.cancel('a');
   const token = await store.running('b', { claim: 'k', fingerprint: 'g' });
@@ -110,7 +110,7 @@ test('a run that never started frees its key, one that was put back keeps it', a
   expect(await store.accept('c', { claim: 'k', fingerprint: 'g' })).toBe('joined b');
 });
 
-test('a freed key that another run has taken is left to that run', async () => {
+test('a freed key that another run has claimed stays with that run', async () => {
   await store.accept('a', { claim: 'k', fingerprint: 'f', hook: 'http://receiver/' });
   await store.cancel('a');
   await store.running('b', { claim: 'k', fingerprint: 'g' });
@@ -122,7 +122,7 @@ test('a freed key that another run has taken is left to that run', async () => {
   expect(await store.accept('c', { claim: 'k', fingerprint: 'g' })).toBe('joined b');
 });
 
-test('a key lives as long as its run: with a webhook from the delivery’s end on', async () => {
+test('a key lives as long as its run, and with a webhook until the retention after the delivery', async () => {
   const token = await store.running('a', { claim: 'k', fingerprint: 'f', hook: 'http://receiver/' });
   await store.end('a', token);
   await store.advance(61_000);
@@ -149,7 +149,7 @@ test.each([
   ['invalid_input', '0.07', 'accepted'],
   ['not_found', '0.07', 'accepted'],
 ])(
-  'a run that a worker ends as %s after %s ms frees its key only where its function was not reached',
+  'a run that a worker ends as %s after %s ms frees its key only if its function was not reached',
   async (code, ms, answer) => {
     const token = await store.running('a', { claim: 'k', fingerprint: 'f' });
     const error = JSON.stringify({ code, message: '"code":"app_failed_to_start"' });
@@ -158,7 +158,7 @@ test.each([
   },
 );
 
-test('a run whose worker vanished keeps its key: its function may have run', async () => {
+test('a run whose worker vanished keeps its key, because its function may have run', async () => {
   await store.running('a', { claim: 'k', fingerprint: 'f' });
   await store.pass(16_000);
   expect(await store.fate('a')).toBe('worker_lost');
@@ -176,7 +176,7 @@ test.each([
   expect(await store.accept('b', { claim: 'k', fingerprint: 'g' })).toBe('accepted');
 });
 
-test('two first calls that race are one run', async () => {
+test('two racing first calls with one key create one run', async () => {
   const head = [(await store.now()) + 2000, 'g1', 15_000, 1e9];
   const kind = [1, 'app', 'fn', '60000 - c', 100, 600_000, '-'];
   const call = (id: string) => [1, id, '{}', 4, 'claim', 'k', 'fingerprint', 'f'];

@@ -1,4 +1,4 @@
-// Contract 4: one attempt at a time under a lease, its envelope kept before it is sent, with a clock that the test moves.
+// Contract 4: the scripts of deliveries. One attempt at a time under a lease, and an envelope that is stored before it is sent.
 import { readFileSync } from 'node:fs';
 import { envelope } from '@inference-proxy/contracts';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
@@ -20,7 +20,7 @@ beforeEach(() => {
   store = server.fresh();
 });
 
-/** A run that has ended, its delivery due; without a value, so that its envelope is for the dispatcher to make. */
+/** Ends a run whose delivery becomes due. The run has no value, so the dispatcher must build the envelope. */
 async function due(
   id = 'r',
   outcome: EndOptions = { state: 'failed', error: '{"code":"function_error"}' },
@@ -37,7 +37,7 @@ const redeliver = async (id: string, request = 'q1'): Promise<Reply> =>
   ((await store.run('delivery-redeliver', HANDOVER, request, id)) as Reply[])[0] as Reply;
 const kept = (reply: Reply[]): Reply | undefined => reply[5];
 
-test('an envelope that was kept before an attempt was sent is that of every later attempt, though nothing was recorded', async () => {
+test('a stored envelope serves every later attempt, even if no attempt was recorded', async () => {
   const id = await due();
   expect(kept(await begin(id, 1, 't1'))).toBe('');
   expect(await keep(id, 1, 't1', '1:{}')).toBe(1);
@@ -53,13 +53,13 @@ test('an envelope that was kept before an attempt was sent is that of every late
 const DAY = 24 * HOUR;
 test.each<[string, string, number]>([
   ['an object', '{"n":1.0}', 0],
-  ['a text that is in the run id, too', 'r', 1],
+  ['a text that the run id contains', 'r', 1],
   ['characters of several bytes', '"naïve \u2028 🚀"', 999],
   ['much', `"${'x'.repeat(100_000)}"`, 61_000],
   ['null', 'null', 40 * DAY + 5 * HOUR],
   ['a list', '[1]', 500 * DAY - 3 * HOUR],
 ])(
-  'the envelope of a run that returned %s is kept as its first attempt begins, to the byte as the answer had it',
+  'the first attempt stores the envelope of a run that returned %s, byte for byte as in the answer',
   async (_name, result, later) => {
     await store.advance(later);
     const id = await due('r', { result, ms: '12.5' });
@@ -82,7 +82,7 @@ test.each<[string, string, number]>([
   },
 );
 
-test('dates of envelopes are right on the days that calendars get wrong', async () => {
+test('envelopes have the right date on difficult days of the calendar', async () => {
   const days = [
     '1970-01-01',
     '1999-12-31',
@@ -106,7 +106,7 @@ test.each<[string, EndOptions]>([
   ['failed', { state: 'failed', error: '{"code":"function_error"}', result: '' }],
   ['returned nothing', { result: '' }],
   ['yielded items', { streamed: 1 }],
-  ['was answered by a server of its own', { result: 'text', head: '{"s":200}' }],
+  ['was answered by a custom runtime', { result: 'text', head: '{"s":200}' }],
 ])('of a run that %s nothing is kept as its first attempt begins', async (_name, outcome) => {
   const id = await due('r', outcome);
   const reply = await begin(id, 1, 't1');
@@ -114,7 +114,7 @@ test.each<[string, EndOptions]>([
   expect(await store.record(id)).not.toHaveProperty('envelope');
 });
 
-test('an attempt that another one has overtaken keeps no envelope, and asked again nothing changes', async () => {
+test('a superseded attempt stores no envelope, and a repeat changes nothing', async () => {
   const id = await due();
   await begin(id, 1, 't1');
   await store.advance(LEASE + 1000);
@@ -125,7 +125,7 @@ test('an attempt that another one has overtaken keeps no envelope, and asked aga
   expect(await store.record(id)).toMatchObject({ envelope: '1:new' });
 });
 
-test('an envelope that is large is counted with its run, once, and taken off with it', async () => {
+test('a large envelope counts once with its run, and its bytes are freed with the run', async () => {
   const id = await due();
   await begin(id, 1, 't1');
   const before = Number(await store.client.get(`${store.prefix}bytes`));
@@ -145,10 +145,10 @@ test.each<[string, number, Reply, Reply]>([
   ['while it is under way', 0, 'busy', -1],
   ['a second before its lease is over', LEASE - 1000, 'busy', -1],
   ['when its lease is over', LEASE + 1000, 'begun', 2],
-  ['where the clock has stepped back a little', -1000, 'busy', -1],
-  ['where the clock has stepped back an hour since', -HOUR, 'begun', 2],
+  ['after the clock has stepped back a little', -1000, 'busy', -1],
+  ['after the clock has stepped back an hour', -HOUR, 'begun', 2],
 ])(
-  'a redelivery and the next attempt of a delivery whose attempt was begun and not recorded, %s',
+  'redelivery and next attempt of a delivery whose attempt began and was not recorded: %s',
   async (_name, stepMs, begun, asked) => {
     const id = await due();
     await begin(id, 1, 't1');
@@ -157,12 +157,12 @@ test.each<[string, number, Reply, Reply]>([
     await store.advance(stepMs);
     expect(isHeld((await store.record(id)).hold, await store.now())).toBe(begun === 'busy');
     expect(await redeliver(id)).toBe(asked);
-    // What was due at a time of the clock before is early by the one of now; a redelivery is due at once.
+    // The new clock is behind the next attempt's time, so the attempt is early. A redelivery is due at once.
     expect((await begin(id, 2, 't3'))[0]).toBe(begun);
   },
 );
 
-test('a redelivery asked for twice is one, by another request it is refused, and nothing is redelivered of a run without a webhook', async () => {
+test('a repeated redelivery request counts once, another request is refused, and a run without a webhook has no redelivery', async () => {
   const id = await due();
   await begin(id, 1, 't1');
   await store.recordAttempt(id, 1, 't1', 'delivered');
@@ -176,7 +176,7 @@ test('a redelivery asked for twice is one, by another request it is refused, and
 
 test.each([
   ['an object', '{"n":1.0}'],
-  ['a text that is in the run id, too', '1'],
+  ['a text that the run id contains', '1'],
   ['no text at all', ''],
   ['characters of several bytes', '"naïve \u2028 🚀"'],
 ])('an envelope whose result is %s is kept around it, and comes back as it was', (_name, text) => {
@@ -189,7 +189,7 @@ test.each([
 
 test.each([
   ['has none', undefined],
-  ['is put in another way than it is stored', Buffer.from('bytes')],
+  ['is written in another form than the stored form', Buffer.from('bytes')],
 ])('an envelope whose run has a result that %s is kept whole', (_name, result) => {
   const bytes = Buffer.from('{"result":[1.0,"\u2028"]}');
   expect(envelopeFrom(keptEnvelope(bytes, result), Buffer.from('whatever'))).toEqual(bytes);

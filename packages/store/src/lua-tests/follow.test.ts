@@ -1,4 +1,4 @@
-// The design's rows `follow`, `unfollow` and `attend`, case by case.
+// Contract 1, "Disconnects", and Contract 5, "Resume: `GET /runs/{run_id}/stream`": lua/follow, lua/unfollow and lua/attend, case by case.
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { SteppedStore } from './stepped-store.ts';
 
@@ -14,7 +14,7 @@ afterAll(() => server.close());
 
 const followers = async (id: string): Promise<string | undefined> => (await store.record(id)).followers;
 
-test('follow reads from inside an entry and registers where it reaches the end of an open run', async () => {
+test('follow reads from inside an entry, and registers if the page reaches the end of an open run', async () => {
   const token = await store.running('a');
   await store.append('a', token, 1, 'a', 'b');
   await store.append('a', token, 3, 'c');
@@ -36,7 +36,7 @@ test('follow reads from inside an entry and registers where it reaches the end o
   expect(await followers('a')).toBe('g1:i');
 });
 
-test('a reader that is behind counts as one, and hears live what comes after its last page', async () => {
+test('a reader that is behind is registered too, and gets later items live', async () => {
   const token = await store.running('a');
   for (const n of [1, 2, 3]) await store.append('a', token, n, 'x'.repeat(1000));
   const [, , , registered, entries] = await store.follow('a', 0, { bytes: 2300 });
@@ -46,7 +46,7 @@ test('a reader that is behind counts as one, and hears live what comes after its
   expect((await store.follow('a', 2, { bytes: 2300 }))[3]).toBe(1);
 });
 
-test('the pages of one call are bounded together, and one entry always comes', async () => {
+test('the pages of one call share a bound, and at least one entry is returned', async () => {
   const token = await store.running('a');
   await store.accept('b');
   await store.take('w', 2, 1);
@@ -62,7 +62,7 @@ test('the pages of one call are bounded together, and one entry always comes', a
   ]);
 });
 
-test('the results of one call are bounded together, and one always comes', async () => {
+test('the results of one call share a bound, and at least one result is returned', async () => {
   for (const [number, id] of ['a', 'b'].entries()) {
     await store.accept(id);
     await store.take('w', number + 1, 1);
@@ -80,7 +80,7 @@ test('the results of one call are bounded together, and one always comes', async
   expect(await follow(2, 'b')).toEqual([[8, 0]]);
 });
 
-test('an ended run gives its outcome with its last page, and nobody is registered', async () => {
+test('the last page of an ended run has the outcome, and no follower is registered', async () => {
   const token = await store.running('a');
   await store.append('a', token, 1, 'a');
   await store.end('a', token, 1);
@@ -91,7 +91,7 @@ test('an ended run gives its outcome with its last page, and nobody is registere
   expect(await store.follow('x', 0)).toEqual([]);
 });
 
-test('a follow or unfollow that was overtaken does nothing', async () => {
+test('an overtaken follow or unfollow does nothing', async () => {
   await store.accept('a', { absent: 0 });
   await store.follow('a', 0, { number: 5 });
   await store.unfollow('a', 'g1', 4);
@@ -99,7 +99,7 @@ test('a follow or unfollow that was overtaken does nothing', async () => {
   expect(await store.follow('a', 0, { number: 4 })).toEqual(['stale']);
 });
 
-test('a reader of the outcome does not take the items from another of its gateway', async () => {
+test('a reader of the outcome does not keep items from another reader of its gateway', async () => {
   await store.accept('a');
   await store.follow('a', 0, { mode: 'o' });
   expect(await followers('a')).toBe('g1:o');
@@ -108,7 +108,7 @@ test('a reader of the outcome does not take the items from another of its gatewa
   expect(await followers('a')).toBe('g1:i');
 });
 
-test('the last reader’s leaving cancels at once, or after a while without a reader, or never', async () => {
+test('after the last disconnect a run is cancelled at once, after a time, or never', async () => {
   await store.accept('now', { absent: 0, live: 'i' });
   await store.accept('later', { absent: 20_000, live: 'i' });
   await store.accept('never', { live: 'i' });
@@ -121,7 +121,7 @@ test('the last reader’s leaving cancels at once, or after a while without a re
   expect(await store.fate('never')).toBe('queued');
 });
 
-test('a reader that comes back in time keeps the run', async () => {
+test('a reader that returns in time keeps the run', async () => {
   await store.accept('a', { absent: 5_000, live: 'i' });
   await store.unfollow('a');
   await store.follow('a', 0, { by: 'g2' });
@@ -130,7 +130,7 @@ test('a reader that comes back in time keeps the run', async () => {
   expect(await store.client.exists(`${store.prefix}absent`)).toBe(0);
 });
 
-test('a run that is cancelled at once without a reader is not while it has had none', async () => {
+test('a run with onDisconnect=cancel is not cancelled before its first reader', async () => {
   await store.reap();
   await store.accept('a', { absent: 0, promised: true });
   await store.renew('w');
@@ -138,7 +138,7 @@ test('a run that is cancelled at once without a reader is not while it has had n
   expect(await store.fate('a')).toBe('queued');
 });
 
-test('the time without a reader begins anew with each last reader', async () => {
+test('the time without a reader starts again at each last disconnect', async () => {
   await store.accept('a', { absent: 5_000, live: 'i' });
   await store.renew('w');
   await store.unfollow('a');
@@ -151,7 +151,7 @@ test('the time without a reader begins anew with each last reader', async () => 
   expect(await store.fate('a')).toBe('cancelled');
 });
 
-test('readers of a gateway that died have gone when its lease runs out: then their run’s time begins', async () => {
+test('the readers of a dead gateway count as gone at the end of its lease, and then the time without a reader starts', async () => {
   await store.accept('a', { absent: 10_000, live: 'i' });
   await store.follow('a', 0, { by: 'g2', number: 1 });
   await store.unfollow('a', 'g2', 2);
@@ -165,7 +165,7 @@ test('readers of a gateway that died have gone when its lease runs out: then the
   expect(await store.fate('a')).toBe('cancelled');
 });
 
-test('a reader that only catches up keeps the run: it need not have reached the end', async () => {
+test('a reader that is still catching up keeps the run', async () => {
   const token = await store.running('a', { absent: 2_000, live: 'i' });
   for (const n of [1, 2, 3]) await store.append('a', token, n, 'x'.repeat(1000));
   await store.reap();
@@ -175,7 +175,7 @@ test('a reader that only catches up keeps the run: it need not have reached the 
   expect((await store.record('a')).cancel).toBeUndefined();
 });
 
-test('a running run is flagged when its time without a reader is up', async () => {
+test('a running run is flagged when its time without a reader is over', async () => {
   const token = await store.running('a', { absent: 2_000, live: 'i' });
   await store.reap();
   await store.unfollow('a');
@@ -183,7 +183,7 @@ test('a running run is flagged when its time without a reader is up', async () =
   expect(await store.renew('w', ['a', token])).toEqual([[1, 0, 1]]);
 });
 
-test('one gateway’s leaving leaves the others', async () => {
+test('the disconnect of one gateway does not affect other gateways', async () => {
   await store.accept('a', { absent: 0, live: 'i' });
   await store.follow('a', 0, { by: 'g2', number: 1 });
   await store.unfollow('a', 'g1');
@@ -191,7 +191,7 @@ test('one gateway’s leaving leaves the others', async () => {
   expect(await store.fate('a')).toBe('queued');
 });
 
-test('what a gateway follows of a run widens by its readers', async () => {
+test('the mode of a gateway widens with its readers', async () => {
   await store.accept('a');
   for (const [mode, all] of [
     ['o', 'o'],
@@ -205,7 +205,7 @@ test('what a gateway follows of a run widens by its readers', async () => {
   }
 });
 
-test('attend: what is missing is registered again, and the gateway is told how many it stands at', async () => {
+test('attend registers missing followers again, and returns the number of followed runs', async () => {
   await store.accept('listed');
   await store.accept('unlisted', { absent: 0, live: 'i' });
   const token = await store.running('ended');
@@ -222,21 +222,21 @@ test('attend: what is missing is registered again, and the gateway is told how m
   expect(await followers('open')).toBe('g1:o');
 });
 
-test('a reader’s place counts only as far as there are items', async () => {
+test('a reader’s position counts only up to the last item', async () => {
   const token = await store.running('a', { live: 'i', paced: true });
   await store.append('a', token, 1, 'a');
   await store.attend([['a', 1_000_000, 'i']]);
   expect((await store.record('a')).taken).toBe('1');
 });
 
-test('an attend that was overtaken brings nobody back', async () => {
+test('an overtaken attend registers no follower again', async () => {
   await store.accept('a', { live: 'i' });
   await store.unfollow('a', 'g1', 7);
   expect(await store.attend([['a', 0, 'i']], 'g1', 7)).toEqual(['stale']);
   expect(await followers('a')).toBeUndefined();
 });
 
-test('a dead gateway is dropped from all it followed: plain runs are cancelled, their workers told', async () => {
+test('a dead gateway is removed from its runs: plain runs are cancelled, and their workers are notified', async () => {
   const token = await store.running('a', { absent: 0, live: 'i' });
   await store.pass(14_000);
   await store.renew('w', ['a', token]);
@@ -246,7 +246,7 @@ test('a dead gateway is dropped from all it followed: plain runs are cancelled, 
   expect(await store.client.exists(`${store.prefix}numbers`)).toBe(0);
 });
 
-test('an ended run is not forgotten while a gateway reads it, and is when the last of them has left', async () => {
+test('an ended run is forgotten only after its last gateway has finished reading', async () => {
   const token = await store.running('a');
   await store.append('a', token, 1, 'item');
   await store.follow('a', 0, { by: 'g1' });
@@ -263,7 +263,7 @@ test('an ended run is not forgotten while a gateway reads it, and is when the la
   expect(await makeRoom()).toBe(true);
 });
 
-test('a run whose readers’ gateway died is held for its lease only', async () => {
+test('a run whose reading gateway died is kept only for the gateway’s lease', async () => {
   const token = await store.running('a');
   await store.append('a', token, 1, 'item');
   await store.follow('a', 0);

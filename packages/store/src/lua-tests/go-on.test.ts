@@ -1,4 +1,5 @@
-// Contract 1 (`Prefer: wait`, `onDisconnect`): who was answered 202 has not left. The scripts `go-on` and, for a run that nobody reads yet, `accept`.
+// Contract 1, "Asynchronous calls" and "Disconnects": a caller that got a 202 answer has not disconnected. Tests lua/go-on, and lua/accept for
+// a run without a reader.
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { SteppedStore } from './stepped-store.ts';
 
@@ -9,12 +10,12 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   store = server.fresh();
-  // The first one takes what it finds for the work of a Redis that was away.
+  // A project's first reap ends nothing, as after a pause of Redis.
   await store.reap();
 });
 afterAll(() => server.close());
 
-test('a run that would be cancelled with its last reader goes on, and its other terms stay', async () => {
+test('a run with onDisconnect=cancel continues without a reader, and its other terms stay', async () => {
   await store.accept('a', { absent: 0, live: 'o', promised: true, claim: 'k', keep: 7000 });
   expect(await store.run('go-on', 'a')).toBe(1);
   expect(await store.run('go-on', 'a')).toBe(0);
@@ -23,7 +24,7 @@ test('a run that would be cancelled with its last reader goes on, and its other 
   expect(await store.fate('a')).toBe('queued');
 });
 
-test('one that is cancelled after a time without a reader still is', async () => {
+test('a run with a timer is still cancelled after its time without a reader', async () => {
   await store.accept('a', { absent: 5000, live: 'o' });
   expect(await store.run('go-on', 'a')).toBe(0);
   await store.unfollow('a');
@@ -36,7 +37,7 @@ test('an unknown run stays unknown', async () => {
   expect(await store.record('a')).toEqual({});
 });
 
-test('a run that nobody reads from its accept on is cancelled when its time is up, unless a reader comes', async () => {
+test('a run without a reader since its accept is cancelled after its time, unless a reader comes', async () => {
   await store.accept('left', { absent: 5000 });
   await store.accept('read', { absent: 5000 });
   await store.accept('on', { absent: 0 });

@@ -1,4 +1,4 @@
-// The head of an answer of an app's own web server (contract 1): before its run's first item, once, and there for who comes later.
+// Contract 1, "Custom runtimes": lua/head writes the head of an answer once, before the run's first item. Later readers get the head too.
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { type Reply, SteppedStore } from './stepped-store.ts';
 
@@ -29,7 +29,7 @@ const end = (id: string, token: string, items: number, text: string, error = '',
   });
 const bytes = async (): Promise<number> => Number(await store.client.get(`${store.prefix}bytes`));
 
-test('a head is written once; what comes again changes nothing', async () => {
+test('a head is written once, and a repeat changes nothing', async () => {
   const token = await store.running('a');
   expect(await head('a', token)).toBe('ok');
   expect(await head('a', token, '{"status":500}')).toBe('ok');
@@ -45,7 +45,7 @@ test('a head under another attempt, after the end or to an unknown run is lost',
   expect((await store.record('a')).head).toBeUndefined();
 });
 
-test('a page has the head for who has no item yet, and for nobody else', async () => {
+test('a page has the head only for a reader without items', async () => {
   const token = await store.running('a');
   const headOf = async (cursor: number, mode: 'i' | 'o' | 'f'): Promise<Reply | undefined> =>
     (await store.follow('a', cursor, { mode }))[9];
@@ -58,20 +58,20 @@ test('a page has the head for who has no item yet, and for nobody else', async (
   expect(await headOf(0, 'o')).toBe('');
 });
 
-test('an end brings the head of a whole answer, and the outcome has it', async () => {
+test('lua/end writes the head of a whole answer, and the outcome contains the head', async () => {
   const token = await store.running('a');
   await end('a', token, 0, HEAD);
   const [, , , , , outcome] = await store.follow('a', 0);
   expect((outcome as Reply[])[6]).toBe(HEAD);
 });
 
-test('a run whose head has left is not tried again', async () => {
+test('a run whose head was published is not requeued', async () => {
   const token = await store.running('a');
   await head('a', token);
   expect(await end('a', token, 0, '', CRASH, 1)).toEqual(['ended', 0, 0]);
 });
 
-test('the bytes of a large head are counted once and go with its run', async () => {
+test('the bytes of a large head count once and are freed with its run', async () => {
   const large = JSON.stringify({ status: 200, padding: 'x'.repeat(3000) });
   const token = await store.running('a', { keep: 1000 });
   const before = await bytes();

@@ -1,4 +1,4 @@
-// The design's rows `append`, `end` and `cancel`, case by case.
+// Contract 3 and Contract 5: lua/append, lua/end and lua/cancel, case by case.
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { SteppedStore } from './stepped-store.ts';
 
@@ -14,8 +14,8 @@ afterAll(() => server.close());
 
 test.each([
   ['the next items are written', 3, ['c'], ['ok', 3, 0, 0]],
-  ['all of it there already: nothing is written, all is well', 1, ['a', 'b'], ['ok', 2, 0, 0]],
-  ['some of it there already: resend from after what is there', 2, ['b', 'c'], ['behind', 2, 0, 0]],
+  ['the whole batch is there already: nothing is written, and the answer is ok', 1, ['a', 'b'], ['ok', 2, 0, 0]],
+  ['part of the batch is there already: resend from the end', 2, ['b', 'c'], ['behind', 2, 0, 0]],
   ['beyond the end: resend from the end', 4, ['d'], ['behind', 2, 0, 0]],
 ])('append: %s', async (_, first, items, answer) => {
   const token = await store.running('a');
@@ -31,7 +31,7 @@ test('an append under another attempt, after the end or to an unknown run is los
   expect((await store.append('a', token, 1, 'a'))[0]).toBe('lost');
 });
 
-test('an append returns how far readers are, and a cancel', async () => {
+test('an append returns the position of the readers and a cancel', async () => {
   const token = await store.running('a', { live: 'i', paced: true });
   await store.append('a', token, 1, 'a', 'b', 'c');
   await store.attend([['a', 2, 'i']]);
@@ -39,7 +39,7 @@ test('an append returns how far readers are, and a cancel', async () => {
   expect(await store.append('a', token, 4, 'd')).toEqual(['ok', 4, 2, 1]);
 });
 
-test('an end that is asked again gets the first answer and changes nothing', async () => {
+test('a repeated end gets the first answer and changes nothing', async () => {
   const token = await store.running('a', { hook: 'http://receiver/' });
   expect(await store.end('a', token)).toEqual(['ended', 0, 1]);
   const { ended } = await store.record('a');
@@ -48,7 +48,7 @@ test('an end that is asked again gets the first answer and changes nothing', asy
   expect((await store.record('a')).ended).toBe(ended);
 });
 
-test('an end that names more items than are there is refused with the last number', async () => {
+test('an end with more items than the store has is refused with the last number', async () => {
   const token = await store.running('a');
   await store.append('a', token, 1, 'a');
   expect(await store.end('a', token, 3)).toEqual(['behind', 1, 0]);
@@ -56,7 +56,7 @@ test('an end that names more items than are there is refused with the last numbe
   expect(await store.end('a', token, 3)).toEqual(['ended', 3, 0]);
 });
 
-test('a crashed attempt goes back to the queue once, and its late words count for nothing', async () => {
+test('a crashed attempt goes back to the queue once, and its late writes are lost', async () => {
   const first = await store.running('a');
   expect(await store.end('a', first, 0, 1)).toEqual(['requeued', 0, 0]);
   expect(await store.end('a', first, 0, 1)).toEqual(['requeued', 0, 0]);
@@ -67,7 +67,7 @@ test('a crashed attempt goes back to the queue once, and its late words count fo
   expect(await store.fate('a')).toBe('replica_crashed');
 });
 
-test('nothing goes back once an item has left or somebody cancelled', async () => {
+test('a run is not requeued after an item was published or after a cancel', async () => {
   const token = await store.running('a');
   await store.append('a', token, 1, 'a');
   expect((await store.end('a', token, 0, 1))[0]).toBe('ended');
@@ -77,7 +77,7 @@ test('nothing goes back once an item has left or somebody cancelled', async () =
   expect((await store.end('b', 'w:2', 0, 1))[0]).toBe('ended');
 });
 
-test('a cancel finds a queued, a running, an ended and an unknown run; its own success is no conflict', async () => {
+test('a cancel finds a queued, running, ended and unknown run, and a repeated cancel is no conflict', async () => {
   await store.accept('a');
   expect(await store.cancel('a', 'r1')).toBe('queued');
   expect(await store.cancel('a', 'r1')).toBe('queued');
@@ -91,7 +91,7 @@ test('a cancel finds a queued, a running, an ended and an unknown run; its own s
   expect(await store.cancel('x')).toBe('unknown');
 });
 
-test('a cancelled run’s webhook tells of it: due at once where it was queued, with its end where it ran', async () => {
+test('the webhook of a cancelled run is due at once if it was queued, and at its end if it was running', async () => {
   const due = (id: string) => store.client.zscore(`${store.prefix}due`, id);
   await store.accept('a', { hook: 'http://receiver/', promised: true });
   expect(await store.run('cancel', 10_000, 60_000, 'a', 'r1')).toEqual([['queued', 1]]);
@@ -105,7 +105,7 @@ test('a cancelled run’s webhook tells of it: due at once where it was queued, 
   expect(await due('b')).not.toBeNull();
 });
 
-test('an ended run keeps its record and items for its retention and its parameters not at all', async () => {
+test('an ended run keeps its record and items for its retention, and drops its parameters', async () => {
   const token = await store.running('a', { keep: 5000 });
   await store.append('a', token, 1, 'a');
   await store.log('a', token, 1, ['printed']);

@@ -1,4 +1,4 @@
-// The design's row `reap`, a pause of Redis, and deliveries that are due, case by case.
+// Contract 5: lua/reap, a pause of Redis, and due deliveries, case by case.
 import { once } from 'node:events';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { LEASE, type Reply, SteppedStore } from './stepped-store.ts';
@@ -16,7 +16,7 @@ afterAll(() => server.close());
 const announce = (app: object): Promise<number> =>
   store.client.hset(`${store.prefix}apps`, 'app', JSON.stringify({ app: 'app', ...app }));
 
-test('a run whose lease ran out ends as worker_lost, and its webhook is due', async () => {
+test('a run whose lease has expired ends as worker_lost, and its webhook is due', async () => {
   await store.running('a', { hook: 'http://receiver/' });
   await store.pass(LEASE - 1000);
   expect(await store.fate('a')).toBe('running');
@@ -25,7 +25,7 @@ test('a run whose lease ran out ends as worker_lost, and its webhook is due', as
   expect(await store.fate('a')).toBe('worker_lost');
 });
 
-test('after a pause of Redis nothing ends: every lease has a fresh term', async () => {
+test('after a pause of Redis nothing ends, and every lease has a fresh term', async () => {
   const token = await store.running('a', { absent: 0, live: 'i' });
   await store.reap();
   await store.advance(60_000);
@@ -34,7 +34,7 @@ test('after a pause of Redis nothing ends: every lease has a fresh term', async 
   expect(await store.renew('w', ['a', token])).toEqual([[1, 0, 0]]);
 });
 
-test('a run that waited for Redis has not waited too long', async () => {
+test('a pause of Redis does not count as waiting in the queue', async () => {
   await store.renew('w');
   await store.accept('a', { timeout: 8_000 });
   await store.accept('b', { timeout: 8_000 });
@@ -47,7 +47,7 @@ test('a run that waited for Redis has not waited too long', async () => {
   expect(await store.fate('b')).toBe('expired');
 });
 
-test('a clock that stepped back ends nothing and leaves no lease in the far future', async () => {
+test('a clock that stepped back ends nothing, and no lease ends in the far future', async () => {
   await store.running('a');
   await store.reap();
   await store.advance(-3_600_000);
@@ -57,7 +57,7 @@ test('a clock that stepped back ends nothing and leaves no lease in the far futu
   expect(await store.fate('a')).toBe('worker_lost');
 });
 
-test('readers that could not come back while Redis was away have time to', async () => {
+test('readers get time to reconnect after a pause of Redis', async () => {
   await store.renew('w');
   await store.accept('a', { absent: 3_000, live: 'i' });
   await store.reap();
@@ -79,7 +79,7 @@ test('a run that waited too long ends as expired', async () => {
   expect(await store.take('w', 1, 1)).toEqual([]);
 });
 
-test('a run that goes back to the queue waits there as long as its app says, though the queue was empty meanwhile', async () => {
+test('a requeued run has its app’s queue timeout, even if the queue was empty before', async () => {
   await store.renew('w');
   const token = await store.running('a', { timeout: 8_000 });
   await store.pass(10_000);
@@ -91,7 +91,7 @@ test('a run that goes back to the queue waits there as long as its app says, tho
   expect(await store.fate('a')).toBe('expired');
 });
 
-test('a queue that nothing can come back to is forgotten when its app is', async () => {
+test('an empty queue is forgotten with its app', async () => {
   const queues = () => store.client.exists(`${store.prefix}queues`);
   await announce({ state: 'ready' });
   const token = await store.running('a');
@@ -103,7 +103,7 @@ test('a queue that nothing can come back to is forgotten when its app is', async
   expect(await queues()).toBe(0);
 });
 
-test('a run that expires tells its waiting caller at that moment, and its webhook is due', async () => {
+test('an expired run notifies its waiting caller at once, and its webhook is due', async () => {
   await store.renew('w');
   await store.accept('a', { timeout: 3_000, hook: 'http://receiver/', live: 'o' });
   await store.reap();
@@ -116,7 +116,7 @@ test('a run that expires tells its waiting caller at that moment, and its webhoo
   hearing.disconnect();
 });
 
-test('an app that nobody serves keeps its runs for the grace, then they end as unavailable', async () => {
+test('runs of an app without a worker end as unavailable after the grace time', async () => {
   await store.accept('a');
   await store.pass(29_000);
   expect(await store.fate('a')).toBe('queued');
@@ -124,7 +124,7 @@ test('an app that nobody serves keeps its runs for the grace, then they end as u
   expect(await store.fate('a')).toBe('unavailable');
 });
 
-test('a served app’s runs wait on, and the grace begins with the last worker’s end', async () => {
+test('runs of a served app keep waiting, and the grace time starts at the end of the last worker', async () => {
   await store.accept('a');
   for (let n = 0; n < 4; n++) {
     await store.renew('w');
@@ -136,7 +136,7 @@ test('a served app’s runs wait on, and the grace begins with the last worker�
   expect(await store.fate('a')).toBe('unavailable');
 });
 
-test('a broken app that nobody serves fails its runs at once, with its reason', async () => {
+test('runs of a broken app without a worker fail at once, with the app’s error', async () => {
   await announce({ state: 'broken', error: { code: 'app_failed_to_start', message: 'no module named x' } });
   await store.accept('a');
   await store.reap();
@@ -145,7 +145,7 @@ test('a broken app that nobody serves fails its runs at once, with its reason', 
   expect((await store.record('a')).error).toContain('no module named x');
 });
 
-test('a run that has been queued for over a second is woken for again', async () => {
+test('a worker is woken again for a run that has been queued for over a second', async () => {
   await store.renew('w');
   const waiting = () => store.client.zscore(`${store.prefix}waiting:app`, 'w');
   await store.reap();
@@ -155,7 +155,7 @@ test('a run that has been queued for over a second is woken for again', async ()
   expect(Number(await waiting())).toBeGreaterThan(Number(before));
 });
 
-test('runs that a version before this one left behind hold nothing up', async () => {
+test('runs from an earlier version do not block other runs', async () => {
   const old = ['state', 'queued', 'app', 'app', 'fn', 'fn', 'accepted', '1', 'keep', '1', 'params', '{}'];
   await store.client.hset(`${store.prefix}run:queued`, ...old);
   await store.client.hset(`${store.prefix}run:running`, ...old, 'state', 'running', 'token', 'w:1');
@@ -168,7 +168,7 @@ test('runs that a version before this one left behind hold nothing up', async ()
   expect((await store.reap())[0]).toBe(1);
 });
 
-test('runs that a version before this one left behind are neither listed nor delivered', async () => {
+test('runs from an earlier version are neither listed nor delivered', async () => {
   const old = ['state', 'succeeded', 'app', 'app', 'fn', 'fn', 'accepted', '1', 'terms', '1 - h', 'ended', '2'];
   await store.client.hset(`${store.prefix}run:old`, ...old, 'hook', 'http://receiver/', 'delivery', 'pending');
   await store.client.zadd(`${store.prefix}runs`, 1, 'old');
@@ -177,7 +177,7 @@ test('runs that a version before this one left behind are neither listed nor del
   expect(await store.begin('old', 1, 't')).toBe('gone');
 });
 
-test('a due delivery is handed out again until it is settled', async () => {
+test('a due delivery is handed over again until it is settled', async () => {
   const token = await store.running('a', { hook: 'http://receiver/' });
   await store.reap();
   await store.end('a', token);
@@ -196,7 +196,7 @@ test('a due delivery is handed out again until it is settled', async () => {
   expect(await store.client.zcard(`${store.prefix}promises`)).toBe(1);
 });
 
-test('one attempt at a time: a repeat of a made one is settled, one under way is busy, one whose lease ran out is superseded', async () => {
+test('one attempt at a time: a finished attempt is settled, an open attempt is busy, an expired attempt is superseded', async () => {
   const token = await store.running('a', { hook: 'http://receiver/' });
   expect(await store.begin('a', 1, 't')).toBe('gone');
   await store.end('a', token);
@@ -211,9 +211,9 @@ test('one attempt at a time: a repeat of a made one is settled, one under way is
   expect(await store.begin('a', 1, 'v')).toBe('settled');
 });
 
-test('a project is idle when nothing is queued, running, due or awaited', async () => {
+test('a project is idle if no run is queued, running, due or without a reader', async () => {
   await store.reap();
-  // 2: there is nothing at all.
+  // 2: the project has nothing at all.
   expect((await store.reap())[0]).toBe(2);
   await store.accept('a');
   expect((await store.reap())[0]).toBe(0);
@@ -223,7 +223,7 @@ test('a project is idle when nothing is queued, running, due or awaited', async 
   expect((await store.reap())[0]).toBe(1);
 });
 
-test('a dead gateway that read many runs loses them in calls of a bounded size', async () => {
+test('a dead gateway is removed from its many runs in calls of a bounded size', async () => {
   const ids = Array.from({ length: 450 }, (_, n) => `r${n}`);
   for (const id of ids) await store.accept(id, { live: 'i', absent: 0, limit: 1_000 });
   await store.reap();

@@ -1,4 +1,4 @@
-// Contract 9: the project's share of the run store, at every script that writes.
+// Contract 9: every script that writes enforces the project's share of the run store.
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { SteppedStore } from './stepped-store.ts';
 
@@ -15,10 +15,10 @@ afterAll(() => server.close());
 const large = (bytes: number): string => `"${'x'.repeat(bytes)}"`;
 const bytes = async (): Promise<number> => Number(await store.client.get(`${store.prefix}bytes`));
 const share = async (): Promise<number> => Number.parseInt((await store.client.get(`${store.prefix}share`)) ?? '', 10);
-/** Of each run under way, for an outcome of so many bytes (lua/shared/room). */
+/** Reserve of each run under way, for an outcome of OUTCOME bytes (lua/shared/room). */
 const [RESERVED, OUTCOME] = [640, 512];
 
-/** Unpromised ended runs. */
+/** Creates unpromised ended runs. */
 async function ended(count: number, result = '1'): Promise<void> {
   for (let n = 0; n < count; n++) {
     await store.accept(`old${n}`, { app: 'old' });
@@ -27,7 +27,7 @@ async function ended(count: number, result = '1'): Promise<void> {
   }
 }
 
-test('an outcome that exceeds the share ends its run as output_too_large, also when it is asked again', async () => {
+test('an outcome that exceeds the share ends its run as output_too_large, and a repeat gets the same answer', async () => {
   const token = await store.running('a', { promised: true });
   await store.leaveRoom(10_000);
   expect(await store.endAs('a', token, { result: large(20_000), ms: '12.5' })).toEqual(['refused', 0, 0]);
@@ -52,7 +52,7 @@ test('a refused outcome is delivered to the webhook', async () => {
   expect(await store.begin('a', 1, 't')).toBe('begun');
 });
 
-test('where the share is full, every run under way still ends with a small outcome', async () => {
+test('with a full share, every run under way still ends with a small outcome', async () => {
   const tokens: string[] = [];
   for (let n = 1; n <= 20; n++) {
     await store.accept(`r${n}`, { promised: true });
@@ -68,7 +68,7 @@ test('where the share is full, every run under way still ends with a small outco
   expect(await bytes()).toBeLessThanOrEqual((await share()) + 20 * RESERVED);
 });
 
-test('items that exceed the share are not written; those before them stay, and a smaller batch may fit', async () => {
+test('items that exceed the share are not written, earlier items stay, and a smaller batch may fit', async () => {
   const token = await store.running('a', { promised: true });
   expect((await store.append('a', token, 1, 'first'))[0]).toBe('ok');
   await store.leaveRoom(10_000);
@@ -80,7 +80,7 @@ test('items that exceed the share are not written; those before them stay, and a
   expect(await store.client.xlen(`${store.prefix}items:a`)).toBe(2);
 });
 
-test('a plain stream whose window is full goes on where the share is full', async () => {
+test('a plain stream with a full window continues with a full share', async () => {
   const token = await store.running('a', { paced: true, live: 'i' });
   const item = 'x'.repeat(136);
   for (let n = 1; n <= 20; n++) await store.appendWindowed('a', token, n, [item], n - 1, 1_000);
@@ -106,7 +106,7 @@ test('a head that exceeds the share is not written', async () => {
   expect(await store.record('a')).not.toHaveProperty('head');
 });
 
-test('a log keeps the newest lines that fit into the share, and counts those that do not', async () => {
+test('a log keeps the newest lines that fit into the share, and counts the dropped lines', async () => {
   const token = await store.running('a');
   await store.log('a', token, 1, ['x'.repeat(3_000)], 100_000);
   await store.leaveRoom(1_000);
@@ -118,7 +118,7 @@ test('a log keeps the newest lines that fit into the share, and counts those tha
   expect(await bytes()).toBeLessThanOrEqual(await share());
 });
 
-test('where unpromised ended runs may make room, a write asks for it, and fits when they have gone', async () => {
+test('a write requests room if unpromised ended runs may go, and fits after they have gone', async () => {
   await ended(10, large(3_000));
   const token = await store.running('a', { promised: true });
   await store.leaveRoom(0, true);
@@ -130,7 +130,7 @@ test('where unpromised ended runs may make room, a write asks for it, and fits w
   expect((await store.append('a', token, 1, 'x'.repeat(10_000)))[0]).toBe('ok');
 });
 
-test('a large result is reserved, once however often it is asked for, and counted once with its end', async () => {
+test('a repeated reservation counts once, and the result counts once at the end', async () => {
   const result = large(300_000);
   const token = await store.running('a', { promised: true });
   const before = await bytes();
@@ -144,7 +144,7 @@ test('a large result is reserved, once however often it is asked for, and counte
   expect(await bytes()).toBeLessThan(before + result.length * 1.25);
 });
 
-test('room that was reserved is not given to another run, and is given back by any end', async () => {
+test('reserved room is not given to another run, and every end releases it', async () => {
   const token = await store.running('a', { promised: true });
   await store.accept('b', { promised: true });
   await store.take('w', 2, 1);
@@ -159,14 +159,14 @@ test('room that was reserved is not given to another run, and is given back by a
   expect(await bytes()).toBe(before);
 });
 
-test('an attempt that is no longer its worker’s reserves nothing', async () => {
+test('a lost attempt reserves nothing', async () => {
   await store.running('a');
   const before = await bytes();
   expect(await store.reserve('a', 'w:0', 300_000)).toBe('lost');
   expect(await bytes()).toBe(before);
 });
 
-test('where the share is full, an envelope is made again at each attempt, and an attempt is recorded without the answer', async () => {
+test('with a full share, each attempt builds the envelope again and is recorded without the answer', async () => {
   const token = await store.running('a', { hook: 'http://receiver/' });
   await store.append('a', token, 1, 'x'.repeat(20_000));
   await store.endAs('a', token, { items: 1, streamed: 1 });

@@ -1,4 +1,4 @@
-// Contract 5, a run's life: whatever is done to a run in whatever state, it takes the steps of the table and no others.
+// Contract 5: the states of a run. Every operation in every state takes only the steps of the table.
 import { type RunState, runTransitions } from '@inference-proxy/contracts';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type AcceptOptions, LEASE, SteppedStore } from './stepped-store.ts';
@@ -25,7 +25,7 @@ const ended =
     await end(store, state);
   };
 
-/** Brings run `a` into a state, from a call with these options. */
+/** Brings run `a` into a state. The call has these options. */
 const into: Record<State, Bring> = {
   none: async () => undefined,
   queued: (store, options) => store.accept('a', options),
@@ -93,7 +93,7 @@ const seen = new Set<string>();
 const step = (from: string, to: string, script: string): string => `${from} → ${to} by ${script}`;
 const table = new Set(runTransitions.map(({ from, to, script }) => step(from, to, script)));
 
-test.each(Object.keys(into) as State[])('from %s there are the steps of the table', async (from) => {
+test.each(Object.keys(into) as State[])('from %s a run takes only the steps of the table', async (from) => {
   for (const { script, name, options, act } of deeds) {
     const store = server.fresh();
     await store.reap();

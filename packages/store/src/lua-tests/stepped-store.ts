@@ -1,4 +1,4 @@
-// The scripts called one by one, each test in a project of its own, with a clock that the test moves: no lease is waited for.
+// Runs scripts one by one. Each test has its own project and moves the clock, so no test waits for a lease.
 import { randomUUID } from 'node:crypto';
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { Redis } from 'ioredis';
@@ -34,7 +34,7 @@ export interface AcceptOptions {
   readonly limit?: number;
   readonly timeout?: number;
   readonly live?: 'i' | 'o' | 'l' | 'f' | '-';
-  /** From now, ms. */
+  /** Time from now, ms. */
   readonly executeIn?: number;
 }
 
@@ -65,7 +65,7 @@ export class SteppedStore {
     return new SteppedStore(redis, new Redis(redis.socket ?? String(redis.port)));
   }
 
-  /** The same server, another project. */
+  /** Returns another project on the same server. */
   fresh(): SteppedStore {
     return new SteppedStore(this.redis, this.client);
   }
@@ -91,7 +91,7 @@ export class SteppedStore {
     return Math.floor((Number(seconds) * 1e6 + Number(micros) + offset) / 1000);
   }
 
-  /** @returns the run's answer, or undefined when the call was late */
+  /** @returns the run's answer, or undefined if the call was late */
   async accept(id: string, options: AcceptOptions = {}): Promise<Reply | undefined> {
     const { by = 'g1', app = 'app', params = '{}', hook = '', keep = 60_000, absent = '' } = options;
     const { claim = '', fingerprint = '', limit = 100, timeout = 600_000, live = '-', executeIn = 2000 } = options;
@@ -111,13 +111,13 @@ export class SteppedStore {
     return answers?.[0];
   }
 
-  /** @returns ids of the runs handed out */
+  /** @returns ids of the taken runs */
   async take(worker: string, number: number, slots: number, app = 'app'): Promise<Reply[]> {
     const [, , ...runs] = (await this.run('take', worker, number, LEASE, 1024 * 1024, app, slots)) as Reply[];
     return runs.filter((_, at) => at % 4 === 0);
   }
 
-  /** A run that worker `w` has taken under `w:1`. */
+  /** Accepts a run that worker `w` takes as `w:1`. */
   async running(id: string, options: AcceptOptions = {}): Promise<string> {
     await this.accept(id, options);
     await this.take('w', 1, 1);
@@ -128,7 +128,7 @@ export class SteppedStore {
     return this.appendWindowed(id, token, first, items, '-');
   }
 
-  /** @param taken as the worker was told; `-` where all items are kept */
+  /** @param taken the position that the worker knows; `-` if all items are kept */
   async appendWindowed(
     id: string,
     token: string,
@@ -149,12 +149,12 @@ export class SteppedStore {
     return answer as Reply;
   }
 
-  /** @returns more, bytes, oldest that may go, oldest promise */
+  /** @returns more, bytes, earliest unpromised retention, earliest promised retention */
   async sweep(downTo: number | '' = '', most = 256): Promise<Reply[]> {
     return (await this.run('sweep', most, downTo, LEASE)) as Reply[];
   }
 
-  /** @returns what it became, last number, webhook due */
+  /** @returns code, last number, webhook due */
   async end(id: string, token: string, items = 0, retry: 0 | 1 = 0): Promise<Reply[]> {
     if (!retry) return this.endAs(id, token, { items, result: '1' });
     return this.endAs(id, token, { state: 'failed', items, error: '{"code":"replica_crashed"}', retry });
@@ -167,7 +167,7 @@ export class SteppedStore {
     return (await this.run('end', HANDOVER, 1, ...kind, 1, id, token, ms, result)) as Reply[];
   }
 
-  /** What the project's runs may take, bytes; more than there are by `more`. @param evictable unpromised ended runs may make room */
+  /** Sets the project's share to its present bytes and `more`. @param evictable unpromised ended runs may make room */
   async leaveRoom(more: number, evictable = false): Promise<void> {
     const bytes = Number((await this.client.get(`${this.prefix}bytes`)) ?? 0);
     await this.client.set(`${this.prefix}share`, `${bytes + more} ${evictable ? 1 : 0}`);
@@ -202,7 +202,7 @@ export class SteppedStore {
     return this.run('unfollow', by, number, HANDOVER, id);
   }
 
-  /** @returns per run its state and last number, and how many open runs the gateway stands at */
+  /** @returns per run its state and last number, and the number of open runs that the gateway follows */
   async attend(
     runs: [id: string, taken: number, mode: 'i' | 'o'][],
     by = 'g1',
@@ -223,19 +223,19 @@ export class SteppedStore {
     return answer?.[0] as Reply;
   }
 
-  /** @returns 1 recorded, 0 superseded */
+  /** @returns 1 for recorded, 0 for superseded */
   async recordAttempt(id: string, attempt: number, token: string, next: string, at: number | '' = ''): Promise<Reply> {
     const record = [id, attempt, token, `{"attempt":${attempt}`, next, at, 0];
     const [answer] = (await this.run('delivery-record', HANDOVER, ...record)) as Reply[];
     return answer as Reply;
   }
 
-  /** @returns idle, runs with a webhook due that ended here, overdue deliveries, how many ended */
+  /** @returns idle, ended runs with a due webhook, overdue deliveries, number of ended runs */
   async reap(): Promise<[idle: number, due: Reply[], overdue: Reply[], ended: number]> {
     return (await this.run('reap', 5000, LEASE, 30_000, HANDOVER, 200, 1000)) as [number, Reply[], Reply[], number];
   }
 
-  /** Time passes as it does while gateways reap: no pause of Redis. */
+  /** Moves the clock in small steps and reaps after each, so that no pause of Redis is assumed. */
   async pass(ms: number): Promise<void> {
     await this.reap();
     for (let left = ms; left > 0; left -= 4000) {
@@ -248,7 +248,7 @@ export class SteppedStore {
     return this.client.hgetall(`${this.prefix}run:${id}`);
   }
 
-  /** The end of a run in a word: its state, or its error's code. */
+  /** Returns the end of a run as one word: its state, or its error's code. */
   async fate(id: string): Promise<string | undefined> {
     const { state, error } = await this.record(id);
     return error ? (JSON.parse(error) as { code: string }).code : state;

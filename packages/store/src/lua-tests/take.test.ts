@@ -1,4 +1,4 @@
-// The design's rows `take` and `renew`, case by case.
+// Contract 1: lua/take and lua/renew, case by case.
 import { once } from 'node:events';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { LEASE, SteppedStore } from './stepped-store.ts';
@@ -13,21 +13,21 @@ beforeEach(() => {
 });
 afterAll(() => server.close());
 
-test('a take that is asked again hands out the same runs, and no more', async () => {
+test('a repeated take returns the same runs and no further run', async () => {
   for (const id of ['a', 'b', 'c']) await store.accept(id);
   expect(await store.take('w', 1, 2)).toEqual(['a', 'b']);
   expect(await store.take('w', 1, 2)).toEqual(['a', 'b']);
   expect(await store.take('w', 2, 2)).toEqual(['c']);
 });
 
-test('a take with a lower number hands out nothing', async () => {
+test('a take with a lower number returns no run', async () => {
   await store.take('w', 2, 1);
   await store.accept('a');
   expect(await store.take('w', 1, 1)).toEqual([]);
   expect(await store.take('w', 3, 1)).toEqual(['a']);
 });
 
-test('a repeated take leaves out what is no longer leased to it', async () => {
+test('a repeated take leaves out runs whose lease has moved on', async () => {
   await store.accept('a');
   await store.accept('b');
   await store.take('w', 1, 2);
@@ -35,19 +35,19 @@ test('a repeated take leaves out what is no longer leased to it', async () => {
   expect(await store.take('w', 1, 2)).toEqual(['b']);
 });
 
-test('parameters of a take are bounded together, one run may be over', async () => {
+test('the parameters of one take share a bound, and one run may exceed it', async () => {
   for (const id of ['a', 'b', 'c']) await store.accept(id, { params: `"${'x'.repeat(700_000)}"` });
   expect(await store.take('w', 1, 3)).toEqual(['a']);
   expect(await store.take('w', 2, 3)).toEqual(['b']);
 });
 
-test('one take hands out a bounded number of runs, however many slots are free', async () => {
+test('one take returns a bounded number of runs, for any number of free slots', async () => {
   for (let n = 0; n < 300; n++) await store.accept(`r${n}`, { limit: 1000 });
   expect(await store.take('w', 1, 10_000)).toHaveLength(256);
   expect(await store.take('w', 2, 10_000)).toHaveLength(44);
 });
 
-test('a queue that gave less makes the worker wait, a full worker waits no more', async () => {
+test('a worker waits after a take that left free slots, and a full worker does not wait', async () => {
   const waiting = () => store.client.zrange(`${store.prefix}waiting:app`, '0', '-1');
   await store.take('w', 1, 1);
   expect(await waiting()).toEqual(['w']);
@@ -56,7 +56,7 @@ test('a queue that gave less makes the worker wait, a full worker waits no more'
   expect(await waiting()).toEqual([]);
 });
 
-test('a wake goes to one waiting worker, and past one that does not hear', async () => {
+test('a wake goes to one waiting worker, and skips a worker that does not receive it', async () => {
   const hearing = store.client.duplicate();
   await hearing.ssubscribe(`${store.prefix}to-worker:w2`);
   await store.take('w1', 1, 1);
@@ -68,7 +68,7 @@ test('a wake goes to one waiting worker, and past one that does not hear', async
   hearing.disconnect();
 });
 
-test('a worker whose lease ran out is forgotten with all it waits for, and waits again when it is back', async () => {
+test('an expired worker is forgotten with its waits, and waits again after its return', async () => {
   await store.take('w', 1, 1);
   await store.pass(LEASE + 1);
   expect(await store.client.keys(`${store.prefix}waiting:*`)).toEqual([]);
@@ -77,14 +77,14 @@ test('a worker whose lease ran out is forgotten with all it waits for, and waits
   expect(await store.client.zrange(`${store.prefix}waiting:app`, '0', '-1')).toEqual(['w']);
 });
 
-test('workers that are gone do not stay among those that serve an app', async () => {
+test('expired workers do not count as serving an app', async () => {
   await store.renew('w1');
   await store.advance(LEASE + 1);
   await store.renew('w2');
   expect(await store.client.zrange(`${store.prefix}serving:app`, '0', '-1')).toEqual(['w2']);
 });
 
-test('renew tells of each attempt whether it is held, how far readers are, and of a cancel', async () => {
+test('renew returns for each attempt its lease, the position of the readers and a cancel', async () => {
   const token = await store.running('a', { live: 'i', paced: true });
   await store.append('a', token, 1, 'a', 'b');
   await store.attend([['a', 7, 'i']]);

@@ -1,4 +1,5 @@
-// Contract 5: of a plain stream the newest bytes are kept, always the newest entry and what the fastest reader has not taken.
+// Contract 5, "Retention and limits": a plain stream keeps its newest bytes, always the newest entry and all items that the fastest reader has not
+// taken.
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { SteppedStore } from './stepped-store.ts';
 
@@ -14,11 +15,11 @@ beforeEach(async () => {
 });
 afterAll(() => server.close());
 
-/** An entry counts its bytes and 64 more in the window: five of these are a window of 1,000. In memory it counts 14 more (lua/shared/bytes). */
+/** The window counts 64 bytes beside an entry's own, so five entries make a window of 1,000. Memory counts 14 (lua/shared/bytes). */
 const item = 'x'.repeat(136);
 const WINDOW = 1_000;
 
-/** Appends one item at a time; readers took all but the last `behind`. */
+/** Appends one item at a time. Readers have taken all items except the last `behind`. */
 async function stream(from: number, to: number, behind = 0): Promise<void> {
   for (let n = from; n <= to; n++) {
     const [code, last] = await store.appendWindowed('a', token, n, [item], Math.max(0, n - 1 - behind), WINDOW);
@@ -32,7 +33,7 @@ const keptFrom = async (): Promise<number> => {
 const kept = (): Promise<number> => store.client.xlen(`${store.prefix}items:a`);
 const size = async (): Promise<number> => Number((await store.record('a')).size);
 
-test('the window slides: the newest bytes stay, the count goes on, and what is gone is known', async () => {
+test('the window slides: the newest bytes stay, the count continues, and the dropped items are known', async () => {
   await stream(1, 5);
   expect(await keptFrom()).toBe(1);
   await stream(6, 100);
@@ -44,7 +45,7 @@ test('the window slides: the newest bytes stay, the count goes on, and what is g
   expect((await store.client.get(`${store.prefix}bytes`)) ?? '').toBe(String(530 + (await size())));
 });
 
-test('what the fastest reader has not taken stays, however much it is', async () => {
+test('items that the fastest reader has not taken stay, in any number', async () => {
   await stream(1, 30, 20);
   expect(await keptFrom()).toBeLessThanOrEqual(10);
   expect(await kept()).toBeGreaterThanOrEqual(20);
@@ -52,7 +53,7 @@ test('what the fastest reader has not taken stays, however much it is', async ()
   expect(await kept()).toBeLessThanOrEqual(7);
 });
 
-test('the newest entry stays though it alone is over the window', async () => {
+test('the newest entry stays even if it alone exceeds the window', async () => {
   await stream(1, 3);
   await store.appendWindowed('a', token, 4, ['y'.repeat(5_000)], 4, WINDOW);
   expect(await kept()).toBe(1);
@@ -61,7 +62,7 @@ test('the newest entry stays though it alone is over the window', async () => {
   expect(await keptFrom()).toBeLessThanOrEqual(5);
 });
 
-test('a large entry that must stay is not copied at every append, and goes when there is enough behind it', async () => {
+test('a large entry that must stay is not copied at every append, and is dropped when a window stands behind it', async () => {
   await store.appendWindowed('a', token, 1, ['y'.repeat(50_000)], 0, WINDOW);
   const looks = async () =>
     Number(/cmdstat_xrange:calls=(\d+)/.exec(await store.client.info('commandstats'))?.[1] ?? 0);
@@ -73,7 +74,7 @@ test('a large entry that must stay is not copied at every append, and goes when 
   expect(await keptFrom()).toBe(2);
 });
 
-test('how far readers are is also known from the gateways’ word, where the worker’s is old', async () => {
+test('the gateways’ position of the readers counts if the worker’s position is older', async () => {
   await stream(1, 20, 100);
   expect(await kept()).toBe(20);
   await store.attend([['a', 20, 'i']]);
@@ -81,7 +82,7 @@ test('how far readers are is also known from the gateways’ word, where the wor
   expect(await kept()).toBeLessThanOrEqual(7);
 });
 
-test('a reader that is inside an entry keeps all of it', async () => {
+test('a reader inside an entry keeps the whole entry', async () => {
   await store.appendWindowed('a', token, 1, ['x'.repeat(300), 'x'.repeat(300), 'x'.repeat(300)], 0, WINDOW);
   await store.appendWindowed('a', token, 4, ['y'.repeat(900)], 2, WINDOW);
   await store.appendWindowed('a', token, 5, ['z'.repeat(900)], 2, WINDOW);
@@ -90,14 +91,14 @@ test('a reader that is inside an entry keeps all of it', async () => {
   expect(await keptFrom()).toBe(4);
 });
 
-test('a promised run, and one whose result is its list, keep all their items', async () => {
+test('a promised run and a non-streamed run keep all items', async () => {
   await store.accept('b', { promised: true });
   await store.take('w', 2, 1);
   for (let n = 1; n <= 30; n++) await store.append('b', 'w:2', n, item);
   expect(await store.client.xlen(`${store.prefix}items:b`)).toBe(30);
 });
 
-test('a page from before the window shows that items are missing, one from inside it does not', async () => {
+test('a page from before the window shows missing items, and a page inside the window shows none', async () => {
   await stream(1, 50);
   const first = await keptFrom();
   const [, , , , missing] = await store.follow('a', first - 2);
@@ -106,7 +107,7 @@ test('a page from before the window shows that items are missing, one from insid
   expect((inside as string[][])[0]?.[0]).toBe(`${first}-1`);
 });
 
-test('an append that is asked again changes nothing of the window', async () => {
+test('a repeated append does not change the window', async () => {
   await stream(1, 50);
   const before = [await keptFrom(), await size()];
   expect((await store.appendWindowed('a', token, 50, [item], 50, WINDOW))[0]).toBe('ok');
