@@ -1,4 +1,5 @@
-// docs/runs.md: the states that it draws are the code's, and its recipes are run, over connections that break. (Its table of combinations: apps/gateway/src/calls.)
+// Compares docs/runs.md with the table of states, and runs its examples, also over connections that break. Its table of
+// combinations is tested in apps/gateway/src/calls/combinations.test.ts.
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, request } from 'node:http';
@@ -17,7 +18,7 @@ import { codeBlocks, page, root, tableRows, ticked } from './markdown.ts';
 const RUNS = page('docs/runs.md');
 const HOST = '127.0.0.1:8080';
 
-test('the table of states is the code’s', () => {
+test('the table of states equals the table in packages/contracts', () => {
   const told = tableRows(RUNS, /^A run's life/).map(([from = '', to = '', when, script = '']) => ({
     from: ticked(from)[0] ?? 'none',
     to: ticked(to)[0],
@@ -27,7 +28,7 @@ test('the table of states is the code’s', () => {
   expect(told).toEqual(runTransitions.map(({ from, to, when, script }) => ({ from, to, when, script })));
 });
 
-test('the diagram has an arrow for each of its steps, and no other', () => {
+test('the diagram has exactly one arrow for each step of the table', () => {
   const [diagram = ''] = codeBlocks(RUNS, 'mermaid');
   const drawn = [...diagram.matchAll(/^ +(\S+) --> (\S+)$/gm)].map(([, from, to]) => `${from} ${to}`);
   const known = runTransitions.map(({ from, to }) => `${from === 'none' ? '[*]' : from} ${to}`);
@@ -91,21 +92,21 @@ async function run(program: string, args: readonly string[], env: NodeJS.Process
 
 const recipe = (language: string, port: number): string =>
   codeBlocks(RUNS, language).map((code) => code.replaceAll(HOST, `127.0.0.1:${port}`))[0] ?? '';
-/** The shell recipe that has `words` in it; those that wait do not wait as long. */
+/** Returns the shell example that contains `words`, with a shorter wait. */
 const shell = (words: string): string =>
   (codeBlocks(RUNS, 'sh').find((block) => block.includes(words)) ?? '')
     .replaceAll(HOST, `127.0.0.1:${stack.port}`)
     .replace('wait=50', 'wait=1');
 
-test('every recipe in it is run below', () => {
+test('this file runs every example of the page', () => {
   expect(codeBlocks(RUNS, 'sh')).toHaveLength(4);
   expect([codeBlocks(RUNS, 'js').length, codeBlocks(RUNS, 'python').length]).toEqual([1, 1]);
 });
 
 test.each([
-  ['retrying without paying twice', 'order-4711', { greeting: 'Hello, Ada!' }],
-  ['calling now, asking later', 'async=true', ['Number 0', 'Number 1']],
-  ['waiting behind a balancer', 'report-42', ['Number 0', 'Number 1', 'Number 2']],
+  ['retry without a second execution', 'order-4711', { greeting: 'Hello, Ada!' }],
+  ['call now, ask later', 'async=true', ['Number 0', 'Number 1']],
+  ['long calls behind a balancer', 'report-42', ['Number 0', 'Number 1', 'Number 2']],
 ])('%s', async (_, words, result) => {
   const printed = await run('bash', ['-euo', 'pipefail', '-c', shell(words)]);
   expect(JSON.parse(printed)).toMatchObject({ status: 'succeeded', result });
@@ -117,7 +118,7 @@ const numbered = (from: number): string =>
     .map((n) => `Number ${n}`)
     .join('\n');
 
-test('curl takes the stream up after the last event that came whole', async () => {
+test('curl resumes the stream after the last complete event', async () => {
   const printed = await run('bash', ['-euo', 'pipefail', '-c', shell('Last-Event-ID')]);
   expect(printed).toContain('the connection broke');
   const first = Number(/data: Number (\d)/.exec(printed)?.[1]);
@@ -126,14 +127,14 @@ test('curl takes the stream up after the last event that came whole', async () =
   expect(items).toBe(numbered(first));
 });
 
-test('JavaScript reads every item once though its connection breaks twice', async () => {
+test('JavaScript reads every item once although its connection breaks twice', async () => {
   cutting.cuts = 2;
   const code = `const { TOKEN } = process.env;\n${recipe('js', cutting.port)}`;
   expect(await run(process.execPath, ['--input-type=module', '-e', code])).toBe(`${numbered(0)}\n`);
   expect(cutting.cuts).toBe(0);
 });
 
-test('so does Python', async () => {
+test('Python reads every item once although its connection breaks twice', async () => {
   cutting.cuts = 2;
   const code = `import os\nTOKEN = os.environ["TOKEN"]\n${recipe('python', cutting.port)}`;
   expect(await run('python3', ['-c', code])).toBe(`${numbered(0)}\n`);

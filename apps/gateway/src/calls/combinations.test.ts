@@ -131,7 +131,7 @@ async function withoutReader(runId: string): Promise<string> {
     if (followers !== null) continue;
     if (state === 'cancelled' || cancelled !== null) return 'cancelled';
     const at = await redis.zscore(ABSENT, runId);
-    if (at === null) return 'goes on';
+    if (at === null) return 'continues';
     expect(Number(at) - Date.now()).toBeLessThanOrEqual(ABSENT_S * 1000);
     return 'cancelled after `S` s without a reader';
   }
@@ -189,7 +189,7 @@ test.each([WAIT, RESPOND_WAIT])('with %s, the answer after N s is 202, and the r
       expect(answer.headers.location).toBe(`/v4/${PROJECT}/runs/${runId}`);
       expect(answer.headers['preference-applied']).toBe(applied);
       const limited = combination.onDisconnect === '`S`';
-      expect(await withoutReader(runId)).toBe(limited ? 'cancelled after `S` s without a reader' : 'goes on');
+      expect(await withoutReader(runId)).toBe(limited ? 'cancelled after `S` s without a reader' : 'continues');
       await end(run, combination.accept);
       expect(JSON.parse((await gateway.get(String(answer.headers.location))).text)).toMatchObject({
         status: 'succeeded',
@@ -235,7 +235,7 @@ test.each([ASYNC, WAIT])(
     expect(joined).toMatchObject({ status: 202, text: JSON.stringify({ run_id: runId }) });
     expect(joined.headers['idempotency-replayed']).toBe('true');
     caller.abort();
-    expect(await withoutReader(runId)).toBe('goes on');
+    expect(await withoutReader(runId)).toBe('continues');
     await end(run, 'JSON');
   },
 );
