@@ -1,4 +1,4 @@
-// The worker's connections to Redis: one for commands, one that only subscribes, one for the deliveries queue.
+// Contract 6: the worker's connections to Redis: for commands, for subscriptions, and for the deliveries queue.
 import { closeRedis, connectRedis, type Logger, redisReady } from '@inference-proxy/platform';
 import type { Redis } from 'ioredis';
 
@@ -13,7 +13,7 @@ export class Connections {
     this.deliveries = connectRedis(url, 'worker-deliveries', logger);
   }
 
-  /** Resolves when all can take commands. */
+  /** Resolves when all connections accept commands. */
   async ready(): Promise<void> {
     await Promise.all(this.all().map((client) => redisReady(client)));
   }

@@ -6,7 +6,7 @@ import { endRun } from './end-run.ts';
 const attempt = { project: 'demo', runId: 'run', token: 'w:1' };
 const outcome: Omit<Outcome, 'endedAt'> = { state: 'succeeded', items: 3, streamed: true, runTimeMs: '1' };
 
-/** Answers in this order. */
+/** Returns a store that gives these answers in order. */
 function storeOf(...answers: (EndAnswer | Error)[]) {
   const ends: End[] = [];
   const end = async (_project: string, told: End): Promise<EndAnswer> => {
@@ -20,23 +20,23 @@ function storeOf(...answers: (EndAnswer | Error)[]) {
 
 const never = new AbortController().signal;
 
-test('an end that was not answered is told again until it is', async () => {
+test('an end without an answer is repeated until the store answers', async () => {
   const { ends, store } = storeOf(new ServiceError('unavailable', 'away'), { state: 'ended' });
   expect(await endRun(store, attempt, outcome, false, never)).toBe('ended');
   expect(ends.map((end) => end.outcome)).toEqual([outcome, outcome]);
 });
 
-test('items that the store has lost end the run as internal, never as a stream with a hole', async () => {
+test('a run whose items the store has lost ends as internal, never as a stream with a hole', async () => {
   const { ends, store } = storeOf({ state: 'behind', last: 1 }, { state: 'ended' });
   expect(await endRun(store, attempt, outcome, false, never)).toBe('ended');
   expect(ends[1]?.outcome).toMatchObject({ state: 'failed', items: 1, error: { code: 'internal' } });
 });
 
-test.each(['requeued', 'lost'] as const)('%s is passed on', async (state) => {
+test.each(['requeued', 'lost'] as const)('the answer %s is returned', async (state) => {
   expect(await endRun(storeOf({ state }).store, attempt, outcome, true, never)).toBe(state);
 });
 
-test('a worker that must stop waits for the store no longer', async () => {
+test('a worker that must stop does not wait for the store', async () => {
   const stopping = new AbortController();
   const ended = endRun(storeOf().store, attempt, outcome, false, stopping.signal);
   stopping.abort();

@@ -1,4 +1,4 @@
-// The last word of an attempt: repeated until the store has it, or the attempt is known to be another's.
+// Contract 5: ends an attempt. The call is repeated until the store confirms it or reports that another attempt holds the run.
 import { type Outcome, ServiceError } from '@inference-proxy/contracts';
 import type { WorkerStore } from '@inference-proxy/store';
 import type { HeldAttempt } from './run-writer.ts';
@@ -7,12 +7,15 @@ const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 2_000;
 
 /**
- * What became of the run. `refused`: it ended as `output_too_large`, because its outcome did not fit into the project's share; `lost`: it is not
- * this worker's to end; `given_up`: the store did not answer before `signal` fired.
+ * The result of ending an attempt.
+ *
+ * - `refused`: the run ended as `output_too_large`, because its outcome did not fit into the project's share
+ * - `lost`: another attempt holds the run
+ * - `given_up`: the store did not answer before `signal` fired
  */
 export type Ended = 'ended' | 'refused' | 'requeued' | 'lost' | 'given_up';
 
-/** A gap that cannot be filled ends the run as `internal`: never a stream with a hole. */
+/** Returns the outcome of a run with lost items. The run ends as `internal`, because a stream must not have a hole. */
 export const withGap = (outcome: Omit<Outcome, 'endedAt'>, last: number): Omit<Outcome, 'endedAt'> => ({
   state: 'failed',
   items: last,
@@ -33,10 +36,10 @@ const pause = (ms: number, signal: AbortSignal): Promise<void> =>
   });
 
 /**
- * Ends an attempt. All its items must be acknowledged.
+ * Ends an attempt. The store must have acknowledged all its items.
  *
- * @param retry hand it back to the queue if that is still possible; the outcome counts where it is not
- * @param signal gives up: the lease's end then decides, as if this worker had died
+ * @param retry true to requeue the run, if that is still possible; otherwise the outcome counts
+ * @param signal stops the retries; the lease then expires, as if this worker had died
  */
 export async function endRun(
   store: Pick<WorkerStore, 'end'>,

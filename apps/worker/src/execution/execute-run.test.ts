@@ -1,4 +1,4 @@
-// One attempt of a run, with an app and a store that do what the test says.
+// Contract 5: an attempt of a run, with an app and a store that the test controls.
 import { OperationsPort } from '@inference-proxy/platform';
 import type { TakenRun } from '@inference-proxy/store';
 import { expect, test } from '@jest/globals';
@@ -11,7 +11,7 @@ import { RunLogs } from './run-log.ts';
 
 const log = { info() {}, warn() {}, error() {} };
 
-test('the parameters of a run that has begun are no longer in memory', async () => {
+test('the parameters of a run leave the memory when the run begins', async () => {
   let listener: RunListener | undefined;
   const app = {
     run: (_request: RunRequest, told: RunListener) => {

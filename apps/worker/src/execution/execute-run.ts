@@ -1,4 +1,4 @@
-// One attempt of a run: start, run, end, hand over.
+// Contract 5: executes an attempt of a run: start, run, end, handover of the outcome.
 import { type ErrorFields, type Outcome, ServiceError } from '@inference-proxy/contracts';
 import { overShare, type StoreLogger, type TakenRun, type WorkerStore } from '@inference-proxy/store';
 import type { AppVersions, StartedRun } from '../deployments/versions.ts';
@@ -16,14 +16,14 @@ interface RunLogger extends StoreLogger {
   info(fields: object, text: string): void;
 }
 
-/** What `retry_on_crash` is for: the function's process died, or its server did not answer. */
+/** The errors that `retry_on_crash` retries: the function's process died, or its server did not answer. */
 const CRASHES: ReadonlySet<string> = new Set(['replica_crashed', 'upstream_unavailable']);
 
 const NOTHING = Buffer.alloc(0);
 
 const notRun = (error: ErrorFields): RunEnd => ({ state: 'failed', items: 0, streamed: false, runTimeMs: 0, error });
 
-/** What the function's end is overruled by, set once: the first reason stands. */
+/** The reason why the function's own end does not count. Set once: the first reason stays. */
 type Overruled =
   | { readonly as: 'lost' }
   | { readonly as: 'gap'; readonly last: number }
@@ -35,19 +35,19 @@ export class Execution implements HeldRun, WriterListener {
   readonly runId: string;
   readonly token: string;
   private readonly writer: RunWriter;
-  /** Made when the function prints first: most do not. */
+  /** Created at the first printed line, because most functions print nothing. */
   private log: RunLog | undefined;
   private readonly account: RunAccount;
   private readonly givingUp = new AbortController();
   /** Undefined until a version of the app has the run. */
   private started: StartedRun | undefined;
-  /** Acknowledgements come by three ways and repeat each other; the function's process hears each number once. */
+  /** Acknowledgements arrive in three ways and repeat each other. The function's process gets each number once. */
   private credited = 0;
   private overruled: Overruled | undefined;
   private readonly functionEnded = Promise.withResolvers<RunEnd>();
 
   private readonly run: RunNames;
-  /** Until the run starts. */
+  /** Dropped when the run starts. */
   private params: Buffer | undefined;
 
   constructor(
@@ -65,13 +65,13 @@ export class Execution implements HeldRun, WriterListener {
     this.account = new RunAccount(accounts, run);
   }
 
-  /** Runs it to its end. Never rejects. */
+  /** Executes the run to its end. Never rejects. */
   async execute(): Promise<Ended> {
     try {
       this.start();
       const end = await this.functionEnded.promise;
       await this.writer.finish();
-      // Whoever reads the log of an ended run finds all of it.
+      // The log of an ended run must be complete for its readers.
       if (this.log) await this.log.finish();
       const outcome = this.outcomeOf(end);
       const ended = outcome ? await this.handOver(outcome) : 'lost';
@@ -82,7 +82,7 @@ export class Execution implements HeldRun, WriterListener {
       );
       return ended;
     } catch (error) {
-      this.logger.error({ err: error, ...this.names() }, 'run not ended: its lease will');
+      this.logger.error({ err: error, ...this.names() }, 'the run could not be ended; its lease expires instead');
       this.stopWriting();
       this.started?.running.cancel('cancelled');
       const { writer } = this;
@@ -100,12 +100,12 @@ export class Execution implements HeldRun, WriterListener {
     }
   }
 
-  /** Stops it because this worker stops. */
+  /** Interrupts the function, because this worker stops. */
   interrupt(): void {
     this.started?.running.cancel('unavailable');
   }
 
-  /** Waits for the store no longer: the process is about to end. */
+  /** Stops waiting for the store, because the process is about to end. */
   giveUp(): void {
     this.givingUp.abort();
     this.stopWriting();
@@ -193,7 +193,8 @@ export class Execution implements HeldRun, WriterListener {
   private items(count: number, kind: 's' | 'j' | 'm', blob: Buffer): void {
     if (this.overruled) return;
     this.account.items(count);
-    // A plain stream may go on as long as its time limit allows; anything else is kept whole, so it is limited (contract 5).
+    // Every run without pacing is stored whole, so its output is limited (Contract 5, "Retention and limits"). The harness checks first.
+    // A paced run is limited only by its time limit.
     const limit = this.run.paced ? Number.POSITIVE_INFINITY : (this.started?.limits.maxOutputBytes ?? 0);
     if (this.writer.bytes + blob.length <= limit) this.writer.push(kind, count, blob);
     else
@@ -209,7 +210,7 @@ export class Execution implements HeldRun, WriterListener {
     this.started?.running.cancel('cancelled');
   }
 
-  /** What is told of the run; undefined where it is not this worker's to tell. */
+  /** Returns the outcome to store, or undefined if another attempt holds the run. */
   private outcomeOf(end: RunEnd): OpenOutcome | undefined {
     const { state, streamed, result, error, statusCode, head } = end;
     const outcome: OpenOutcome = {
@@ -240,7 +241,7 @@ export class Execution implements HeldRun, WriterListener {
     }
   }
 
-  /** Gives the outcome to the store, which hands a due webhook over by itself. */
+  /** Ends the run in the store. The store itself hands over a due webhook. */
   private handOver(outcome: OpenOutcome): Promise<Ended> {
     const neverBegan = this.started === undefined;
     const mayRetry = CRASHES.has(outcome.error?.code ?? '') && this.started?.limits.retryOnCrash === true;

@@ -1,17 +1,17 @@
-// The attempts this worker holds: what leases renew, and where the store's words about a run go.
+// Contract 5: the attempts that this worker holds, for renewing leases and for passing on messages of the store.
 import type { HeldAttempt } from './run-writer.ts';
 
-/** One attempt under way, as the store's words reach it. */
+/** An attempt in progress, with its handlers for messages of the store. */
 export interface HeldRun extends HeldAttempt {
   /** Readers have taken items up to this number. */
   taken(upTo: number): void;
-  /** Somebody asked to cancel it. */
+  /** A client asked to cancel the run. */
   cancelled(): void;
-  /** Its lease is another's, or the run has ended: it must stop and write nothing. */
+  /** Another attempt has the lease, or the run has ended. This attempt must stop and write nothing. */
   lost(): void;
 }
 
-/** Every attempt between its take and its end. */
+/** Holds every attempt from its take to its end. */
 export class HeldRuns<Run extends HeldRun> {
   private readonly byProject = new Map<string, Map<string, Run>>();
   private waiting: { readonly project: string | undefined; readonly resolve: () => void }[] = [];
@@ -30,7 +30,7 @@ export class HeldRuns<Run extends HeldRun> {
 
   remove(run: Run): void {
     const runs = this.byProject.get(run.project);
-    // A run that was lost here may have come back to this worker as another attempt.
+    // The worker may have taken a lost run again as another attempt.
     if (runs?.get(run.runId) !== run) return;
     runs.delete(run.runId);
     if (runs.size > 0) return;
@@ -41,7 +41,7 @@ export class HeldRuns<Run extends HeldRun> {
     this.waiting = this.waiting.filter((waiter) => !isEmpty(waiter));
   }
 
-  /** The attempt, unless it has ended here or is another one of the same run. */
+  /** Returns the attempt, or undefined if it has ended here or another attempt of its run is held. */
   find(attempt: HeldAttempt): Run | undefined {
     const held = this.byProject.get(attempt.project)?.get(attempt.runId);
     return held?.token === attempt.token ? held : undefined;
@@ -55,7 +55,7 @@ export class HeldRuns<Run extends HeldRun> {
     return [...this.byProject.values()].flatMap((runs) => [...runs.values()]);
   }
 
-  /** Resolves when nothing of the project is held; without one, nothing at all. */
+  /** Resolves when no run of the project is held; without a project, when no run is held. */
   async empty(project?: string): Promise<void> {
     if (project === undefined ? this.byProject.size === 0 : !this.byProject.has(project)) return;
     await new Promise<void>((resolve) => this.waiting.push({ project, resolve }));

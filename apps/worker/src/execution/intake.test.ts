@@ -4,7 +4,7 @@ import { Intake, type Want } from './intake.ts';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** Queues by app, and free slots that taken runs use up. */
+/** Queues by app, and free slots that taken runs occupy. */
 function intakeOn(slots: Record<string, number>, queued: Record<string, number>) {
   const takes: (readonly Want[])[] = [];
   const started: string[] = [];
@@ -51,7 +51,7 @@ function intakeOn(slots: Record<string, number>, queued: Record<string, number>)
   return { intake, takes, started, failures, state, slots, queued };
 }
 
-test('asks for the free slots of every app and starts what it gets', async () => {
+test('a take asks for the free slots of every app, and the taken runs start', async () => {
   const { intake, takes, started } = intakeOn({ chat: 2, draw: 1, full: 0 }, { chat: 1, draw: 5 });
   intake.wake(undefined);
   await turn();
@@ -62,7 +62,7 @@ test('asks for the free slots of every app and starts what it gets', async () =>
   expect(started).toEqual(['chat', 'draw']);
 });
 
-test('an app whose queue was empty is not asked for again until it is woken', async () => {
+test('an app whose queue was empty is in no take until the store wakes it', async () => {
   const { intake, takes, queued, started } = intakeOn({ chat: 2 }, { chat: 0 });
   intake.look();
   await turn();
@@ -75,7 +75,7 @@ test('an app whose queue was empty is not asked for again until it is woken', as
   expect(started).toEqual(['chat']);
 });
 
-test('an app whose slots were all filled is asked for again as soon as one is free', async () => {
+test('an app whose slots were all filled is in the next take when a slot becomes free', async () => {
   const { intake, takes, slots, started } = intakeOn({ chat: 1 }, { chat: 2 });
   intake.look();
   await turn();
@@ -86,7 +86,7 @@ test('an app whose slots were all filled is asked for again as soon as one is fr
   expect(started).toEqual(['chat', 'chat']);
 });
 
-test('takes again at once while the store says there is more', async () => {
+test('takes follow each other at once while the store reports more runs', async () => {
   const { intake, state, started } = intakeOn({ chat: 5 }, { chat: 5 });
   state.atMost = 2;
   intake.look();
@@ -94,7 +94,7 @@ test('takes again at once while the store says there is more', async () => {
   expect(started).toHaveLength(5);
 });
 
-test('a wake that comes while a take is under way is not lost, and there is never more than one take', async () => {
+test('a wake during a take is not lost, and only one take is open at a time', async () => {
   const { intake, takes, queued, state, started } = intakeOn({ chat: 1 }, { chat: 0 });
   let answer = (): void => undefined;
   state.before = () =>
@@ -114,7 +114,7 @@ test('a wake that comes while a take is under way is not lost, and there is neve
   expect(started).toEqual(['chat']);
 });
 
-test('a wake while no slot is free goes on to the next worker, and is remembered until a slot is free', async () => {
+test('a wake without a free slot is passed to the next worker, and the app is in the next take with a free slot', async () => {
   const { intake, takes, slots, queued, started } = intakeOn({ chat: 1 }, { chat: 0 });
   intake.look();
   await turn();
@@ -130,7 +130,7 @@ test('a wake while no slot is free goes on to the next worker, and is remembered
   expect(started).toEqual(['chat']);
 });
 
-test('stopping waits for the take under way and starts what it brought', async () => {
+test('stopping waits for the open take and starts its runs', async () => {
   const { intake, takes, state, started, queued } = intakeOn({ chat: 1 }, { chat: 1 });
   let answer = (): void => undefined;
   state.before = () =>
@@ -159,7 +159,7 @@ test('a stopped intake leaves the waiting sets', async () => {
   expect(takes.at(-1)).toEqual([{ app: 'chat', slots: 0 }]);
 });
 
-test('a take that failed is told and made again', async () => {
+test('a failed take is reported and repeated', async () => {
   const { intake, state, failures, takes } = intakeOn({ chat: 1 }, { chat: 1 });
   state.fail = 1;
   intake.look();

@@ -1,7 +1,7 @@
-// Takes runs from one project's queues for the slots that are free. Woken, never polling.
+// Contract 5: takes runs from a project's queues for free slots. The store wakes the intake, so it never polls.
 import type { TakenRun, WorkerStore } from '@inference-proxy/store';
 
-/** Free slots of an app, as a take asks for them. */
+/** The free slots of an app in a take. */
 export interface Want {
   readonly app: string;
   readonly slots: number;
@@ -10,24 +10,24 @@ export interface Want {
 const RETRY_MS = 1_000;
 
 /**
- * One project's intake: one take at a time.
+ * The intake of a project. Only one take is open at a time.
  *
- * An app whose queue gave less than was asked is left out of further takes until the store wakes it: this worker is then in the app's
- * waiting set, and only its own take would remove it. So a slot that becomes free costs no command while the queue is empty.
+ * If an app's queue has fewer runs than free slots, this worker joins the app's waiting set. Further takes skip the app until the store wakes
+ * it, because a take would remove the worker from the set. A slot that becomes free therefore costs no command while the queue is empty.
  */
 export class Intake {
   private readonly waiting = new Set<string>();
-  /** Apps woken while a take is under way: what that take found of them may be out of date. Null stands for all. */
+  /** Apps that were woken during a take, because the take's result for them may be out of date. Null means all apps. */
   private readonly woken = new Set<string | null>();
-  /** Woken apps: one without a free slot (its replica died, its code changes) is told so, and the next worker gets the wake. */
+  /** Woken apps. An app without a free slot (its replica died, its code changes) is taken with zero slots, so the next worker gets the wake. */
   private readonly declined = new Set<string>();
   private taking: Promise<void> | undefined;
   private stopped = false;
   private retryTimer: NodeJS.Timeout | undefined;
 
   /**
-   * @param freeSlots slots by app, as they are now; called before each take
-   * @param start begins a taken run; may not throw
+   * @param freeSlots returns the present slots by app; called before each take
+   * @param start begins a taken run; must not throw
    */
   constructor(
     private readonly project: string,
@@ -37,7 +37,7 @@ export class Intake {
     private readonly failed: (error: unknown) => void,
   ) {}
 
-  /** The store has (or may have) runs for this app; undefined: for any. */
+  /** Takes again, because the store has (or may have) runs of this app; undefined means any app. */
   wake(app: string | undefined): void {
     if (app === undefined) this.waiting.clear();
     else {
@@ -48,23 +48,23 @@ export class Intake {
     this.look();
   }
 
-  /** Slots may have become free. */
+  /** Takes again if there are free slots. */
   look(): void {
     if (this.stopped || this.taking || this.retryTimer !== undefined) return;
     if (this.wants().length === 0) return;
     this.taking = this.takeAll().finally(() => {
       this.taking = undefined;
-      // A slot or a wake that came with the last reply.
+      // A slot or a wake may have come with the last reply.
       this.look();
     });
   }
 
-  /** Takes no more and leaves the waiting sets; resolves when that, and the take under way, has been answered. */
+  /** Stops taking and leaves the waiting sets. Resolves when the open take and the leave are answered. */
   async stop(): Promise<void> {
     this.stopped = true;
     clearTimeout(this.retryTimer);
     await this.taking;
-    // Asking for no slots is how a worker leaves: a wake meant for it goes to the next.
+    // A take with zero slots leaves the waiting set, so the next wake goes to another worker.
     const wants = this.freeSlots().map(({ app }) => ({ app, slots: 0 }));
     if (wants.length > 0) await this.store.take(this.project, wants).catch(this.failed);
   }

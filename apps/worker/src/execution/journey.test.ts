@@ -1,4 +1,4 @@
-// A whole worker with a real Redis, a gateway's side of the store and real Python apps: what is called is run, and what is yielded arrives.
+// Contract 1 to 5: a whole worker with a real Redis, the gateway's side of the store and real apps. Runs are executed and their items arrive.
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -134,7 +134,7 @@ const write = async (app: string, name: string, text: string): Promise<void> => 
   await writeFile(path(`apps/demo/${app}/${name}`), text);
 };
 
-/** What it does at its end has time, however busy the machine is. */
+/** Deadlines that a stop never reaches, even on a busy machine. */
 const deadlines = Object.fromEntries(Object.keys(phases).map((phase) => [phase, 120_000]));
 
 async function worker(): Promise<Shutdown> {
@@ -190,7 +190,7 @@ afterEach(() => {
   readers.clear();
 });
 
-/** Waits until `check` gives something; the store's and the file system's events are not the test's to hear. */
+/** Waits until `check` returns a value. It polls, because the test cannot subscribe to the events of the store and the file system. */
 async function until<T>(check: () => T | undefined | Promise<T | undefined>): Promise<T> {
   for (;;) {
     const found = await check();
@@ -246,7 +246,7 @@ async function call(
   return { runId, reader: reader as RunReader };
 }
 
-/** Reads on; `onItem` may unsubscribe by returning false. */
+/** Reads the run's events to the outcome and returns the lines of its items. If `onItem` returns false for a line, the reader unsubscribes. */
 function read(
   reader: RunReader,
   onItem: (item: string) => unknown = () => true,
@@ -272,7 +272,7 @@ function read(
 const run = async (name: string, fn: string, params: object, more: Partial<NewRun> = {}) =>
   read((await call(name, fn, params, more)).reader);
 
-test('a plain function gives its result', async () => {
+test('the result of a plain function arrives', async () => {
   const { items, outcome } = await run('hello', 'add', { a: 1, b: 2.5 });
   expect(items).toEqual([]);
   expect(outcome).toMatchObject({ state: 'succeeded', streamed: false, items: 0 });
@@ -292,7 +292,7 @@ test('items that are not strings arrive as the JSON the function’s process wro
   ]);
 });
 
-test('items arrive as they are yielded, not at the end', async () => {
+test('items arrive when they are yielded, not at the end', async () => {
   const { reader, runId } = await call('hello', 'gated', { path: path('gate') });
   const arrived = Promise.withResolvers<void>();
   const all = read(reader, () => arrived.resolve());
@@ -303,7 +303,7 @@ test('items arrive as they are yielded, not at the end', async () => {
 });
 
 test('twenty callers of a sleeping generator stream side by side', async () => {
-  // None of them ends before all of them have begun.
+  // No generator ends before all generators have begun.
   const folder = path('met');
   await mkdir(folder);
   const all = await Promise.all(
@@ -312,7 +312,7 @@ test('twenty callers of a sleeping generator stream side by side', async () => {
   for (const { items } of all) expect(items).toEqual(['waits', 'met']);
 });
 
-test('a caller that leaves cancels its run, and the generator’s finally runs', async () => {
+test('a disconnect cancels the run, and the generator’s finally block runs', async () => {
   const { reader, runId } = await call('hello', 'tidy', { path: path('tidied') });
   await read(reader, () => false);
   reader.close();
@@ -324,12 +324,12 @@ test('a caller that leaves cancels its run, and the generator’s finally runs',
   expect(record).toMatchObject({ state: 'cancelled', items: 1, outcome: { error: { code: 'cancelled' } } });
 });
 
-test('a reader that does not read stops the generator, and it goes on when read again', async () => {
+test('a generator stops while its reader does not read, and continues when the reader reads again', async () => {
   const total = 6_000;
   const { reader } = await call('hello', 'counted', { path: path('counted'), n: total, size: 1_000 });
   const first = await read(reader, () => false);
   const produced = async (): Promise<number> => (await fileSays('counted')).length;
-  // Quiet: nothing was produced between two looks that are far apart for a generator that yields thousands a second.
+  // The generator yields thousands of items a second, so an unchanged number between two distant looks proves that it stopped.
   let before = -1;
   const stopped = await until(async () => {
     const now = await produced();
@@ -345,7 +345,7 @@ test('a reader that does not read stops the generator, and it goes on when read 
   expect(await produced()).toBe(total);
 });
 
-test('an exception is the run’s error, with its class and text', async () => {
+test('an exception becomes the run’s error with its class and text', async () => {
   const { outcome } = await run('hello', 'fail', {});
   expect(outcome).toMatchObject({
     state: 'failed',
@@ -353,7 +353,7 @@ test('an exception is the run’s error, with its class and text', async () => {
   });
 });
 
-test('wrong parameters are the caller’s error', async () => {
+test('wrong parameters are reported as the caller’s error', async () => {
   expect((await run('hello', 'add', { a: 1 })).outcome).toMatchObject({
     state: 'failed',
     error: { code: 'invalid_input' },
@@ -368,7 +368,7 @@ test('a process that dies ends its run as replica_crashed, and the next call wor
   expect((await run('hello', 'add', { a: 1, b: 1 })).outcome).toMatchObject({ state: 'succeeded' });
 });
 
-test('an app that asks for it has a crashed run started once more', async () => {
+test('a crashed run is retried once if its app has retry_on_crash', async () => {
   const { outcome } = await run('brittle', 'once', { path: path('crashed-once') });
   expect(outcome?.result?.toString()).toBe('"second"');
 });
@@ -377,7 +377,7 @@ const forwarded = (target: string): Partial<NewRun> => ({
   params: encodeRequest({ method: 'GET', target, headers: [], body: Buffer.alloc(0) }),
 });
 
-/** Kinds of a reader's events as they come, heads in full. */
+/** Returns the kinds of a reader's events in order, with complete heads. */
 function eventsOf(reader: RunReader): { events: RunEvent[]; over: Promise<void> } {
   const events: RunEvent[] = [];
   const over = new Promise<void>((complete, error) => {
@@ -386,7 +386,7 @@ function eventsOf(reader: RunReader): { events: RunEvent[]; over: Promise<void> 
   return { events, over };
 }
 
-test('an app that is a web server is announced as one, and its answers reach their readers: a stream’s head before there is an item', async () => {
+test('a web server is announced as a server, and the head of its stream reaches the reader before the first item', async () => {
   expect(await app('server', 'ready')).toMatchObject({ kind: 'server', functions: [], preformatted: true });
   const gate = path('server-gate');
   const { reader } = await call('server', 'stream', {}, forwarded(`/stream?${encodeURIComponent(gate)}`), 'answer');
@@ -401,7 +401,7 @@ test('an app that is a web server is announced as one, and its answers reach the
   });
 }, 180_000);
 
-test('a server’s whole answer is its run’s result, with its head', async () => {
+test('the complete answer of a server is the result of its run, with its head', async () => {
   const { reader, runId } = await call('server', 'gone', {}, forwarded('/gone'), 'answer');
   const { events, over } = eventsOf(reader);
   await over;
@@ -412,7 +412,7 @@ test('a server’s whole answer is its run’s result, with its head', async () 
   expect((await gateway.look('demo', runId))?.head?.status).toBe(404);
 });
 
-test('a server’s stream that is cut ends as that, after its items', async () => {
+test('the run of a broken server stream ends as upstream_reset, after its items', async () => {
   const { reader, runId } = await call('server', 'cut', {}, forwarded('/cut'), 'answer');
   const { events, over } = eventsOf(reader);
   await over;
@@ -421,7 +421,7 @@ test('a server’s stream that is cut ends as that, after its items', async () =
   expect((await gateway.look('demo', runId))?.head?.status).toBe(200);
 });
 
-test('a run that its server did not answer is tried once more, where its app asks for it', async () => {
+test('a run without an answer of its server is retried once if its app has retry_on_crash', async () => {
   const gate = path('server-once');
   const { reader } = await call('server', 'once', {}, forwarded(`/once?${encodeURIComponent(gate)}`), 'answer');
   const { events, over } = eventsOf(reader);
@@ -429,19 +429,19 @@ test('a run that its server did not answer is tried once more, where its app ask
   expect(events.at(-1)).toMatchObject({ outcome: { state: 'succeeded', statusCode: 404 } });
 });
 
-test('a run that is kept whole is limited in bytes, and what was valid stays', async () => {
+test('a run that is stored whole is limited in bytes, and its valid items stay', async () => {
   const { items, outcome } = await run('limited', 'flood', {}, { promised: true, paced: false });
   expect(outcome).toMatchObject({ state: 'failed', error: { code: 'output_too_large' } });
   expect(items.length).toBeLessThanOrEqual(10);
 });
 
-test('a function’s environment holds nothing of the worker’s', async () => {
+test('the environment of a function contains no variable of the worker', async () => {
   const { outcome } = await run('hello', 'environment', {});
   expect(outcome?.result?.toString()).toMatch(/"PATH"/);
   expect(outcome?.result?.toString()).not.toMatch(/REDIS_URL|JWT_SECRET/);
 });
 
-test('an app that cannot be imported is announced as broken with the reason, and repaired by editing it', async () => {
+test('an app that cannot be imported is announced as broken with the reason, and an edit repairs it', async () => {
   expect((await app('broken', 'broken')).error).toMatchObject({
     code: 'app_failed_to_start',
     message: expect.stringContaining('nothing_of_that_name'),
@@ -451,7 +451,7 @@ test('an app that cannot be imported is announced as broken with the reason, and
   expect((await run('broken', 'answer', {})).outcome?.result?.toString()).toBe('42');
 });
 
-test('changed code is picked up, and a run of the old code ends as it began', async () => {
+test('changed code is loaded, and a run of the old code ends with the old code', async () => {
   const old = await app('changing', 'ready');
   const { reader } = await call('changing', 'versions', { path: path('changed') });
   const before = await read(reader, () => false);
@@ -462,7 +462,7 @@ test('changed code is picked up, and a run of the old code ends as it began', as
   expect([...before.items, ...(await read(reader)).items]).toEqual(['1', '1']);
 });
 
-test('a new app is served, and one whose folder is gone is known no more', async () => {
+test('a new app is served, and an app is withdrawn when its folder is removed', async () => {
   await write('young', 'main.py', 'def answer(): return "new"\n');
   await app('young', 'ready');
   expect((await run('young', 'answer', {})).outcome?.result?.toString()).toBe('"new"');
@@ -478,7 +478,7 @@ def pages(path):
     yield "y" * ${size}
 `;
 
-test('folder removed during a run: the generator yields its items to its end', async () => {
+test('the folder is removed during a run: the generator yields its items to its end', async () => {
   await write('removed', 'main.py', paged(10));
   await app('removed', 'ready');
   const { reader } = await call('removed', 'pages', { path: path('removed-go') }, { paced: false });
@@ -506,7 +506,7 @@ test('a run of the old code keeps the output limit of the old manifest', async (
   expect((await read(next.reader)).outcome).toMatchObject({ error: { code: 'output_too_large' } });
 });
 
-test('a run of the old code is tried again after a crash if the old manifest says so', async () => {
+test('a run of the old code is retried after a crash if the old manifest has retry_on_crash', async () => {
   const code =
     'import os, time\ndef once(begun, go):\n  if os.path.exists(go): return "second"\n  open(begun, "w").write("1")\n  while not os.path.exists(go): time.sleep(0.01)\n  os._exit(1)\n';
   await write('retried', 'app.toml', '[scaling]\nretry_on_crash = true\n');
@@ -520,7 +520,7 @@ test('a run of the old code is tried again after a crash if the old manifest say
   expect((await read(reader)).outcome?.result?.toString()).toBe('"second"');
 });
 
-test('a folder without an entry point is announced as broken with the reason, and served once it has one', async () => {
+test('a folder without an entry point is announced as broken with the reason, and served when it has an entry point', async () => {
   await write('entryless', 'app.py', 'def answer(): return 42\n');
   expect((await app('entryless', 'broken')).error?.message).toContain('no entry point: expected main.py, app.toml');
   await write('entryless', 'main.py', 'import app\ndef answer(): return app.answer()\n');
@@ -592,7 +592,7 @@ test('a pause of the store loses no item and no run', async () => {
   expect(outcome).toMatchObject({ state: 'succeeded', items: 30 });
 });
 
-test('a store that comes back empty is told of the apps again, and the run it forgot is stopped', async () => {
+test('after the store comes back empty, the apps are announced again, and a forgotten run is stopped', async () => {
   const { reader } = await call('hello', 'tidy', { path: path('tidied-when-lost') });
   await read(reader, () => false);
   await redis.restart({ kill: true });
@@ -602,7 +602,7 @@ test('a store that comes back empty is told of the apps again, and the run it fo
   expect(outcome?.result?.toString()).toBe('{"sum":7}');
 });
 
-test('a store that is emptied behind its unbroken connections is told of the apps again, and calls are answered', async () => {
+test('after the store is emptied without a broken connection, the apps are announced again, and calls are answered', async () => {
   await clients[0]?.flushall();
   const { outcome } = await until(async () => {
     const apps = await gateway.apps('demo');
@@ -611,7 +611,7 @@ test('a store that is emptied behind its unbroken connections is told of the app
   expect(outcome?.result?.toString()).toBe('{"sum":2}');
 });
 
-test('a worker that stops lets its runs end and interrupts those that do not', async () => {
+test('a stopping worker waits for its runs and interrupts the runs that do not end', async () => {
   const [first] = workers as [Shutdown];
   const short = await call('hello', 'wait', { path: path('waiting') });
   const long = await call('hello', 'tidy', { path: path('tidied-at-stop') });
@@ -627,7 +627,7 @@ test('a worker that stops lets its runs end and interrupts those that do not', a
   expect(await fileSays('tidied-at-stop')).toBe('tidied');
 });
 
-test('runs that wait while no worker is there are taken by the next one', async () => {
+test('runs that wait without a worker are taken by the next worker', async () => {
   const { reader } = await call('hello', 'add', { a: 2, b: 2 });
   await worker();
   expect((await read(reader)).outcome?.result?.toString()).toBe('{"sum":4}');

@@ -42,7 +42,7 @@ function leasesOf(...ids: string[]) {
   return { leases, held, told, calls, store };
 }
 
-test('every run held is renewed with one call a term, and each is told what the store says of it', async () => {
+test('all held runs are renewed with a call for each term, and each run gets its answer', async () => {
   const { leases, told, calls, store } = leasesOf('a', 'b');
   store.answers.push([{ state: 'held', taken: 3, cancel: true }, { state: 'lost' }]);
   leases.start();
@@ -55,7 +55,7 @@ test('every run held is renewed with one call a term, and each is told what the 
   expect(jest.getTimerCount()).toBe(0);
 });
 
-test('a renewal that failed is repeated soon', async () => {
+test('a failed renewal is repeated soon', async () => {
   const { leases, calls, store } = leasesOf('a');
   store.answers.push(new Error('away'));
   leases.start();

@@ -1,17 +1,17 @@
-// The store's `renew`: one call per project and term keeps this worker's runs, and is the second way of acks and cancels.
+// Contract 5: renews the leases of this worker's runs with a call for each project. Its replies also carry acknowledgements and cancels.
 import type { StoreLogger, WorkerStore } from '@inference-proxy/store';
 import type { HeldRun, HeldRuns } from './held-runs.ts';
 
 const RETRY_MS = 500;
 
-/** Renews the leases of one project's runs, and this worker's presence for its apps. */
+/** Renews the leases of a project's runs, and announces that this worker serves the project's apps. */
 export class Leases<Run extends HeldRun> {
   private timer: NodeJS.Timeout | undefined;
   private renewing: Promise<void> | undefined;
   private stopped = false;
 
   /**
-   * @param apps those of the project that this worker serves
+   * @param apps returns the project's apps that this worker serves
    */
   constructor(
     private readonly project: string,
@@ -26,12 +26,12 @@ export class Leases<Run extends HeldRun> {
     this.after(0);
   }
 
-  /** Renews at once: the apps have changed. */
+  /** Renews at once, because the apps have changed. */
   now(): void {
     if (!this.renewing) this.after(0);
   }
 
-  /** Resolves when the call under way, if any, is answered. */
+  /** Resolves when an open call is answered. */
   async stop(): Promise<void> {
     this.stopped = true;
     clearTimeout(this.timer);
@@ -49,7 +49,7 @@ export class Leases<Run extends HeldRun> {
     }, ms);
   }
 
-  /** Returns the milliseconds to the next one. */
+  /** Renews once. Returns the milliseconds to the next renewal. */
   private async renew(): Promise<number> {
     const { renewMs } = this.store.timings;
     const runs = this.held.of(this.project);
@@ -66,7 +66,7 @@ export class Leases<Run extends HeldRun> {
       }
       return renewMs;
     } catch (err) {
-      this.logger.warn({ err, project: this.project, runs: runs.length }, 'leases not renewed, trying again');
+      this.logger.warn({ err, project: this.project, runs: runs.length }, 'the leases were not renewed; retrying');
       return Math.min(RETRY_MS, renewMs);
     }
   }

@@ -6,12 +6,12 @@ import { type RunLog, RunLogs } from './run-log.ts';
 
 const MAX_BYTES = 10_000;
 
-/** A store that numbers and keeps what it is told as the log script does; its answers can be held back and changed. */
+/** A store that numbers and keeps lines like the log script. Tests can delay and change its answers. */
 class ScriptedStore {
   readonly kept: string[] = [];
   readonly told: LogPart[] = [];
   hold: Promise<unknown> = Promise.resolve();
-  /** Taken one per call. */
+  /** The answers of the next calls, one for each call. */
   readonly script: (() => 'ok' | 'lost')[] = [];
   private last = 0;
   private lines = 0;
@@ -57,7 +57,7 @@ afterEach(() => {
 const print = (...texts: string[]): void => log.add(PrintedLines.now('stdout', texts));
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('the first lines are written at once, those that come soon after together, in order', async () => {
+test('the first lines are written at once, and the lines soon after them together and in order', async () => {
   print('a');
   log.add(PrintedLines.now('stderr', ['b', '']));
   await turn();
@@ -72,7 +72,7 @@ test('the first lines are written at once, those that come soon after together, 
   await log.finish();
 });
 
-test('the end of a run waits for its lines, and for nothing else', async () => {
+test('the end of a run waits only for the lines of the run', async () => {
   print('a');
   await turn();
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -89,7 +89,7 @@ test('the end of a run waits for its lines, and for nothing else', async () => {
   await finish;
 });
 
-test('of what waits for a slow store the newest is kept, and the store is told how much is missing', async () => {
+test('while a slow store is awaited, the newest lines are kept, and the next part has the number of dropped lines', async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   store.hold = promise;
   print('first');
@@ -109,21 +109,21 @@ test('of what waits for a slow store the newest is kept, and the store is told h
   expect(kept).toBeLessThan(MAX_BYTES * 1.2);
 });
 
-test('lines that the function’s process left out are counted too', async () => {
+test('lines that the function’s process dropped are counted too', async () => {
   print('a');
   log.add(new PrintedLines(Buffer.from('o1 z'), 1, 24));
   await log.finish();
   expect(store.kept).toEqual(['1 o a', '26 o z']);
 });
 
-test('a lot of lines goes in parts that are a small share of the log', async () => {
+test('many lines are written in parts that are a small share of the log', async () => {
   print(...Array.from({ length: 2_000 }, (_, n) => `${n} ${'x'.repeat(40)}`));
   await log.finish();
   expect(store.kept).toHaveLength(2_000);
   for (const { lines } of store.told) expect(JSON.stringify(lines.map(({ text }) => text)).length).toBeLessThan(20_000);
 });
 
-test('lines whose answer was lost are told again and are there once', async () => {
+test('lines whose answer was lost are written again, and the log has them once', async () => {
   store.script.push(unanswered);
   print('a', 'b');
   await turn();
@@ -134,7 +134,7 @@ test('lines whose answer was lost are told again and are there once', async () =
   expect(store.told).toHaveLength(3);
 });
 
-test('a store that is full makes a hole that is told, and holds nothing up', async () => {
+test('a full store causes a counted hole in the log and delays nothing', async () => {
   store.script.push(refused);
   print('a', 'b');
   await turn();
@@ -143,7 +143,7 @@ test('a store that is full makes a hole that is told, and holds nothing up', asy
   expect(store.kept).toEqual(['3 o c']);
 });
 
-test('a store that does not answer is waited for five seconds after the end, not longer', async () => {
+test('the end of a run waits at most five seconds for a store that does not answer', async () => {
   store.script.push(...Array.from({ length: 100 }, () => unanswered));
   print('a');
   const finish = log.finish();
@@ -155,7 +155,7 @@ test('a store that does not answer is waited for five seconds after the end, not
   expect(store.told.some(({ lines }) => lines.some(({ text }) => text === 'later'))).toBe(false);
 });
 
-test('an attempt that is another’s writes no more', async () => {
+test('an attempt that lost its run writes no more lines', async () => {
   store.script.push(() => 'lost');
   print('a');
   await turn();
@@ -164,7 +164,7 @@ test('an attempt that is another’s writes no more', async () => {
   expect(store.told).toHaveLength(1);
 });
 
-test('a flood is written at a walk, and shown at 500 lines a second', async () => {
+test('a flood of lines is written at the limited rate and shown at 500 lines a second', async () => {
   for (let round = 0; round < 50; round++) {
     print(...Array.from({ length: 300 }, (_, n) => `${round} ${n}`));
     await jest.advanceTimersByTimeAsync(10);

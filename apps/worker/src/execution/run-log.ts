@@ -1,4 +1,4 @@
-// Contract 5, `/logs`: what a run prints, on its way to the run store, in order and numbered, the newest where there is too much of it.
+// Contract 5, `/logs`: sends a run's printed lines to the run store, numbered and in order. If there are too many, the newest are kept.
 import { ServiceError } from '@inference-proxy/contracts';
 import type { LogPart, WorkerStore } from '@inference-proxy/store';
 import { AppLog, LineRate } from '../runtimes/app-log.ts';
@@ -6,18 +6,18 @@ import { LINE_COST, type PrintedLines } from '../runtimes/printed-lines.ts';
 import type { LogLine } from '../runtimes/runtime.ts';
 import type { HeldAttempt } from './run-writer.ts';
 
-/** A run that prints now and then is written for this seldom… */
+/** The shortest time between two writes of a run that prints now and then. */
 const WRITE_EVERY_MS = 20;
-/** …and one that prints a lot writes so much a millisecond, so that it does not hold Redis: more than its log keeps for long anyway. */
+/** The fastest write rate of a run that prints a lot, so that it does not block Redis. The log keeps little more than this anyway. */
 const BYTES_PER_MS = 512;
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 2_000;
-/** How long an ended run may wait for its lines: its end is worth more than they are. */
+/** The longest time that an ended run waits for its lines. Its end is more important than its lines. */
 const LAST_WORDS_MS = 5_000;
 
-/** The store keeps and drops parts as wholes: a part is a small share of a run's log. */
+/** The store keeps or drops whole parts, so a part is a small share of a run's log. */
 const PART_COST = 16 * 1024;
-/** In the worker's own log, of one run and of all together. */
+/** The most lines in the worker's own log: of a run, and of all runs together. */
 const SHOWN_PER_SECOND = 500;
 const ALL_SHOWN_PER_SECOND = 2_000;
 
@@ -27,10 +27,10 @@ interface RunLogLogger {
   error(fields: object, text: string): void;
 }
 
-/** What the logs of a worker's runs share. */
+/** The options that all logs of a worker's runs share. */
 export interface RunLogsOptions {
   readonly store: Pick<WorkerStore, 'log'>;
-  /** `RUN_LOG_MAX_BYTES`: of what waits for the store the newest so much is kept, for each run. */
+  /** `RUN_LOG_MAX_BYTES`: the bytes of waiting lines that are kept for each run; older lines are dropped. */
   readonly maxBytes: number;
   readonly logger: RunLogLogger;
 }
@@ -43,7 +43,7 @@ export class RunLogs {
     this.#options = options;
   }
 
-  /** The log of one attempt. @param names those of the run, in the worker's own log */
+  /** Returns the log of an attempt. @param names fields of the run for the worker's own log */
   of(attempt: HeldAttempt, names: object): RunLog {
     const shown = new AppLog(this.#options.logger, names, [new LineRate(SHOWN_PER_SECOND), this.#rate]);
     return new RunLog({ ...this.#options, attempt, shown });
@@ -52,27 +52,27 @@ export class RunLogs {
 
 interface RunLogOptions extends RunLogsOptions {
   readonly attempt: HeldAttempt;
-  /** The worker's own log, where the lines are shown too. */
+  /** The worker's own log, which also shows the lines. */
   readonly shown: AppLog;
 }
 
-/** What is written at once. */
+/** The parts of a single write. */
 interface Batch {
   readonly parts: readonly LogPart[];
   readonly cost: number;
 }
 
-/** One attempt's lines. One write at a time; whoever prints never waits for it. */
+/** Writes the lines of an attempt, with at most a single write open. The function never waits for a write. */
 export class RunLog {
   readonly #options: RunLogOptions;
   #waiting: { readonly first: number; readonly printed: PrintedLines }[] = [];
   #cost = 0;
-  /** The number of the next line that is printed; one that is left out keeps its number. */
+  /** The number of the next printed line. A dropped line keeps its number. */
   #next = 1;
-  /** The number of the last line that was handed to the store. */
+  /** The number of the last line that was passed to the store. */
   #told = 0;
   #writing: Promise<void> | undefined;
-  /** Cuts a pause short. */
+  /** Ends a pause early. */
   #go: (() => void) | undefined;
   #finishBy = Number.POSITIVE_INFINITY;
   #stopped = false;
@@ -96,7 +96,7 @@ export class RunLog {
     this.#writing ??= this.#write();
   }
 
-  /** The run has ended: resolves when its lines are in the store, or can be waited for no longer. */
+  /** Ends the log, because the run has ended. Resolves when the lines are in the store or the wait is over. */
   async finish(): Promise<void> {
     this.#options.shown.tellLeftOut();
     this.#finishBy = performance.now() + LAST_WORDS_MS;
@@ -104,7 +104,7 @@ export class RunLog {
     await this.#writing;
   }
 
-  /** Writes nothing more. */
+  /** Drops all lines and writes nothing more. */
   stop(): void {
     this.#stopped = true;
     this.#waiting = [];
@@ -113,7 +113,7 @@ export class RunLog {
   }
 
   async #write(): Promise<void> {
-    await Promise.resolve(); // all that one read of the pipe brought
+    await Promise.resolve(); // collects all lines of one read of the pipe
     for (let batch = this.#batch(); batch; batch = this.#batch()) {
       if (!(await this.#tell(batch.parts))) this.stop();
       await this.#pause(Math.max(WRITE_EVERY_MS, batch.cost / BYTES_PER_MS));
@@ -121,7 +121,7 @@ export class RunLog {
     this.#writing = undefined;
   }
 
-  /** All that waits, in parts. */
+  /** Returns all waiting lines, in parts. */
   #batch(): Batch | undefined {
     if (this.#waiting.length === 0) return undefined;
     const { runId, token } = this.#options.attempt;
@@ -148,7 +148,7 @@ export class RunLog {
     return { parts, cost };
   }
 
-  /** Until the store has them; a repeat is harmless, since they are numbered. False: it is not to be told more. */
+  /** Repeats a write until the store answers. Lines are numbered, so a repeat is harmless. Returns false if no more lines may be written. */
   async #tell(parts: readonly LogPart[]): Promise<boolean> {
     const { store, attempt, logger } = this.#options;
     const { project, runId } = attempt;
@@ -157,11 +157,11 @@ export class RunLog {
         const answers = await Promise.all(parts.map((part) => store.log(project, part)));
         return !answers.includes('lost');
       } catch (err) {
-        // A store that is full says so at once; the run goes on, and its log has a hole.
+        // A full store refuses at once. The run continues, and its log has a hole.
         if (err instanceof ServiceError && err.code === 'overloaded') return this.#leaveOut(parts);
         if (performance.now() > this.#finishBy) {
           const lines = this.#next - (parts[0]?.number ?? 0);
-          logger.warn({ err, project, runId, lines }, 'the last lines of a run are not in its log');
+          logger.warn({ err, project, runId, lines }, 'the last lines of a run are missing in its log');
           return false;
         }
         await this.#pause(wait, true);
@@ -170,13 +170,13 @@ export class RunLog {
     return false;
   }
 
-  /** The next line's part counts these as dropped. */
+  /** Drops the parts. The next part counts their lines as dropped. */
   #leaveOut([first]: readonly LogPart[]): true {
     this.#told = (first?.number ?? 1) - 1 - (first?.dropped ?? 0);
     return true;
   }
 
-  /** @param always also once the run has ended */
+  /** Waits. @param always true to wait even after the run has ended */
   async #pause(ms: number, always = false): Promise<void> {
     if (this.#stopped || (!always && this.#finishBy !== Number.POSITIVE_INFINITY)) return;
     await new Promise<void>((resolve) => {

@@ -13,16 +13,16 @@ const unavailable = (): never => {
   throw new ServiceError('unavailable', 'The run store did not answer in time.');
 };
 
-/** A store that keeps a stream as the append script does; each answer can be changed by what the test queued. */
+/** A store that keeps a stream like the append script. Tests queue answers that replace its own. */
 class ScriptedStore {
   items: string[] = [];
   readonly appended: ItemBatch[] = [];
-  /** Taken one per append. Undefined, or none left: as it should be. */
+  /** The answers of the next appends. Undefined, or an empty queue: the store's own answer. */
   readonly script: ((kept: Reply) => Reply)[] = [];
   hold: Promise<void> = Promise.resolve();
 
   readonly heads: AnswerHead[] = [];
-  /** What the next calls for heads are answered; `ok` after that. */
+  /** The answers of the next calls of `head`; then `ok`. */
   headScript: ('ok' | 'lost' | 'full' | 'unanswered')[] = [];
 
   head = async (_project: string, { head }: { head: AnswerHead }): Promise<'ok' | 'lost' | 'full'> => {
@@ -74,7 +74,7 @@ const push = (writer: RunWriter, ...items: string[]): void => {
   for (const item of items) writer.push('s', 1, Buffer.from(item));
 };
 
-test('items of one tick are one append, numbered from 1', async () => {
+test('the items of a tick are written in a single append, numbered from 1', async () => {
   const store = new ScriptedStore();
   const { writer } = writerOn(store);
   push(writer, 'a', 'b', 'c');
@@ -85,7 +85,7 @@ test('items of one tick are one append, numbered from 1', async () => {
   expect(writer.written).toBe(3);
 });
 
-test('what the store has is reported every 256 KiB or 1,024 items', async () => {
+test('stored items are reported every 256 KiB or 1,024 items', async () => {
   const store = new ScriptedStore();
   const { stored, writer } = writerOn(store);
   for (let n = 0; n < 6; n++) {
@@ -100,7 +100,7 @@ test('what the store has is reported every 256 KiB or 1,024 items', async () => 
   expect(stored).toEqual([4, 1_028]);
 });
 
-test('kinds are never joined with each other, and a text with newlines with nothing', async () => {
+test('different kinds are never joined, and a text with newlines is never joined', async () => {
   const store = new ScriptedStore();
   const { writer } = writerOn(store);
   writer.push('s', 2, Buffer.from('a\nb'));
@@ -115,13 +115,13 @@ test('kinds are never joined with each other, and a text with newlines with noth
     [1, 3, 's', 'a\nb\n'],
     [4, 1, 'j', '1'],
     [5, 1, 'm', 'x\ny'],
-    // The scripted store counts lines; what matters here is what was sent.
+    // The scripted store counts lines, so this test looks at the sent batches instead.
     [6, 1, 'm', 'z\n'],
   ]);
   writer.stop();
 });
 
-test('what comes while two appends are under way is joined into the next', async () => {
+test('items that come during two open appends are joined into the next append', async () => {
   const store = new ScriptedStore();
   let answer = (): void => undefined;
   store.hold = new Promise((resolve) => {
@@ -138,7 +138,7 @@ test('what comes while two appends are under way is joined into the next', async
   expect(store.appended.map(({ blob }) => blob.toString())).toEqual(['a', 'b', 'c\nd\ne']);
 });
 
-test('one append is bounded in bytes, an item larger than that goes alone', async () => {
+test('an append is bounded in bytes, and a larger item is written alone', async () => {
   const store = new ScriptedStore();
   const { writer } = writerOn(store);
   push(writer, 'x'.repeat(100_000), 'y'.repeat(100_000), 'z'.repeat(300_000));
@@ -146,7 +146,7 @@ test('one append is bounded in bytes, an item larger than that goes alone', asyn
   expect(store.appended.map(({ blob }) => blob.length)).toEqual([100_000, 100_000, 300_000]);
 });
 
-test('an append whose reply was lost is sent again as it was, and nothing is doubled', async () => {
+test('an append whose reply was lost is sent again unchanged, and no item is stored twice', async () => {
   const store = new ScriptedStore();
   store.script.push(unavailable);
   const { writer } = writerOn(store);
@@ -157,7 +157,7 @@ test('an append whose reply was lost is sent again as it was, and nothing is dou
   expect(store.items).toEqual(['a', 'b', 'c']);
 });
 
-test('a store that missed a batch gets it again, in order', async () => {
+test('a store that missed a batch gets the batch again, in order', async () => {
   const store = new ScriptedStore();
   const { writer } = writerOn(store);
   store.script.push(() => {
@@ -187,7 +187,7 @@ test('two appends refused as behind are both resent from the store’s last numb
   expect(store.items).toEqual(['a', 'b']);
 });
 
-test('a store that lost acknowledged items is a gap, and nothing more is sent', async () => {
+test('a store that lost acknowledged items is reported as a gap, and the writer stops', async () => {
   const store = new ScriptedStore();
   const { told, writer } = writerOn(store);
   push(writer, 'a', 'b');
@@ -201,7 +201,7 @@ test('a store that lost acknowledged items is a gap, and nothing more is sent', 
   expect(store.appended).toHaveLength(2);
 });
 
-test('a lost attempt writes nothing more', async () => {
+test('a lost attempt writes no more items', async () => {
   const store = new ScriptedStore();
   store.script.push(() => ({ state: 'lost' }));
   const { told, writer } = writerOn(store);
@@ -222,7 +222,7 @@ test('credits and the cancel flag of an append are passed on', async () => {
   expect(told).toEqual(['taken 7', 'cancelled']);
 });
 
-test('while the store is away the function is told to wait, and to go on when it is back', async () => {
+test('while the store is away the function is paused, and resumed when the store is back', async () => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'queueMicrotask', 'nextTick'] });
   const store = new ScriptedStore();
   let isAway = true;
@@ -242,7 +242,7 @@ test('while the store is away the function is told to wait, and to go on when it
   expect(store.items).toHaveLength(12);
 });
 
-test('a stopped writer lets its run finish and leaves no timer', async () => {
+test('a stopped writer resolves `finish` and leaves no timer', async () => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'queueMicrotask', 'nextTick'] });
   const store = new ScriptedStore();
   store.script.push(unavailable);
@@ -257,7 +257,7 @@ test('a stopped writer lets its run finish and leaves no timer', async () => {
 
 const HEAD: AnswerHead = { status: 200, headers: [], form: 'sse' };
 
-test('no item goes before the head, and the writer is not done before it', async () => {
+test('the head is written before the items, and the writer finishes after the head', async () => {
   const store = new ScriptedStore();
   const { writer } = writerOn(store);
   let release = (): void => {};
@@ -275,7 +275,7 @@ test('no item goes before the head, and the writer is not done before it', async
   expect(store.items).toEqual(['a']);
 });
 
-test('a head alone is waited for', async () => {
+test('`finish` waits for a head without items', async () => {
   const store = new ScriptedStore();
   const { writer } = writerOn(store);
   writer.head(HEAD);
@@ -283,7 +283,7 @@ test('a head alone is waited for', async () => {
   expect(store.heads).toEqual([HEAD]);
 });
 
-test('a head that was not answered is written again', async () => {
+test('a head without an answer is written again', async () => {
   const store = new ScriptedStore();
   store.headScript = ['unanswered', 'unanswered'];
   const { writer, told } = writerOn(store);
@@ -295,7 +295,7 @@ test('a head that was not answered is written again', async () => {
   expect(told).toEqual([]);
 });
 
-test('an attempt that is lost at its head writes nothing more', async () => {
+test('an attempt that is lost at its head writes no items', async () => {
   const store = new ScriptedStore();
   store.headScript = ['lost'];
   const { writer, told } = writerOn(store);
@@ -306,7 +306,7 @@ test('an attempt that is lost at its head writes nothing more', async () => {
   expect(told).toEqual(['lost']);
 });
 
-test('items that exceed the project’s share end the writing: those before them count, nothing more is sent', async () => {
+test('items that exceed the project’s share stop the writer, and earlier items count', async () => {
   const store = new ScriptedStore();
   const { told, writer } = writerOn(store);
   push(writer, 'a', 'b');
@@ -321,7 +321,7 @@ test('items that exceed the project’s share end the writing: those before them
   expect(store.appended).toHaveLength(2);
 });
 
-test('a head that exceeds the project’s share ends the writing', async () => {
+test('a head that exceeds the project’s share stops the writer', async () => {
   const store = new ScriptedStore();
   store.headScript = ['full'];
   const { told, writer } = writerOn(store);

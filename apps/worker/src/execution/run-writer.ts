@@ -1,45 +1,45 @@
-// An item's way, the worker's part: a run's items, numbered from 1, joined per tick and appended to the run store.
+// Contract 3: writes a run's items to the run store, numbered from 1 and joined for each tick.
 import type { AnswerHead, ItemBatch, ItemKind } from '@inference-proxy/contracts';
 import type { WorkerStore } from '@inference-proxy/store';
 
-/** One append carries at most this much, or one item: over 256 KiB the store publishes only the number and gateways must read again. */
+/** The most bytes of an append, unless a single item is larger. Above 256 KiB the store publishes only the number, and gateways read again. */
 const BATCH_BYTES = 128 * 1024;
-/** Two appends hide one round trip; more would only hold more. */
+/** Two open appends hide a round trip. More would only use more memory. */
 const IN_FLIGHT = 2;
-/** What a run may hold here (a store that is away, a function that is faster than it) before its function has to wait. */
+/** The bytes that a run may hold here before its function must wait, because the store is away or slower than the function. */
 const HOLD_BYTES = 1024 * 1024;
 const GO_ON_BYTES = 256 * 1024;
-/** A run's process gets credit in steps of this much. A quarter of its window, so that the process never waits for a step. */
+/** The step of a run's credit. It is a quarter of the window, so that the process never waits for a step. */
 const CREDIT_BYTES = 256 * 1024;
-/** …or of so many items, because worker and process keep a note of every frame without credit. */
+/** The step in items, because worker and process record every frame without credit. */
 const CREDIT_ITEMS = 1024;
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 2_000;
 
-/** The run and the attempt's fence, as every write names them. */
+/** The run, and the fence of the attempt, which every write names. */
 export interface HeldAttempt {
   readonly project: string;
   readonly runId: string;
   readonly token: string;
 }
 
-/** What a writer tells the run it writes for. */
+/** Receives the events of a writer. */
 export interface WriterListener {
-  /** More is held than should be: the function must wait. */
+  /** The writer holds too much, so the function must wait. */
   full(): void;
-  /** Again room for more. */
+  /** The writer has room again. */
   drained(): void;
   /** The store has the items up to this number; reported every 256 KiB or 1,024 items. */
   stored(upTo: number): void;
   /** Readers have taken items up to this number. */
   taken(upTo: number): void;
-  /** Somebody asked to cancel the run. */
+  /** A client asked to cancel the run. */
   cancelled(): void;
-  /** The attempt is no longer this worker's: nothing more will be written. */
+  /** Another attempt holds the run. The writer has stopped. */
   lost(): void;
   /** The next items exceed the project's share of the run store. The writer has stopped. */
   refused(): void;
-  /** The store has lost items that it had acknowledged: the stream would have a hole. `last` is the last number it has. */
+  /** The store lost acknowledged items, so the stream would have a hole. `last` is the last number in the store. */
   gap(last: number): void;
 }
 
@@ -75,21 +75,21 @@ function join(waiting: Chunk[], first: number): ItemBatch {
 const lastOf = (batch: ItemBatch): number => batch.first + batch.count - 1;
 
 /**
- * Writes one attempt's items in order, each once.
+ * Writes the items of an attempt in order, each once.
  *
- * A batch is kept until the store has acknowledged it, and sent again as it was when the reply is lost, so a repeat is harmless.
+ * A batch is kept until the store acknowledges it. A batch whose reply is lost is sent again unchanged, so a repeat is harmless.
  */
 export class RunWriter {
-  /** Not yet numbered. */
+  /** Chunks without numbers. */
   private readonly waiting: Chunk[] = [];
-  /** Numbered, not yet acknowledged; the first `sent` of them are under way. */
+  /** Numbered batches without an acknowledgement. The first `sent` batches are in flight. */
   private readonly batches: ItemBatch[] = [];
   private sent = 0;
   private inFlight = 0;
   private held = 0;
-  /** Bytes that the store has and that were not reported yet. */
+  /** Bytes that are stored and not yet reported. */
   private unreported = 0;
-  /** The number that was reported last. */
+  /** The last reported number. */
   private reported = 0;
   private pushed = 0;
   private numbered = 0;
@@ -97,14 +97,14 @@ export class RunWriter {
   private isFull = false;
   private isScheduled = false;
   private stopped = false;
-  /** After a failed append nothing is sent until every reply is in and the timer has fired. */
+  /** After a failed append, nothing is sent until every reply has arrived and the timer has fired. */
   private recovering = false;
   private retryMs = FIRST_RETRY_MS;
   private retryTimer: NodeJS.Timeout | undefined;
-  /** The head of a server's answer is on its way: no item goes before it. */
+  /** True while the head of a server's answer is being written. Items must wait for the head. */
   private heading = false;
   private finished: (() => void) | undefined;
-  /** Bytes of all items so far: what `max_output_bytes` limits. */
+  /** Bytes of all items so far. `execute-run.ts` compares them with `max_output_bytes`; the harness has made the first check. */
   bytes = 0;
 
   constructor(
@@ -113,17 +113,17 @@ export class RunWriter {
     private readonly listener: WriterListener,
   ) {}
 
-  /** Items handed in so far. */
+  /** Returns the number of items that were pushed. */
   get items(): number {
     return this.pushed;
   }
 
-  /** Items that are surely in the store. */
+  /** Returns the number of items that the store has acknowledged. */
   get written(): number {
     return this.acknowledged;
   }
 
-  /** Writes the head of a server's answer; before the first item. */
+  /** Writes the head of a server's answer. Must be called before the first item. */
   head(head: AnswerHead): void {
     if (this.stopped) return;
     this.heading = true;
@@ -142,14 +142,14 @@ export class RunWriter {
     }
     if (this.isScheduled) return;
     this.isScheduled = true;
-    // All frames of one read from the function's process are one batch.
+    // All frames of a read from the function's process form a batch.
     queueMicrotask(() => {
       this.isScheduled = false;
       this.send();
     });
   }
 
-  /** Resolves when the head and every item handed in are acknowledged, or the writer has stopped. */
+  /** Resolves when the head and all pushed items are acknowledged, or when the writer has stopped. */
   async finish(): Promise<void> {
     if (this.stopped || this.isDone) return;
     await new Promise<void>((resolve) => {
@@ -157,7 +157,7 @@ export class RunWriter {
     });
   }
 
-  /** Drops what is held; nothing is sent any more. */
+  /** Drops all waiting items and sends nothing more. */
   stop(): void {
     this.stopped = true;
     this.waiting.length = 0;
@@ -171,7 +171,7 @@ export class RunWriter {
     return !this.heading && this.acknowledged === this.pushed;
   }
 
-  /** Repeated until it is known to be there: a repeat is harmless. */
+  /** Writes the head and repeats the write until it is acknowledged. A repeat is harmless. */
   private async sendHead(head: AnswerHead): Promise<void> {
     const { project, runId, token } = this.attempt;
     const answer = await this.store.head(project, { runId, token, head }).catch(() => undefined);
@@ -248,11 +248,11 @@ export class RunWriter {
     if (this.isDone) this.finished?.();
   }
 
-  /** An append was refused (the store has items up to `last`) or not answered (undefined). */
+  /** Handles an append that was refused (the store has items up to `last`) or not answered (`last` is undefined). */
   private recover(last: number | undefined): void {
     if (last !== undefined) {
       const next = this.batches.find((batch) => lastOf(batch) > last);
-      // Batches are resent as they were, so the store's last number is the end of one, and never below what it acknowledged.
+      // Batches are resent unchanged. The store's last number must therefore be the end of a batch, and not below the acknowledged number.
       if (last < this.acknowledged || last > this.numbered || (next && next.first !== last + 1)) {
         this.stop();
         this.listener.gap(last);

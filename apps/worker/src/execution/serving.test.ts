@@ -17,7 +17,7 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-/** Every run yields one item, and ends when it is cancelled. */
+/** Every run yields an item, and ends when it is cancelled. */
 const yieldsOnce: Runtime = {
   state: 'ready',
   functions: [],
@@ -40,7 +40,7 @@ const yieldsOnce: Runtime = {
   close: async () => undefined,
 };
 
-/** Serves `demo/chat` on a store that notes what it is asked; its queues are empty. */
+/** Serves `demo/chat` with a store that records its calls and has empty queues. */
 function servingOn(taken: readonly TakenRun[] = []) {
   const renewals: (readonly string[])[] = [];
   const released: string[] = [];
@@ -74,7 +74,7 @@ function servingOn(taken: readonly TakenRun[] = []) {
   return { serving: new Serving(store, apps, logger, accounts, logs), app, renewals, released };
 }
 
-test('a worker that takes no more runs does not count as serving its apps, for all that its last runs may take', async () => {
+test('a worker that takes no more runs does not count as serving its apps, even while its last runs continue', async () => {
   const { serving, renewals } = servingOn();
   serving.follow();
   await jest.advanceTimersByTimeAsync(0);
@@ -86,7 +86,7 @@ test('a worker that takes no more runs does not count as serving its apps, for a
   expect(jest.getTimerCount()).toBe(0);
 });
 
-test('an app that does not start is served by nobody, so that what is queued for it fails with the reason', async () => {
+test('no worker serves an app that does not start, so that its queued runs fail with the reason', async () => {
   const { serving, app, renewals } = servingOn();
   serving.follow();
   await jest.advanceTimersByTimeAsync(0);
@@ -99,7 +99,7 @@ test('an app that does not start is served by nobody, so that what is queued for
   await serving.drain(0, AbortSignal.timeout(1_000));
 });
 
-test('the store may forget a paced run whose attempt was lost while it appended', async () => {
+test('a paced run whose attempt was lost during an append is released in the store', async () => {
   const run: TakenRun = {
     project: 'demo',
     runId: 'r1',

@@ -1,4 +1,4 @@
-// Serves projects: for each one whose apps this worker has, its word from the store, its intake and its leases.
+// Contract 5: serves the projects of this worker's apps. Each project has a subscription, an intake and leases.
 import type { StoreLogger, TakenRun, WorkerStore } from '@inference-proxy/store';
 import type { AppVersions } from '../deployments/versions.ts';
 import type { RunAccountParts } from '../operations/run-account.ts';
@@ -10,7 +10,7 @@ import type { RunLogs } from './run-log.ts';
 
 const RETRY_MS = 1_000;
 
-/** What serving needs to know of the apps. */
+/** The apps of this worker, as serving needs them. */
 export interface ServedApps {
   projects(): readonly string[];
   appsOf(project: string): readonly AppVersions[];
@@ -21,7 +21,7 @@ interface ServingLogger extends StoreLogger {
   info(fields: object, text: string): void;
 }
 
-/** One project's part of this worker. */
+/** The intake and the leases of a project. */
 interface ServedProject {
   readonly intake: Intake;
   readonly leases: Leases<Execution>;
@@ -44,7 +44,7 @@ type ServingStore = Pick<
   | 'onTaken'
 >;
 
-/** Takes runs of the served apps and executes them, until it is told to stop. */
+/** Takes runs of the served apps and executes them until it is stopped. */
 export class Serving {
   private readonly held = new HeldRuns<Execution>();
   private readonly projects = new Map<string, ServedProject>();
@@ -62,7 +62,7 @@ export class Serving {
     store.onTaken = ({ upTo, ...run }) => this.held.find(run)?.taken(upTo);
   }
 
-  /** The apps have changed: begins to serve new projects, leaves those without apps. */
+  /** Follows a change of the apps: begins to serve new projects, and leaves projects without apps. */
   follow(): void {
     if (this.stopped) return;
     const wanted = new Set(this.apps.projects());
@@ -74,22 +74,22 @@ export class Serving {
     for (const [project, served] of this.projects) if (!wanted.has(project)) void this.end(project, served);
   }
 
-  /** Slots of an app may have become free. */
+  /** Takes more runs, because slots of an app may be free. */
   freed(project: string): void {
     this.projects.get(project)?.intake.look();
   }
 
-  /** Looks for queued runs although nothing said that there are any. */
+  /** Looks for queued runs without a wake from the store. */
   wake(project: string): void {
     this.projects.get(project)?.intake.wake(undefined);
   }
 
-  /** How many runs are under way. */
+  /** Returns the number of runs in progress. */
   get runs(): number {
     return this.held.size;
   }
 
-  /** Takes no more runs. */
+  /** Stops taking runs. */
   async stopIntake(): Promise<void> {
     this.stopped = true;
     await Promise.all(
@@ -101,12 +101,12 @@ export class Serving {
   }
 
   /**
-   * Lets runs end: by themselves for `graceMs`, then interrupted; when `signal` fires, what the store has not been told by then is left.
+   * Waits until all runs end. Interrupts them after `graceMs`. When `signal` fires, gives up the outcomes that are not stored yet.
    */
   async drain(graceMs: number, signal: AbortSignal): Promise<void> {
     const empty = this.held.empty();
     const interrupt = setTimeout(() => {
-      this.logger.warn({ runs: this.held.size }, 'runs have not ended in time, interrupting them');
+      this.logger.warn({ runs: this.held.size }, 'runs did not end within the grace period; interrupting them');
       for (const run of this.held.all()) run.interrupt();
     }, graceMs);
     const given = Promise.withResolvers<void>();
@@ -129,10 +129,10 @@ export class Serving {
       this.store,
       slots,
       (run) => void this.execute(this.executionOf(run)),
-      (err) => this.logger.error({ err, project }, 'no runs taken, trying again'),
+      (err) => this.logger.error({ err, project }, 'taking runs failed; retrying'),
     );
-    // Who takes no more runs serves no more, for all that its last runs may take: how long calls wait for another counts from here.
-    // And what does not start is served by nobody: its queued runs fail with the reason (lua/reap), unless another worker has it.
+    // A worker that takes no more runs does not count as serving, even while its last runs continue. The callers' wait for a worker begins now.
+    // No worker serves an app that does not start. Its queued runs fail with the reason (lua/reap), unless another worker serves the app.
     const servable = (app: AppVersions): boolean => !this.stopped && app.describe().state !== 'broken';
     const names = (): string[] => {
       const served = this.apps.appsOf(project).filter(servable);
@@ -145,18 +145,18 @@ export class Serving {
     void this.listen(project, served);
   }
 
-  /** The store wakes the project's intake once it is listened to. */
+  /** Subscribes to the project's messages. The store then wakes the project's intake. */
   private async listen(project: string, served: ServedProject): Promise<void> {
     try {
       await this.store.serve(project);
     } catch (err) {
-      this.logger.warn({ err, project }, 'project not served yet, trying again');
+      this.logger.warn({ err, project }, 'subscribing to the project failed; retrying');
       if (this.stopped || this.projects.get(project) !== served) return;
       served.retryTimer = setTimeout(() => void this.listen(project, served), RETRY_MS);
     }
   }
 
-  /** The project has no apps here any more. Its runs end first: their leases must be renewed till then. */
+  /** Leaves a project without apps. Its runs end first, because their leases must be renewed until then. */
   private async end(project: string, served: ServedProject): Promise<void> {
     clearTimeout(served.retryTimer);
     this.projects.delete(project);
@@ -164,14 +164,16 @@ export class Serving {
     await this.held.empty(project);
     await served.leases.stop();
     if (this.projects.has(project)) return;
-    await this.store.leave(project).catch((err: unknown) => this.logger.warn({ err, project }, 'project not left'));
+    await this.store
+      .leave(project)
+      .catch((err: unknown) => this.logger.warn({ err, project }, 'could not leave project'));
   }
 
   private executionOf(run: TakenRun): Execution {
     return new Execution(run, this.apps.find(run.project, run.app), this.store, this.logger, this.accounts, this.logs);
   }
 
-  /** Takes no TakenRun, because a suspended function keeps its arguments: the parameters among them may be megabytes. */
+  /** Takes no TakenRun, because a suspended function keeps its arguments, and the parameters in a TakenRun may be megabytes. */
   private async execute(execution: Execution): Promise<void> {
     this.held.add(execution);
     await execution.execute();
