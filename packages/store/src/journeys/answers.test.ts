@@ -1,4 +1,4 @@
-// Contract 1, "Custom runtimes": how the answer of an app's own web server reaches its readers: the head first, whatever is lost on the way.
+// Contract 1, "Custom runtimes": readers get the head of a custom runtime's answer first, even if messages are lost.
 import type { AnswerHead } from '@inference-proxy/contracts';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import {
@@ -39,7 +39,7 @@ const succeed = (worker: WorkerStore, { project, runId, token }: TakenRun, head:
     },
   });
 
-test('a stream’s head reaches its reader before there is any item', async () => {
+test('a reader gets the head of a stream before any item exists', async () => {
   const project = newRunId();
   const worker = await store.worker('w1', project);
   const { accepted, reader } = gateway.accept(call(project), 'answer');
@@ -58,7 +58,7 @@ test('a stream’s head reaches its reader before there is any item', async () =
   expect(kinds(events)).toEqual(['head', 'a', 'outcome']);
 });
 
-test('a whole answer comes as its head and then its bytes', async () => {
+test('a reader gets a whole answer as its head and then its bytes', async () => {
   const project = newRunId();
   const worker = await store.worker('w2', project);
   const { accepted, reader } = gateway.accept(call(project), 'answer');
@@ -75,7 +75,7 @@ test('a whole answer comes as its head and then its bytes', async () => {
   expect(runs[0]?.outcome?.statusCode).toBe(404);
 });
 
-test('who reads an ended stream, or joins one that goes on, gets the head first, and who goes on in the middle gets none', async () => {
+test('readers of ended and open streams get the head first, and readers from the middle get none', async () => {
   const project = newRunId();
   const worker = await store.worker('w3', project);
   await gateway.accept(call(project, { promised: true }), 'none').accepted;
@@ -96,7 +96,7 @@ test('who reads an ended stream, or joins one that goes on, gets the head first,
   expect(kinds(await collect(gateway.read(project, run.runId, 'items', 0)))).toEqual(['a\nb', 'c', 'outcome']);
 });
 
-test('a reader that stopped at the head goes on from there', async () => {
+test('a reader that stopped at the head continues after it', async () => {
   const project = newRunId();
   const worker = await store.worker('w4', project);
   const { accepted, reader } = gateway.accept(call(project), 'answer');

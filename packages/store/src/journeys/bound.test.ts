@@ -1,4 +1,5 @@
-// Contract 5: the run store is bounded, the oldest unpromised runs go first, a promise never; one project cannot fill it for the others.
+// Contract 5, "Retention and limits": the run store is bounded. The oldest unpromised runs are removed first, and promised runs never.
+// One project cannot fill the store for other projects.
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { type GatewayStore, type NewRun, newRunId, type WorkerStore } from '../index.ts';
 import { projectPrefix } from '../keys.ts';
@@ -6,9 +7,8 @@ import { Sweeper } from '../runs/sweeper.ts';
 import { defaultTimings } from '../timings.ts';
 import { APP, append, call, collect, itemsOf, RealStore, succeed, takeOne, until } from './real-store.ts';
 
-// They wait for events; a busy machine may take its time.
 const MIB = 1024 * 1024;
-/** What a small run counts (lua/shared/bytes). */
+/** Bytes that a small run counts (lua/shared/bytes). */
 const RUN = 530;
 const timings = { reapMs: 20, attendMs: 50 };
 let store: RealStore;
@@ -31,7 +31,7 @@ async function repeated<Answer>(write: () => Promise<Answer>): Promise<Answer> {
   }
 }
 
-/** Accepts `count` runs and has them succeed. @returns ids of those that were accepted */
+/** Accepts `count` runs and ends them successfully. @returns ids of the accepted runs */
 async function run(
   gateway: GatewayStore,
   worker: WorkerStore,
@@ -53,7 +53,7 @@ async function run(
 
 test.each<[string, Partial<NewRun>, string]>([
   ['small calls', {}, '"ok"'],
-  ['calls under keys, promised', { promised: true, idempotency: { key: 'k', fingerprint: 'f' } }, '"ok"'],
+  ['promised calls with keys', { promised: true, idempotency: { key: 'k', fingerprint: 'f' } }, '"ok"'],
   ['large parameters', { params: Buffer.from(`{"text":"${'x'.repeat(20_000)}"}`) }, '"ok"'],
   ['large results', {}, `"${'x'.repeat(20_000)}"`],
   ['results that just fit a record', {}, `"${'x'.repeat(3_000)}"`],
@@ -81,7 +81,7 @@ test.each<[string, Partial<NewRun>, string]>([
   expect(share).toBeLessThan(1.35);
 });
 
-test('ten turnovers by retention leave memory as it was, and nothing of what is gone', async () => {
+test('ten turnovers by retention keep memory flat and leave no keys of forgotten runs', async () => {
   const gateway = store.gateway('g1', { timings });
   gateway.start();
   const worker = await store.worker('w1', 'demo');
@@ -107,7 +107,7 @@ test('ten turnovers by retention leave memory as it was, and nothing of what is 
   expect(left.filter((name) => /^(run|items|log|idempotency|attempts):|^(runs|kept|promises)$/.test(name))).toEqual([]);
 });
 
-test('a run is forgotten in the first round past its time, also where there was nothing to forget before', async () => {
+test('a run is forgotten in the first round after its retention, even if no run was forgotten before', async () => {
   const gateway = store.gateway('g1');
   const worker = await store.worker('w1', 'demo');
   const sweeper = new Sweeper(store.admin, { warn: () => {}, error: () => {} }, defaultTimings, MIB);
@@ -119,7 +119,7 @@ test('a run is forgotten in the first round past its time, also where there was 
   }
 });
 
-test('ten turnovers by the bound: the oldest go, nobody is refused, memory is flat', async () => {
+test('ten turnovers by the bound: the oldest runs are removed, no call is refused, memory is flat', async () => {
   const bound = MIB / 2;
   const gateway = store.gateway('g1', { timings, storeMaxBytes: bound });
   gateway.start();
@@ -140,7 +140,7 @@ test('ten turnovers by the bound: the oldest go, nobody is refused, memory is fl
   expect(runs).toHaveLength(200);
 });
 
-test('promised runs stay, unpromised ones go for them, and when only promises are left new calls are refused', async () => {
+test('promised runs replace unpromised runs, and new calls are refused if only promised runs are left', async () => {
   const bound = MIB / 2;
   const gateway = store.gateway('g1', { timings, storeMaxBytes: bound });
   gateway.start();
@@ -165,7 +165,7 @@ test('promised runs stay, unpromised ones go for them, and when only promises ar
   expect(await store.admin.exists(`${projectPrefix('demo')}idempotency:k`)).toBe(0);
 });
 
-test('of several projects one may hold half: the others go on', async () => {
+test('one of several projects may hold half of the store, and calls of other projects are accepted', async () => {
   const bound = MIB;
   const gateway = store.gateway('g1', { timings, storeMaxBytes: bound });
   gateway.start();
@@ -181,7 +181,7 @@ test('of several projects one may hold half: the others go on', async () => {
   expect((await gateway.look('modest', first[0] as string))?.state).toBe('succeeded');
 });
 
-test('the oldest go first, whichever project’s they are', async () => {
+test('the oldest runs of any project are removed first', async () => {
   const bound = MIB;
   const gateway = store.gateway('g1', { timings, storeMaxBytes: bound });
   const [one, two] = [await store.worker('w1', 'one'), await store.worker('w2', 'two')];
@@ -198,7 +198,7 @@ test('the oldest go first, whichever project’s they are', async () => {
   expect(await gateway.look('two', newer[0] as string)).toBeDefined();
 });
 
-test('a run with a live reader is not taken away from it, neither for room nor by time', async () => {
+test('a run with a live reader stays, even if room is wanted or its retention ends', async () => {
   const bound = MIB / 2;
   const gateway = store.gateway('g1', { timings, storeMaxBytes: bound });
   gateway.start();
@@ -221,7 +221,7 @@ test('a run with a live reader is not taken away from it, neither for room nor b
   expect(await rest).toEqual(['item 2', 'item 3']);
 });
 
-test('what nobody reads any more makes room at once: streams that were read to their end, and answers that were', async () => {
+test('streams and answers make room as soon as they were read to the end', async () => {
   const bound = MIB / 2;
   const gateway = store.gateway('g1', { timings, storeMaxBytes: bound });
   gateway.start();
@@ -240,7 +240,7 @@ test('what nobody reads any more makes room at once: streams that were read to t
   }
 });
 
-test('the bound follows what Redis may use: 60 % of it, or 1 GiB where it has no limit', async () => {
+test('the bound is 60 % of maxmemory, or 1 GiB without a maxmemory', async () => {
   const gateway = store.gateway('g1', { timings });
   gateway.start();
   await until(async () => (await gateway.depths()).store.boundBytes === 1024 * MIB);
@@ -248,7 +248,7 @@ test('the bound follows what Redis may use: 60 % of it, or 1 GiB where it has no
   await until(async () => (await gateway.depths()).store.boundBytes === 60 * MIB);
 });
 
-test('when Redis itself is full, calls are refused with nothing accepted, and what is there ends and is read', async () => {
+test('a full Redis refuses calls and accepts nothing, and existing runs end and are read', async () => {
   const gateway = store.gateway('g1');
   const worker = await store.worker('w1', 'demo');
   const { accepted, reader } = gateway.accept(call('demo'), 'items');
@@ -268,7 +268,7 @@ test('when Redis itself is full, calls are refused with nothing accepted, and wh
   expect(await gateway.look('demo', refused.runId)).toBeUndefined();
 });
 
-test('near the limit of Redis itself the oldest go, too, whatever the bound says', async () => {
+test('near maxmemory the oldest runs are removed too, for any bound', async () => {
   const gateway = store.gateway('g1', { timings, storeMaxBytes: 1024 * MIB });
   const worker = await store.worker('w1', 'demo');
   const [oldest] = await run(gateway, worker, 'demo', 1_000);

@@ -1,4 +1,4 @@
-// Contract 9: what a project's runs count is within a tenth of what Redis says that their keys take.
+// Contract 9: a project's counted bytes differ from the memory of its keys in Redis by at most a tenth.
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { DeliveryStore, type GatewayStore, type NewRun, newRunId, type WorkerStore } from '../index.ts';
 import { projectPrefix } from '../keys.ts';
@@ -48,7 +48,7 @@ const prints =
     await succeed(worker, taken, 0, '"ok"');
   };
 
-/** With a webhook and a sealed secret. @param attempts all but the last failed */
+/** A run with a webhook and a sealed secret. @param attempts number of attempts; all except the last fail */
 const delivers =
   (attempts: number, answer: string, items: number, result?: string): Work =>
   async (deliveries) => {
@@ -71,7 +71,7 @@ test.each<[string, number, Work]>([
   ['small calls', 200, returns(2)],
   ['calls that wait', 200, () => accepted()],
   [
-    'calls under keys',
+    'calls with keys',
     200,
     returns(2, () => ({ promised: true, idempotency: { key: newRunId(), fingerprint: 'f'.repeat(40) } })),
   ],
@@ -102,7 +102,7 @@ test.each<[string, number, Work]>([
   ['a webhook that takes ten attempts', 20, delivers(10, 'x'.repeat(500), 0, '"ok"')],
   ['a webhook with a result of 10 kB', 50, delivers(1, 'ok', 0, `"${'x'.repeat(10_000)}"`)],
   ['a webhook with the items of a stream', 50, delivers(1, 'ok', 30)],
-])('what is counted is what Redis uses: %s', async (_, count, work) => {
+])('counted bytes match the memory in Redis: %s', async (_, count, work) => {
   const deliveries = new DeliveryStore(store.admin, worker.timings);
   for (let n = 0; n < 40; n++) await work(deliveries);
   const before = { used: await store.keysMemory(projectPrefix('demo')), counted: await counted() };

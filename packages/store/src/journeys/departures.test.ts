@@ -1,11 +1,10 @@
-// Contract 1, `onDisconnect`: who reads is known to the store whatever gets lost, however many there are.
+// Contract 1, "Disconnects": the store knows the readers of any number of runs, even after lost messages.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { GatewayStore, RunReader } from '../index.ts';
 import { names, projectPrefix } from '../keys.ts';
 import { call, RealStore, until } from './real-store.ts';
 
-// They wait for events; a busy machine may take its time.
-/** The first reap of a project gives everything a fresh term of one lease. */
+/** The first reap of a project gives every lease a fresh term. */
 const timings = { attendMs: 40, reapMs: 50, leaseMs: 1_000 };
 let store: RealStore;
 beforeAll(async () => {
@@ -16,7 +15,7 @@ afterAll(() => store.close());
 const state = async (gateway: GatewayStore, project: string, runId: string) =>
   (await gateway.look(project, runId))?.state;
 
-test('the last reader of a run leaves, on whichever gateway: only then it is cancelled', async () => {
+test('a run is cancelled only after its last reader has disconnected, on any gateway', async () => {
   const project = 'two';
   const [here, there] = [store.gateway('g1'), store.gateway('g2')];
   const run = call(project, { absentMs: 0 });
@@ -33,7 +32,7 @@ test('the last reader of a run leaves, on whichever gateway: only then it is can
   await until(async () => (await state(here, project, run.runId)) === 'cancelled');
 });
 
-test('a reader in time on another gateway keeps the run, and its leaving counts anew', async () => {
+test('a reader that arrives in time on another gateway keeps the run, and its disconnect counts again', async () => {
   const project = 'back';
   const [here, there] = [store.gateway('g3', { timings }), store.gateway('g4', { timings })];
   here.start();
@@ -52,13 +51,13 @@ test('a reader in time on another gateway keeps the run, and its leaving counts 
   await until(async () => (await state(here, project, run.runId)) === 'cancelled');
 });
 
-test('a departure that was lost is noticed by the gateway itself', async () => {
+test('a gateway notices its own lost departure', async () => {
   const project = 'lost';
   const gateway = store.gateway('g5', { timings });
   gateway.start();
   const run = call(project, { absentMs: 0 });
   await gateway.accept(run, 'none').accepted;
-  // As if this gateway had read it, and its word that the reader left had not come through.
+  // The state after a reader whose departure was lost.
   await store.admin.hset(`${projectPrefix(project)}run:${run.runId}`, 'followers', 'g5:i');
   await store.admin.sadd(`${projectPrefix(project)}${names.following}g5`, run.runId);
   await until(async () => (await state(gateway, project, run.runId)) === 'cancelled');
@@ -71,7 +70,7 @@ test('a gateway attends thousands of readers, in calls of a bounded size', async
   await Promise.all(runs.map((run) => gateway.accept(run, 'outcome').accepted));
   const following = `${projectPrefix(project)}${names.following}g6`;
   expect(await store.admin.scard(following)).toBe(4_500);
-  // As after a lease that ran out: the store knows none of them any more.
+  // The state after an expired lease: the store has no follower.
   await store.admin.del(following);
   const pipeline = store.admin.pipeline();
   for (const { runId } of runs) pipeline.hdel(`${projectPrefix(project)}run:${runId}`, 'followers');

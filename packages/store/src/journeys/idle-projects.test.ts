@@ -1,4 +1,4 @@
-// What a gateway and the index of projects keep of projects that nobody uses any more: nothing.
+// Gateways and the index of projects keep nothing about projects that are no longer used.
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { INDEX_MS, names, projectPrefix, projectsKey } from '../keys.ts';
 import { call, RealStore, succeed, takeOne, until } from './real-store.ts';
@@ -13,13 +13,13 @@ afterEach(() => store.close());
 const channel = (project: string, gateway: string): string => `${projectPrefix(project)}${names.toGateway}${gateway}`;
 const channels = async (): Promise<string[]> => (await store.admin.call('PUBSUB', 'SHARDCHANNELS')) as string[];
 
-test('a gateway leaves the channel of a project that nobody reads here, and hears it again for the next reader', async () => {
+test('a gateway unsubscribes from a project without readers, and subscribes again for the next reader', async () => {
   const gateway = store.gateway('g1', { timings });
   gateway.start();
   const read = call('read', { absentMs: 0 });
   const reading = gateway.accept(read, 'items');
   await reading.accepted;
-  // A token for all projects may name any.
+  // A token for all projects may name any project.
   for (const project of ['no1', 'no2', 'no3']) {
     const reader = gateway.read(project, call(project).runId, 'outcome', 0);
     await expect(reader.outcome()).rejects.toThrow();
@@ -38,7 +38,7 @@ test('a gateway leaves the channel of a project that nobody reads here, and hear
 });
 
 test(
-  'a project without runs, apps, workers and gateways leaves the index, and a used one comes back',
+  'a project without runs, apps, workers and gateways leaves the index, and its next use adds it again',
   async () => {
     const gateway = store.gateway('g1', { timings });
     const worker = await store.worker('w1', 'gone');
@@ -48,7 +48,7 @@ test(
     });
     await gateway.accept(call('gone', { keepMs: 0 }), 'none').accepted;
     await succeed(worker, await takeOne(worker, 'gone'), 0);
-    // The worker has gone, too.
+    // The worker is gone, too.
     await store.admin.del(`${projectPrefix('gone')}workers`);
     gateway.start();
     await until(async () => (await store.admin.zrange(projectsKey, '0', '-1')).join() === 'deployed');

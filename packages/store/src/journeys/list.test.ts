@@ -1,10 +1,9 @@
-// Contract 5, `GET /runs`: newest first, filters, a cursor that stays in place, a bounded page.
+// Contract 5, "List: `GET /runs`": newest first, filters, a cursor that stays in place, pages of a bounded size.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type GatewayStore, newRunId, type WorkerStore } from '../index.ts';
 import { projectPrefix } from '../keys.ts';
 import { call, RealStore, succeed } from './real-store.ts';
 
-// They wait for events; a busy machine may take its time.
 let store: RealStore;
 let gateway: GatewayStore;
 beforeAll(async () => {
@@ -19,7 +18,7 @@ async function accepted(project: string, more: Parameters<typeof call>[1] = {}):
   return run.runId;
 }
 
-/** Ends everything that is queued. */
+/** Ends all queued runs. */
 async function endAll(worker: WorkerStore, project: string, apps: string[]): Promise<void> {
   const { runs } = await worker.take(
     project,
@@ -54,7 +53,7 @@ test('a cursor stays in place while runs come and go', async () => {
   expect(await store.admin.zscore(`${projectPrefix('moving')}runs`, ids[2] as string)).toBeNull();
 });
 
-test('runs of one call of the store keep their order over a page’s edge', async () => {
+test('runs of one script call keep their order across pages', async () => {
   const runs = Array.from({ length: 9 }, () => call('tick'));
   await Promise.all(runs.map((run) => gateway.accept(run, 'none').accepted));
   const seen: string[] = [];
@@ -81,7 +80,7 @@ test('filters by app, function and status', async () => {
   expect(await ids({ app: 'chat', fn: 'other', status: 'running' })).toEqual([]);
 });
 
-test('a page reads at most 500 records of 100,000 that are kept, and a filter does not lose what lies beyond', async () => {
+test('a page reads at most 500 of 100,000 records, and a filter finds runs on later pages', async () => {
   const prefix = projectPrefix('many');
   const [from, portion] = [1_700_000_000_000_000, 5_000];
   const lines = `for i = 1, ${portion} do
@@ -102,11 +101,11 @@ test('a page reads at most 500 records of 100,000 that are kept, and a filter do
   expect(whole.runs).toHaveLength(500);
 });
 
-test.each(['', 'x', 'bm90IGEgY3Vyc29y', '../../etc'])('a cursor that is none is refused: %p', async (cursor) => {
+test.each(['', 'x', 'bm90IGEgY3Vyc29y', '../../etc'])('a malformed cursor is refused: %p', async (cursor) => {
   await expect(gateway.list('pages', { limit: 1, cursor })).rejects.toMatchObject({ code: 'invalid_request' });
 });
 
-test('a project that has no runs has an empty list', async () => {
+test('a project without runs has an empty list', async () => {
   expect(await gateway.list('nobody', { limit: 10 })).toEqual({ runs: [] });
   expect(await gateway.look('nobody', newRunId())).toBeUndefined();
 });

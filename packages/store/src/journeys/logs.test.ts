@@ -1,4 +1,5 @@
-// Contract 5, logs, and contract 3, `events=full`: what a function printed, in order, bounded, told live to those who asked.
+// Contract 5, "Logs: `GET /runs/{run_id}/logs`", and Contract 3, "The rich stream: `?events=full`": printed lines are kept in order and bounded,
+// and followers get them live.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import {
   type GatewayStore,
@@ -10,7 +11,6 @@ import {
 } from '../index.ts';
 import { append, call, collect, itemsOf, RealStore, succeed, takeOne, until } from './real-store.ts';
 
-// They wait for events; a busy machine may take its time.
 const PROJECT = 'demo';
 let store: RealStore;
 let gateway: GatewayStore;
@@ -32,7 +32,7 @@ const print = ({ runId, token }: TakenRun, ...texts: string[]) =>
 const textsOf = (events: readonly RunEvent[]): string[] =>
   events.flatMap((event) => (event.type === 'log' ? [`${event.line.seq} ${event.line.text}`] : []));
 
-test('lines are kept in order with their stream and time, and read on from any of them', async () => {
+test('lines are kept in order with stream and time, and can be read from any line on', async () => {
   const { run } = await running();
   expect(await print(run, 'one', 'two\nlines')).toBe('ok');
   const { runId, token } = run;
@@ -53,7 +53,7 @@ test('lines are kept in order with their stream and time, and read on from any o
   expect(await gateway.logs(PROJECT, newRunId())).toBeUndefined();
 });
 
-test('a part that is told again under its number is there once, and lines that were left out are counted', async () => {
+test('a repeated part is stored once, and dropped lines are counted', async () => {
   const { run } = await running();
   const { runId, token } = run;
   const tell = (number: number, text: string, dropped?: number) =>
@@ -81,7 +81,7 @@ test('a part that is told again under its number is there once, and lines that w
   });
 });
 
-test('a log is bounded: the newest lines stay, and the cut is told', async () => {
+test('a log is bounded: the newest lines stay, and the number of cut lines is returned', async () => {
   const { run } = await running();
   for (let n = 1; n <= 100; n++) await print(run, `line ${n} ${'x'.repeat(90)}`);
   const log = await gateway.logs(PROJECT, run.runId);
@@ -92,7 +92,7 @@ test('a log is bounded: the newest lines stay, and the cut is told', async () =>
   expect(bytes).toBeLessThan(3_000);
 });
 
-test('of many lines at once the newest are kept, and a line of its own that is too long is cut', async () => {
+test('of many lines at once the newest are kept, and a single line that is too long is cut', async () => {
   const { run } = await running();
   await print(run, ...Array.from({ length: 200 }, (_, n) => `line ${n + 1}`));
   const many = await gateway.logs(PROJECT, run.runId);
@@ -102,13 +102,13 @@ test('of many lines at once the newest are kept, and a line of its own that is t
   expect((await gateway.logs(PROJECT, run.runId, 200))?.lines[0]?.text.length).toBeLessThanOrEqual(2_000);
 });
 
-test('another attempt’s lines are refused', async () => {
+test('lines of another attempt are refused', async () => {
   const { run } = await running();
   expect(await print({ ...run, token: 'w9:1' }, 'x')).toBe('lost');
   expect(await print({ ...run, runId: newRunId() }, 'x')).toBe('lost');
 });
 
-test('a follower of everything hears the start, items and lines as they come; others only what they asked for', async () => {
+test('a follower of everything gets the start, items and lines live, and other followers get only their mode', async () => {
   const { accepted, reader } = gateway.accept(call(PROJECT), 'full');
   const full = collect(reader as RunReader);
   const plain = collect(gateway.read(PROJECT, (reader as RunReader).runId, 'items', 0));
@@ -124,7 +124,7 @@ test('a follower of everything hears the start, items and lines as they come; ot
   expect((await plain).map(({ type }) => type)).toEqual(['items', 'outcome']);
 });
 
-test('a stream of all events that is taken up again has the items it missed, and of the log what comes', async () => {
+test('a resumed rich stream has the missed items, and only future log lines', async () => {
   const { run } = await running();
   await print(run, 'before');
   await append(worker, run, 1, 'a', 'b');
@@ -143,7 +143,7 @@ test('a stream of all events that is taken up again has the items it missed, and
   expect(seen.filter(({ type }) => type === 'started')).toHaveLength(1);
 });
 
-test('a follower of the log has every kept line after its place once, then live, on another gateway too, and then the outcome', async () => {
+test('a follower of the log on any gateway gets every kept line after its position once, then live lines, then the outcome', async () => {
   const { run } = await running('items');
   await print(run, 'one', 'two');
   const elsewhere = store.gateway('g2');
@@ -164,7 +164,7 @@ test('a follower of the log has every kept line after its place once, then live,
   expect(textsOf(late)).toEqual(['1 one', '2 two', '3 three', '4 four']);
 });
 
-test('lines that come while a follower of the log does not take them are there when it does', async () => {
+test('a paused follower of the log gets the lines of the pause when it continues', async () => {
   const { run } = await running();
   const reader = gateway.read(PROJECT, run.runId, 'logs', 0);
   await print(run, 'one');

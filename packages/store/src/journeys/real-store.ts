@@ -18,7 +18,7 @@ import { redisInfo } from '../redis-info.ts';
 
 const logger = { warn: () => {}, error: () => {} };
 export const APP = 'hello';
-/** A busy machine is not a store that is away. */
+/** Times for a busy machine: no store counts as away. */
 const PATIENT = { commandMs: 600_000, leaseMs: 600_000 };
 
 export class RealStore {
@@ -43,7 +43,7 @@ export class RealStore {
     await this.redis.stop();
   }
 
-  /** It neither attends nor reaps by itself unless it is started. */
+  /** Returns a gateway that attends and reaps only after `start`. */
   gateway(gatewayId: string, options: Partial<GatewayStoreOptions> = {}): GatewayStore {
     const parts = { commands: this.connect(), subscriber: this.connect(), deliveries: this.deliveries, logger };
     const gateway = new GatewayStore({ ...parts, gatewayId, ...options, timings: { ...PATIENT, ...options.timings } });
@@ -59,14 +59,14 @@ export class RealStore {
     return worker;
   }
 
-  /** Bytes that Redis uses; its connections' buffers grow and shrink at times of their own. */
+  /** Returns the bytes that Redis uses. The buffers of its connections grow and shrink independently of the test. */
   async usedMemory(connections: 'with connections' | 'without' = 'without'): Promise<number> {
     const fields = redisInfo(await this.admin.info('memory'));
     const bytes = (name: string): number => Number(fields.get(name));
     return bytes('used_memory') - (connections === 'without' ? bytes('mem_clients_normal') : 0);
   }
 
-  /** Bytes that Redis counts for the keys that begin with `prefix`, and what they hold. */
+  /** Returns the memory in Redis of the keys that begin with `prefix`, including their values. */
   async keysMemory(prefix = ''): Promise<number> {
     const pipeline = this.admin.pipeline();
     for (const key of await this.admin.keys(`${prefix}*`)) pipeline.memory('USAGE', key, 'SAMPLES', 0);
@@ -82,7 +82,7 @@ export class RealStore {
   }
 }
 
-/** A plain call unless told otherwise. */
+/** Returns a plain call. `more` replaces its defaults. */
 export const call = (project: string, more: Partial<NewRun> = {}): NewRun => ({
   project,
   runId: newRunId(),
@@ -104,7 +104,7 @@ export async function takeOne(worker: WorkerStore, project: string): Promise<Tak
   return runs[0];
 }
 
-/** Appends strings from number `first` on. */
+/** Appends strings. The first string gets the number `first`. */
 export const append = (worker: WorkerStore, { project, runId, token }: TakenRun, first: number, ...items: string[]) =>
   worker.append(project, {
     runId,
@@ -125,7 +125,7 @@ export const succeed = (worker: WorkerStore, { project, runId, token }: TakenRun
     },
   });
 
-/** All events of a reader until it completes; rejects as it errors. */
+/** Returns all events of a reader up to its completion. Rejects if the reader fails. */
 export const collect = (reader: RunReader): Promise<RunEvent[]> =>
   new Promise((resolve, reject) => {
     const events: RunEvent[] = [];
@@ -135,7 +135,7 @@ export const collect = (reader: RunReader): Promise<RunEvent[]> =>
 export const itemsOf = (events: readonly RunEvent[]): string[] =>
   events.flatMap((event) => (event.type === 'items' ? event.batch.blob.toString().split('\n') : []));
 
-/** Turns of the event loop until it holds; the test's own limit ends the wait. */
+/** Waits until `holds` returns true. The test's own time limit ends the wait. */
 export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await turn();
 }

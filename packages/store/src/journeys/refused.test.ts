@@ -1,4 +1,4 @@
-// Contract 1: a call that is refused sends one script. No run exists, so there is nothing to clean up.
+// Contract 1: a call that is refused sends one script. Without a run, no cleanup is needed.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { GatewayStore, NewRun, RunReader } from '../index.ts';
 import { call, RealStore } from './real-store.ts';
@@ -11,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-/** Scripts that Redis has run so far. */
+/** Returns the number of scripts that Redis has run so far. */
 async function scripts(): Promise<number> {
   const stats = await store.admin.info('commandstats');
   const calls = (name: string): number =>
@@ -19,13 +19,13 @@ async function scripts(): Promise<number> {
   return calls('evalsha') + calls('eval');
 }
 
-/** How many scripts a call sends that is answered like that, and that has a reader. */
+/** Returns the state and the number of scripts of a call with a reader. */
 async function cost(run: NewRun): Promise<[state: string, scripts: number]> {
   const before = await scripts();
   const { accepted, reader } = gateway.accept(run, 'items');
   const { state } = await accepted;
   if (state === 'accepted') (reader as RunReader).close();
-  // What was sent before this answer has been executed.
+  // Redis has executed every earlier command when it answers this one.
   await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
   await gateway.extent('demo', 'none');
   return [state, (await scripts()) - before];
@@ -50,10 +50,10 @@ test('a call that Redis refuses for memory sends no second script', async () => 
   await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
   await gateway.extent('demo', 'none');
   await store.admin.config('SET', 'maxmemory', '0');
-  // Redis does not count the refused one.
+  // Redis does not count the refused script.
   expect((await scripts()) - before).toBe(0);
 });
 
-test('a reader of an accepted run that leaves is reported to the store', async () => {
+test('the disconnect of an accepted run’s reader is reported to the store', async () => {
   expect(await cost(call('demo'))).toEqual(['accepted', 2]);
 });

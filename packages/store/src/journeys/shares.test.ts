@@ -1,4 +1,4 @@
-// Contract 9: what several projects may write to the run store, as callers and workers see it.
+// Contract 9: the shares of several projects in the run store, as callers and workers see them.
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { type GatewayStore, overShare, type WorkerStore } from '../index.ts';
 import { call, RealStore, succeed, takeOne, until } from './real-store.ts';
@@ -18,7 +18,7 @@ afterEach(() => store.close());
 
 const large = (bytes: number): string => `"${'x'.repeat(bytes)}"`;
 
-/** Accepts a run that returns so many bytes. @returns what its end was answered, and its id */
+/** Accepts a run that returns `bytes` bytes. @returns the answer to its end, and its id */
 async function returns(
   worker: WorkerStore,
   project: string,
@@ -46,7 +46,7 @@ test('results that exceed the share end as output_too_large, and the other proje
   expect((await returns(modest, 'modest', 1.5 * MIB))[0]).toBe('ended');
 });
 
-test('unpromised ended runs make room for a large result that was promised', async () => {
+test('unpromised ended runs make room for a large promised result', async () => {
   const worker = await store.worker('w1', 'demo');
   for (let n = 0; n < 15; n++) expect((await returns(worker, 'demo', MIB / 3, false))[0]).toBe('ended');
   expect((await returns(worker, 'demo', 6 * MIB))[0]).toBe('ended');

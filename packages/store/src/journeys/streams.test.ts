@@ -1,10 +1,9 @@
-// Contract 3 and 5: many readers of one run, on any gateway, from any place; pace, window, and readers that fall behind.
+// Contract 3 and Contract 5: many readers of one run, on any gateway, from any position; pace, window, and readers that fall behind.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { GatewayStore, RunEvent, RunReader, TakenRun, WorkerStore } from '../index.ts';
 import { projectPrefix } from '../keys.ts';
 import { append, call, collect, itemsOf, RealStore, succeed, takeOne, until } from './real-store.ts';
 
-// They wait for events; a busy machine may take its time.
 const PROJECT = 'demo';
 const WINDOW = 64 * 1024;
 const record = (id: string): string => `${projectPrefix(PROJECT)}run:${id}`;
@@ -29,7 +28,7 @@ async function streaming(more: Parameters<typeof call>[1] = {}): Promise<{ run: 
 const numbers = (from: number, to: number): string[] =>
   Array.from({ length: to - from + 1 }, (_, n) => String(from + n));
 
-test('from the start or any place, live or after the end, on either gateway: every item once', async () => {
+test('readers get every item once, from any position, live or after the end, on either gateway', async () => {
   const { run, reader } = await streaming();
   const all = collect(reader);
   await append(worker, run, 1, ...numbers(1, 3));
@@ -49,7 +48,7 @@ test('from the start or any place, live or after the end, on either gateway: eve
     );
 });
 
-test('a reader that asks from beyond the end of an ended run gets its outcome', async () => {
+test('a reader from beyond the end of an ended run gets its outcome', async () => {
   const { run, reader } = await streaming();
   const all = collect(reader);
   await append(worker, run, 1, 'a');
@@ -59,7 +58,7 @@ test('a reader that asks from beyond the end of an ended run gets its outcome', 
   expect(events).toMatchObject([{ type: 'outcome', outcome: { state: 'succeeded', items: 1 } }]);
 });
 
-test('a place beyond the end of a run that goes on neither hides its items from others nor sets its pace', async () => {
+test('a position beyond the end of an open run does not hide items from other readers and does not set the pace', async () => {
   const { run, reader } = await streaming();
   const all = collect(reader);
   const beyond = collect((here as GatewayStore).read(PROJECT, run.runId, 'items', 1_000_000));
@@ -74,7 +73,7 @@ test('a place beyond the end of a run that goes on neither hides its items from 
   worker.onTaken = () => {};
 });
 
-test('a thousand readers of one run cost the store one follower per gateway, and one page for all that are at one place', async () => {
+test('a thousand readers of one run cost one follower per gateway, and one page per position', async () => {
   const { run, reader } = await streaming();
   const first = collect(reader);
   await append(worker, run, 1, 'a', 'b');
@@ -91,7 +90,7 @@ test('a thousand readers of one run cost the store one follower per gateway, and
   for (const events of many) expect(itemsOf(await events)).toEqual(['a', 'b', 'c']);
 });
 
-test('a plain stream goes on for long in flat memory, with its count right; its fast reader gets every item', async () => {
+test('a long plain stream uses flat memory, has the right count, and its fast reader gets every item', async () => {
   const { run, reader } = await streaming();
   let items = 0;
   let outcome: RunEvent | undefined;
@@ -111,14 +110,14 @@ test('a plain stream goes on for long in flat memory, with its count right; its 
   await until(() => outcome !== undefined);
   expect(items).toBe(ROUNDS);
   expect(outcome).toMatchObject({ outcome: { items: ROUNDS } });
-  // 12 MB came since the warm-up.
+  // 12 MB have arrived since the warm-up.
   expect(grown).toBeLessThan(2_000_000);
   const shown = await (here as GatewayStore).look(PROJECT, run.runId);
   expect(shown?.items).toBe(ROUNDS);
   expect(shown?.gone).toBeGreaterThan(ROUNDS - 40);
 });
 
-test('a reader that asks from before the window, or has fallen behind it, is told that items are gone; the fast one notices nothing', async () => {
+test('readers from before the window or behind it get items_gone, and the fast reader gets every item', async () => {
   const { run, reader } = await streaming();
   const fast = collect(reader);
   const slow = (there as GatewayStore).read(PROJECT, run.runId, 'items', 0);
@@ -143,11 +142,11 @@ test('a reader that asks from before the window, or has fallen behind it, is tol
   await expect(collect((here as GatewayStore).read(PROJECT, run.runId, 'items', kept - 1))).rejects.toMatchObject(gone);
 });
 
-test('the pace of a plain stream is that of its fastest reader, wherever it reads', async () => {
+test('a plain stream has the pace of its fastest reader, on any gateway', async () => {
   const { run, reader } = await streaming();
   const taken: number[] = [];
   worker.onTaken = ({ upTo }) => taken.push(upTo);
-  // The one that called does not read at all.
+  // The calling reader does not read at all.
   const fast = collect((there as GatewayStore).read(PROJECT, run.runId, 'items', 0));
   await until(async () => (await store.admin.hget(record(run.runId), 'followers')) === 'g1:i g2:i');
   for (let n = 1; n <= 300; n++) await append(worker, run, n, String(n));

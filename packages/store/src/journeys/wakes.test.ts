@@ -1,4 +1,4 @@
-// A worker is woken for what a take has not seen, and for nothing else.
+// A worker is woken only for runs that a take has not seen.
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
@@ -26,7 +26,7 @@ interface Heard {
   readonly worker: WorkerStore;
   readonly commands: Redis;
   readonly woken: (string | undefined)[];
-  /** Tells the worker that runs of this app were queued at that time; resolves when it has heard it. */
+  /** Notifies the worker that runs of this app were queued at time `at`. Resolves when the worker has received the message. */
   wake(app: string, at: number): Promise<void>;
 }
 
@@ -47,7 +47,7 @@ async function hearing(project: string): Promise<Heard> {
   return { worker, commands, woken, wake };
 }
 
-test('a wake from before the answer to a take is old news for the apps that it asked for, and for no other', async () => {
+test('a wake from before the answer to a take is outdated only for the apps of that take', async () => {
   const { worker, woken, wake } = await hearing('apart');
   const slots = (...apps: string[]) => apps.map((app) => ({ app, slots: 1 }));
   await worker.take('apart', slots('a', 'b'));
@@ -58,10 +58,10 @@ test('a wake from before the answer to a take is old news for the apps that it a
   expect(woken).toEqual(['b']);
 });
 
-test('a wake that comes while a take is under way is judged by its answer', async () => {
+test('a wake during a take is compared with the time of the take’s answer', async () => {
   const { worker, commands, woken, wake } = await hearing('under-way');
   const call = commands.callBuffer.bind(commands);
-  /** A take whose answer is under way until `arrive`. */
+  /** Starts a take whose answer is held back until `arrive`. */
   const take = async () => {
     let arrive = (): void => undefined;
     const arrival = new Promise<void>((resolve) => {

@@ -1,4 +1,4 @@
-// What can go wrong between a service and Redis, on command: replies lost, calls resent, repeated and overtaken, messages swallowed.
+// Injects faults between a service and Redis: lost replies, resent, repeated and overtaken calls, and lost messages.
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
@@ -19,20 +19,20 @@ export const scripts = [
   'reap',
 ] as const satisfies readonly ScriptName[];
 
-/** Scripts that a bug may be planted into. A sweep that makes room is the test's own, and meets no faults. */
+/** Scripts that may carry a planted bug. The test itself sends the sweeps that make room, and they meet no faults. */
 export const plantable = [...scripts, 'sweep'] as const satisfies readonly ScriptName[];
 
 /**
- * - `lost`: executed, but its caller is told that the connection broke
- * - `resent`: executed, its reply lost, executed again (as ioredis does after a reconnect), later calls in between
+ * - `lost`: executed, but the caller gets a connection error
+ * - `resent`: executed, its reply lost, executed again (as ioredis does after a reconnect), with later calls in between
  * - `repeated`: executed once more some time after its answer
- * - `delayed`: held back, so that later calls overtake it
+ * - `delayed`: held back until later calls have overtaken the call
  */
 export type CallFault = 'lost' | 'resent' | 'repeated' | 'delayed';
 
 type Listener = (channel: Buffer, message: Buffer) => void;
 
-/** The faults of one round, shared by all its connections. */
+/** The faults of one round. All connections of the round share them. */
 export class Faults {
   private readonly coming = new Map<ScriptName, { fault: CallFault; ms: number }[]>();
   private readonly nameOf = new Map<string, ScriptName>();
@@ -41,7 +41,7 @@ export class Faults {
   share: number | undefined;
   private swallow: { count: number; only: 'all' | 'ends' } = { count: 0, only: 'all' };
 
-  /** @param planted scripts to be run in place of the real ones */
+  /** @param planted scripts that replace the real scripts */
   constructor(private readonly planted: ReadonlyMap<ScriptName, string>) {
     for (const name of plantable) {
       const text = scriptText(scriptSource(name));
@@ -49,24 +49,24 @@ export class Faults {
     }
   }
 
-  /** The next call of that script, by whomever, meets this. */
+  /** Lets the next call of the script meet the fault, from any caller. */
   strike(script: ScriptName, fault: CallFault, ms: number): void {
     this.coming.set(script, [...(this.coming.get(script) ?? []), { fault, ms }]);
   }
 
-  /** The next publications are lost: all kinds, or only those that tell of a run's end. */
+  /** Loses the next publications: all of them, or only those of a run's end. */
   swallowMessages(count: number, only: 'all' | 'ends'): void {
     this.swallow = { count, only };
   }
 
-  /** No new faults; resolves when those under way are through. */
+  /** Stops new faults. Resolves when the faults under way are over. */
   async calm(): Promise<void> {
     this.coming.clear();
     this.swallow.count = 0;
     while (this.late.size > 0) await Promise.allSettled([...this.late]);
   }
 
-  /** A connection for commands whose scripts meet these faults. */
+  /** Returns a connection for commands. Its script calls meet the faults. */
   commands(client: Redis): Redis {
     return new Proxy(client, {
       get: (target, key) => {
@@ -82,7 +82,7 @@ export class Faults {
     return [name.endsWith(':share') && this.share !== undefined ? `${this.share} 0` : value, ...more] as [string];
   }
 
-  /** A subscribing connection that loses messages. */
+  /** Returns a subscribing connection that loses messages. */
   subscriber(client: Redis): Redis {
     const wrapped = new Map<Listener, Listener>();
     return new Proxy(client, {

@@ -1,58 +1,59 @@
-// What was asked, told and seen in one round; the model judges it afterwards. It knows the contract and nothing of the store's insides.
+// Records the calls, answers and events of one round for the model, which judges them afterwards. The history knows the contract, and nothing
+// of the store's implementation.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Outcome, type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Plan } from './schedule.ts';
 
 const MOST_TRIES = 200;
 
-/** One reading of a run by one caller, over however many readers it took. */
+/** One reading of a run by one caller. It may use several readers. */
 export interface Reading {
   readonly runId: RunId;
   readonly mode: 'items' | 'outcome';
-  /** Items up to this one it did not ask for. */
+  /** Number of the last item before the reading. */
   readonly from: number;
   readonly texts: string[];
   outcome?: Outcome;
-  /** Its present reader has given it an item: then it is known to the store. */
+  /** The present reader has returned an item, so the store knows the reader. */
   served: boolean;
-  /** It was told that its next items are kept no longer. */
+  /** The reading failed because its next items are no longer kept. */
   gone: boolean;
-  /** It was told that there is no such run. */
+  /** The reading failed because there is no such run. */
   missed: boolean;
-  /** It went away by itself, or its gateway died. */
+  /** The caller disconnected, or its gateway died. */
   left: boolean;
   settled: boolean;
 }
 
-/** A run as its callers and workers know it. */
+/** A run from the view of its callers and workers. */
 export interface KnownRun {
   readonly runId: RunId;
   readonly plan: Plan;
   readonly key?: string;
-  /** Of its request, where it has a key. */
+  /** Fingerprint of the run's request, if the run has a key. */
   readonly fingerprint?: string;
-  /** Nothing but its readers wants it: it may go for room when it has ended. */
+  /** False if only the run's readers want it. Such a run may be evicted after its end. */
   promised: boolean;
-  /** A plain stream: only a window of it is kept. */
+  /** The run is a plain stream: only a window of its items is kept. */
   windowed: boolean;
-  /** It went for room. */
+  /** The run was evicted to make room. */
   evicted: boolean;
-  /** A cancel did not find it, though it was accepted. */
+  /** The run was accepted, and a cancel did not find it. */
   missed: boolean;
-  /** Called plainly: it is cancelled when its last reader leaves. */
+  /** The run has `onDisconnect=cancel`: it is cancelled after its last reader has disconnected. */
   plainly: boolean;
   told: 'asked' | 'accepted' | 'cancelled' | 'unanswered' | 'other';
-  /** A reader left, its gateway died, it was unanswered, or somebody asked for its cancel. */
+  /** True after a disconnect, the death of a gateway, an unanswered accept, or a cancel. */
   mayBeCancelled: boolean;
-  /** A cancel was answered with `queued`, or came before the run. */
+  /** A cancel was answered with `queued`, or arrived before the run. */
   neverStarts: boolean;
-  /** Attempts by their tokens, as workers got them from `take`. */
+  /** Tokens of the run's attempts, as workers received them from `take`. */
   readonly starts: string[];
-  /** Outcomes seen anywhere. */
+  /** Outcomes from any source. */
   readonly outcomes: { where: string; outcome: Outcome }[];
 }
 
-/** The store's answer, asked for again while it is `unavailable`: the test itself looks on, whatever goes on. */
+/** Returns the store's answer. Repeats the call while the store is `unavailable`, because the test must see the state during any fault. */
 export async function patiently<T>(ask: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
@@ -68,12 +69,12 @@ export class History {
   readonly runs = new Map<RunId, KnownRun>();
   readonly readings: Reading[] = [];
   readonly violations: string[] = [];
-  /** For a while the project's share was small. */
+  /** The project's share was small for some time. */
   tightened = false;
-  /** By worker id: longest time (ms) without word from it to the store while it held runs. */
+  /** By worker id: longest time (ms) without a message from the worker to the store while it held runs. */
   readonly silence = new Map<string, number>();
 
-  /** @param key under which it is called, and after a space its request's fingerprint */
+  /** @param key the run's idempotency key, then optionally a space and the fingerprint of the request */
   add(runId: RunId, plan: Plan, key?: string): KnownRun {
     const [name, fingerprint = 'f'] = key?.split(' ') ?? [];
     const run: KnownRun = {
@@ -97,7 +98,7 @@ export class History {
 
   run(runId: RunId): KnownRun {
     const run = this.runs.get(runId);
-    if (!run) throw new Error(`a run that nobody asked for: ${runId}`);
+    if (!run) throw new Error(`the history has no run ${runId}`);
     return run;
   }
 

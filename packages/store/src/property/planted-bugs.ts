@@ -1,4 +1,4 @@
-// Bugs planted into the scripts, to show that the model would see them: each replaces one piece of one script.
+// Bugs planted into the scripts, to prove that the model finds them. A bug replaces a piece of a script.
 import { type ScriptName, scriptSource, scriptText } from '../scripts.ts';
 import { plantable, type scripts } from './faults.ts';
 import type { Behaviour, Step } from './schedule.ts';
@@ -7,7 +7,7 @@ export interface PlantedBug {
   readonly name: string;
   readonly piece: string;
   readonly becomes: string;
-  /** What must happen for it to matter, put before and between the random steps; the checks are the same. */
+  /** Steps that trigger the bug. They run before and between the random steps. The checks are the same. */
   readonly bait: readonly Step[];
 }
 
@@ -24,10 +24,10 @@ const fault = (script: (typeof scripts)[number], how: 'lost' | 'resent' | 'repea
   fault: how,
   ms,
 });
-/** Runs for some 60 ms and more: for as long as gateways say how far their readers are. */
+/** Runs for about 60 ms or more, which is several intervals of the gateways' attend. */
 const long = Array.from({ length: 60 }, () => 1);
 const wait = (ms: number): Step => ({ type: 'wait', ms });
-/** Ten runs that stay on nine slots: one of them waits in the queue. */
+/** Ten runs that stay, on nine slots: one run waits in the queue. */
 const busy: Step[] = Array.from({ length: 10 }, () => call('promised', { how: 'stay' }));
 const freezeAll: Step[] = [0, 1, 2].map((which) => ({ type: 'freeze', which }));
 const thawAll: Step[] = [0, 1, 2].map((which) => ({ type: 'thaw', which }));
@@ -40,7 +40,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     bait: [{ type: 'swallow', only: 'all', count: 1 }, call('items', { head: true, items: long }), wait(30)],
   },
   {
-    name: 'a run whose head has left goes back to the queue',
+    name: 'a run whose head was published goes back to the queue',
     piece: "and redis.call('HEXISTS', K.run .. id, 'head') == 0",
     becomes: '',
     bait: [call('items', { head: true, how: 'crash', items: [] }), wait(20)],
@@ -78,7 +78,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     bait: [fault('end', 'repeated', 30), call('items'), wait(60)],
   },
   {
-    name: 'an append that is asked again is counted twice',
+    name: 'a repeated append counts twice',
     piece: 'elseif first == last + 1 then',
     becomes: 'elseif first <= last + 1 then',
     bait: [fault('append', 'lost'), call('items'), wait(20)],
@@ -90,13 +90,13 @@ export const plantedBugs: readonly PlantedBug[] = [
     bait: [fault('append', 'delayed', 40), call('items', { hurry: true, items: [2] }), wait(60)],
   },
   {
-    name: 'a take that is asked again hands out nothing',
+    name: 'a repeated take returns no runs',
     piece: "if f[1] == 'running' and is_of(f[3], token) then tell_worker",
     becomes: 'if false then tell_worker',
     bait: [wait(20), fault('take', 'lost'), call('promised', quick), wait(10)],
   },
   {
-    name: 'a take that is asked again takes more',
+    name: 'a repeated take takes further runs',
     piece: 'if number == last then',
     becomes: 'if false then',
     bait: [wait(20), fault('take', 'lost'), call('promised', quick), wait(10)],
@@ -113,25 +113,25 @@ export const plantedBugs: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'accept does not heed a cancel that came before',
+    name: 'accept ignores an earlier cancel',
     piece: "if tombstones and redis.call('ZSCORE', K.tombstones, id) then",
     becomes: 'if false then',
     bait: [{ type: 'cancel first', gateway: 0 }],
   },
   {
-    name: 'an accept that is asked again queues the run again',
+    name: 'a repeated accept queues the run again',
     piece: "if known and redis.call('EXISTS', key) == 1 then return 'accepted' end",
     becomes: '',
     bait: [fault('accept', 'repeated', 40), call('promised', quick), wait(60)],
   },
   {
-    name: 'attend does not tell of a lost last message',
+    name: 'attend does not repeat a lost last message',
     piece: 'answer = {run.state, run.items}',
     becomes: "answer = {'running', 0}",
     bait: [{ type: 'swallow', only: 'ends', count: 2 }, call('items'), wait(40)],
   },
   {
-    name: 'leases that ran out are left alone',
+    name: 'expired leases are not reaped',
     piece: 'for _, id in ipairs(overdue(K.leases, now)) do',
     becomes: 'for _, id in ipairs({}) do',
     bait: [
@@ -141,31 +141,31 @@ export const plantedBugs: readonly PlantedBug[] = [
     ],
   },
   {
-    name: 'the last reader’s leaving does nothing',
+    name: 'the disconnect of the last reader does nothing',
     piece: 'if not run.absent then return end',
     becomes: 'do return end',
     bait: [call('items', { how: 'stay' }), wait(20)],
   },
   {
-    name: 'dead gateways are believed to read on',
+    name: 'dead gateways count as readers',
     piece: 'for _, gateway in ipairs(overdue(K.gateways, now)) do',
     becomes: 'for _, gateway in ipairs({}) do',
     bait: [call('items', { how: 'stay' }), wait(20), { type: 'kill gateway', which: 0 }],
   },
   {
-    name: 'a page of the log begins one item late',
+    name: 'a page begins one item late',
     piece: 'local entries, from, share = {}, cursor + 1,',
     becomes: 'local entries, from, share = {}, cursor + 2,',
     bait: [call('items', { items: [1, 1, 1] }), wait(30)],
   },
   {
-    name: 'a run that goes back is not queued',
+    name: 'a requeued run is not in the queue',
     piece: "redis.call('ZADD', K.queue .. run.app, now_us, id)",
     becomes: '',
     bait: [call('promised', { how: 'crash', items: [] }), wait(20)],
   },
   {
-    name: 'a due webhook is not noted',
+    name: 'a due webhook is not stored',
     piece: "many('ZADD', K.due, due)",
     becomes: 'do end',
     bait: [call('webhook'), wait(30)],
@@ -177,25 +177,25 @@ export const plantedBugs: readonly PlantedBug[] = [
     bait: [call('items', { how: 'stay' }, { absentMs: 30 }), wait(20)],
   },
   {
-    name: 'the window takes what no reader has had',
+    name: 'the window drops items that no reader has taken',
     piece: 'math.max(taken, tonumber(told))',
     becomes: 'last',
     bait: [call('items', { items: long }, { behaviour: { pauseAfter: 1 } }), wait(150)],
   },
   {
-    name: 'a window of a promised stream is kept',
+    name: 'only a window of a promised stream is kept',
     piece: "if told == '-' then",
     becomes: "if told == '-' then told = '1000000' end if false then",
     bait: [call('promised', { items: [1, 1, 1, 1, 1, 1, 1, 1] }), wait(30)],
   },
   {
-    name: 'room is made of promises',
+    name: 'eviction removes promised runs',
     piece: "local ids = redis.call('ZRANGE', K.kept, seen, seen + 63)",
     becomes: "local ids = redis.call('ZRANGE', P .. 'promises', seen, seen + 63)",
     bait: [call('promised', quick), wait(20), { type: 'evict' }],
   },
   {
-    name: 'room is made of what is being read',
+    name: 'eviction removes runs with readers',
     piece: "if tonumber(redis.call('ZSCORE', K.reading, id) or 0) < now then forget(id) end",
     becomes: 'forget(id)',
     bait: [6, 9, 12, 15].flatMap((ms) => [
@@ -228,13 +228,13 @@ export const plantedBugs: readonly PlantedBug[] = [
     bait: [call('promised', quick, { key: 'k3' }), wait(10), call('promised', quick, { key: 'k3 other' }), wait(10)],
   },
   {
-    name: 'a key is claimed anew by every call',
+    name: 'every call claims the key again',
     piece: "if redis.call('EXISTS', K.run .. held) == 1 then",
     becomes: 'if false then',
     bait: [call('promised', quick, { key: 'k4' }), call('promised', quick, { key: 'k4' }), wait(20)],
   },
   {
-    name: 'what a dead worker waits for is not forgotten',
+    name: 'a dead worker stays in the lists of waiting workers',
     piece: "if app then redis.call('ZREM', K.waiting .. app, worker) end",
     becomes: '',
     bait: [{ type: 'kill worker', which: 0 }, wait(30)],
@@ -258,22 +258,22 @@ export const plantedBugs: readonly PlantedBug[] = [
     bait: [{ type: 'tighten' }, call('promised', { ...quick, how: 'raise', large: true }), wait(150)],
   },
   {
-    name: 'what was reserved is counted beside the result',
+    name: 'a reservation counts beside the result',
     piece: "size = size - (redis.call('HGET', key, 'reserved') or 0)",
     becomes: '',
     bait: [call('promised', { ...quick, large: true }), wait(60)],
   },
 ];
 
-/** The scripts with the bug in them. @throws where its piece is not there exactly once */
+/** Returns the scripts with the bug. @throws Error if a script contains the bug's piece twice, or no script contains it */
 export function plant({ name, piece, becomes }: PlantedBug): Map<ScriptName, string> {
   const planted = new Map<ScriptName, string>();
   for (const script of plantable) {
     const parts = scriptSource(script).split(piece);
     if (parts.length === 1) continue;
-    if (parts.length > 2) throw new Error(`'${name}' is in ${script} more than once`);
+    if (parts.length > 2) throw new Error(`the piece of '${name}' is in ${script} more than once`);
     planted.set(script, scriptText(parts.join(becomes)));
   }
-  if (planted.size === 0) throw new Error(`'${name}' is in no script`);
+  if (planted.size === 0) throw new Error(`the piece of '${name}' is in no script`);
   return planted;
 }

@@ -1,4 +1,4 @@
-// One round: two gateways and three workers on a real Redis go through a schedule, come to rest, and are judged.
+// Plays one round: two gateways and three workers on a real Redis follow a schedule, come to rest, and are judged.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DeliveryJob, RunId } from '@inference-proxy/contracts';
 import type { TestRedis } from '@inference-proxy/test/redis';
@@ -24,16 +24,16 @@ const timings = {
   handoverMs: 200,
   staleMs: 50,
 };
-/** Everything has come to rest by then, also on a busy machine: what does not, never does. */
+/** Time within which everything comes to rest, even on a busy machine. */
 const LIMIT_MS = 60_000;
 let rounds = 0;
 const silent = { warn: () => {}, error: () => {} };
 
-/** Much more than the small runs of a round take, and less than a large item. */
+/** Much more than the small runs of a round take, and less than a large item takes. */
 const TIGHT_BYTES = 150_000;
 const PLENTY_BYTES = 1024 ** 3;
 
-/** A list of the runs that went, as they went: whoever looks before and after misses a run that came and ended in between. */
+/** List of the evicted runs, written at each eviction. A look before and after would miss a run that began and ended in between. */
 const FORGOTTEN = 'forgotten';
 const FORGET = 'local function forget(id)\n';
 const tellingWhatGoes = (sweep: string): string =>
@@ -41,7 +41,7 @@ const tellingWhatGoes = (sweep: string): string =>
 
 export interface Ground {
   readonly redis: TestRedis;
-  /** A database of its own: rounds run side by side. */
+  /** A separate database, because rounds run side by side. */
   readonly db: number;
 }
 
@@ -63,7 +63,7 @@ export async function playRound(
 }
 
 class Round {
-  /** Its own, so that a command of an earlier round that is still on its way meets nothing of this one. */
+  /** A separate project, so that a late command of an earlier round does not affect this round. */
   private readonly project = `p${++rounds}`;
   private readonly history = new History();
   private readonly faults: Faults;
@@ -73,12 +73,12 @@ class Round {
   private readonly all: (SimulatedGateway | SimulatedWorker)[] = [];
   private readonly calls: Promise<void>[] = [];
   private readonly admin: Redis;
-  /** For the test's own sweeps alone: what the gateways' sweep forgets has no leave to go. */
+  /** Connection for the test's own sweeps. Only these sweeps may evict runs. */
   private readonly sweeping: Redis;
   private readonly deliveries: DeliveryQueue;
   private disturbed = false;
   private ticked = performance.now();
-  /** When this process last stood still for so long that the store may have given everything a fresh term. */
+  /** Last time at which this process stood still for so long that the store may have given every lease a fresh term. */
   private stoodStillAt = 0;
   private readonly ticking = setInterval(() => {
     const now = performance.now();
@@ -114,7 +114,7 @@ class Round {
         return;
       case 'read': {
         const run = this.run(step.run);
-        // A place in a run is known from its items: nobody asks for what comes after ones that it never had.
+        // A caller knows a position only from items that it had. So no caller reads from beyond them.
         if (run?.told !== 'accepted' || run.evicted) return;
         this.gateway(step.gateway).follow(run, step.mode, Math.min(step.from, this.seen(run)), step.behaviour);
         return;
@@ -183,7 +183,7 @@ class Round {
     }
   }
 
-  /** No more faults: everything must end by itself, but for what only a caller can end. */
+  /** Stops the faults. Then everything must end by itself, except the runs that only a caller can end. */
   async rest(): Promise<string[]> {
     await this.faults.calm();
     await this.loosen();
@@ -199,9 +199,9 @@ class Round {
       if (!open && !running) break;
       await sleep(20);
     }
-    // Judged before the replays, whose readers would teach those that wait.
+    // Judged before the replays, because their readers would notify waiting readers.
     for (const { runId, settled, left } of this.history.readings)
-      if (!settled && !left && !this.hopeless(runId)) this.history.violated(`a reader of ${runId} was left waiting`);
+      if (!settled && !left && !this.hopeless(runId)) this.history.violated(`a reader of ${runId} never got an end`);
     await this.replay(finals);
     const left = await this.leftovers();
     await this.gatherFinals(finals);
@@ -214,11 +214,11 @@ class Round {
     for (const one of this.all) one.kill();
     await this.deliveries.close();
     await this.admin.flushdb();
-    // In order: what is still under way is answered, and nobody is told of a broken connection whom nobody asks any more.
+    // The clients quit in order, so commands under way are answered, and no connection error reaches a finished caller.
     await Promise.all(this.clients.map((client) => client.quit().catch(() => client.disconnect())));
   }
 
-  /** A run that waits for a cancel: its readers leave it, which is one; where nobody's leaving counts, it is asked for. */
+  /** Ends a run that waits for a cancel: its readers disconnect. If a disconnect does not cancel the run, the test cancels it. */
   private endStaying(run: KnownRun): void {
     const readings = this.history.readings.filter((reading) => reading.runId === run.runId && !reading.settled);
     const plainly = run.plainly && readings.length > 0;
@@ -251,7 +251,7 @@ class Round {
     }
   }
 
-  /** Runs whose first attempt is in some job. */
+  /** Returns the runs whose first attempt is in a job. */
   private async handedOver(): Promise<RunId[]> {
     const keys = await this.admin.keys('{ip}:deliveries:*-*-*');
     const jobs = await Promise.all(keys.map((key) => this.admin.hget(key, 'data')));
@@ -259,7 +259,7 @@ class Round {
     return carried.filter(({ attempt }) => attempt === 1).map(({ runId }) => runId);
   }
 
-  /** Room is wanted, all there is: what nobody was promised and nobody reads goes. */
+  /** Evicts every unpromised ended run without a reader. */
   private async evict(): Promise<void> {
     const read = this.history.readings.filter(({ mode, served, settled, left }) => {
       return mode === 'items' && served && !settled && !left;
@@ -270,11 +270,11 @@ class Round {
       if (run.evicted) continue;
       run.evicted = true;
       if (read.some(({ runId, settled, left }) => runId === id && !settled && !left) && !this.disturbed)
-        this.history.violated(`${id} went for room under its reader`);
+        this.history.violated(`${id} was evicted under its reader`);
     }
   }
 
-  /** A little more may be written than there is now: a large item, result or error does not fit. */
+  /** Lowers the share to a little more than the present bytes. A large item, result or error does not fit. */
   private async tighten(): Promise<void> {
     if (this.faults.share !== undefined) return;
     this.history.tightened = true;
@@ -287,13 +287,12 @@ class Round {
     const { share } = this.faults;
     if (share === undefined) return;
     const bytes = Number(await this.admin.get(`ip:{${this.project}}:bytes`));
-    if (bytes > share + TIGHT_BYTES)
-      this.history.violated(`the project holds ${bytes} bytes, and its share was ${share}`);
+    if (bytes > share + TIGHT_BYTES) this.history.violated(`the project holds ${bytes} bytes of a share of ${share}`);
     this.faults.share = undefined;
     await this.admin.set(`ip:{${this.project}}:share`, `${PLENTY_BYTES} 0`);
   }
 
-  /** Every ended run is read once more from its start, on every gateway. */
+  /** Reads every ended run once more from its start, on every gateway. */
   private async replay(finals: ReadonlyMap<RunId, Final>): Promise<void> {
     const replays = [];
     for (const [runId, final] of finals) {
@@ -307,7 +306,7 @@ class Round {
     while (performance.now() < until && replays.some((replay) => !replay.settled)) await sleep(10);
   }
 
-  /** Nothing that only open runs and living services have is left. */
+  /** Returns the remaining keys that only open runs and living services may have. */
   private async leftovers(): Promise<string[]> {
     const until = performance.now() + this.limitMs;
     const alive = new Set(this.workers.map(({ id }) => id));
@@ -323,15 +322,15 @@ class Round {
       return found;
     };
     let found = await left();
-    // The dead are not forgotten while everything gets fresh terms.
+    // Dead services are not forgotten while every lease gets fresh terms.
     while (found.length > 0 && performance.now() < Math.max(until, this.stoodStillAt + this.limitMs)) {
       await sleep(20);
       found = await left();
     }
-    return found.map((name) => `${name} is left over`);
+    return found.map((name) => `${name} remains after the round`);
   }
 
-  /** How many items of the run some reader has had. */
+  /** Returns the number of items that a reader of the run has had. */
   private seen(run: KnownRun): number {
     const readings = this.history.readings.filter(({ runId }) => runId === run.runId);
     return Math.max(0, ...readings.map(({ from, texts }) => from + texts.length));

@@ -1,25 +1,25 @@
-// What a round does, as data: fast-check makes it, prints it when a round fails.
+// Generates the steps of a round as data. fast-check prints them if a round fails.
 import fc from 'fast-check';
 import { scripts } from './faults.ts';
 
-/** What the function of a run does; it travels as the run's parameters. */
+/** The behaviour of a run's function. It travels as the run's parameters. */
 export interface Plan {
-  /** Batches of items, by their sizes. */
+  /** Sizes of the batches of items. */
   readonly items: readonly number[];
-  /** What comes then: `stay` waits for a cancel, `crash` wants its first attempt back in the queue. */
+  /** The last step of the function: `stay` waits for a cancel, `crash` wants its first attempt back in the queue. */
   readonly how: 'return' | 'raise' | 'stay' | 'crash';
-  /** Does not wait for the answer of one append before the next, or the end. */
+  /** The function does not wait for the answer of an append before its next append or its end. */
   readonly hurry: boolean;
-  /** Its first item is larger than what is published. */
+  /** The first item is too large to publish. */
   readonly large: boolean;
-  /** It is an answer of an app's own web server: a head comes first. */
+  /** The run is an answer of a custom runtime: a head comes first. */
   readonly head: boolean;
 }
 
 export interface Behaviour {
-  /** Goes away after so many items. */
+  /** Disconnects after this many items. */
   readonly leaveAfter?: number;
-  /** Stops reading for a moment after so many items. */
+  /** Pauses for a moment after this many items. */
   readonly pauseAfter?: number;
 }
 
@@ -28,9 +28,9 @@ export type Step =
       readonly type: 'call';
       readonly gateway: number;
       readonly kind: 'items' | 'outcome' | 'promised' | 'webhook';
-      /** A name, and maybe the fingerprint of another request under it. */
+      /** A name, and optionally the fingerprint of a different request with this key. */
       readonly key?: string;
-      /** How long it goes on without a reader, ms; 0 unless told. */
+      /** Time for which the run continues without a reader, ms; default 0. */
       readonly absentMs?: number;
       readonly plan: Plan;
       readonly behaviour: Behaviour;
@@ -144,6 +144,6 @@ const ofRedis: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ type: fc.constant('restart' as const) }) },
 );
 
-/** Steps of one round; `whole` has Redis itself pause and restart, too. */
+/** Generates the steps of one round. With `whole`, Redis itself pauses and restarts too. */
 export const schedule = (how: 'services' | 'whole'): fc.Arbitrary<Step[]> =>
   fc.array(how === 'whole' ? ofRedis : ofOneService, { minLength: 12, maxLength: 36, size: 'max' });

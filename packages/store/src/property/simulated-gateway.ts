@@ -1,4 +1,4 @@
-// A gateway with its callers: they call, read live or later, pause, leave, cancel, and come back after an error as clients do.
+// Simulates a gateway with its callers: they call, read live or later, pause, disconnect, cancel, and return after an error as clients do.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
@@ -21,7 +21,7 @@ export class SimulatedGateway {
     readonly id: string,
     private readonly project: string,
     private readonly history: History,
-    /** Where a caller goes whose gateway has died. */
+    /** Returns the gateway that a caller uses after its gateway has died. */
     private readonly another: () => SimulatedGateway,
     parts: { commands: Redis; subscriber: Redis; deliveries: DeliveryQueue; timings: StoreTimings },
   ) {
@@ -29,14 +29,14 @@ export class SimulatedGateway {
     this.store.start();
   }
 
-  /** As SIGKILL would: its readers are gone. */
+  /** Kills the gateway as SIGKILL would. Its readers are gone. */
   kill(): void {
     this.dead = true;
     this.store.stop();
     for (const reading of this.reading) this.leave(reading);
   }
 
-  /** A caller calls, and follows or not. */
+  /** Calls a function as a caller, and follows the run if the kind of the call does. */
   async call({ kind, key, absentMs = 0, plan, behaviour }: Call, runId = newRunId()): Promise<void> {
     const known = this.history.runs.get(runId) ?? this.history.add(runId, plan, key);
     const live = kind === 'items' || kind === 'outcome';
@@ -81,7 +81,7 @@ export class SimulatedGateway {
     }
   }
 
-  /** Withdraws a run before its accept executes, as a gateway does whose accept was not answered. */
+  /** Withdraws a run before its accept executes, as a gateway does after an unanswered accept. */
   async cancelFirst(plan: Plan): Promise<void> {
     const runId = newRunId();
     const known = this.history.add(runId, plan);
@@ -91,7 +91,7 @@ export class SimulatedGateway {
         known.neverStarts = true;
       },
       (error: unknown) => {
-        // A gateway that is killed gets no answer. Then the run may start or not.
+        // A killed gateway gets no answer. In this case the run may start.
         if (!unavailable(error)) this.history.violated(`withdraw: ${String(error)}`);
       },
     );
@@ -106,7 +106,7 @@ export class SimulatedGateway {
       if (found === 'queued' && known.plan.how !== 'crash') known.neverStarts = true;
       if (found !== 'unknown') return;
       if (before === 'accepted') known.missed = true;
-      // Until its accept is answered, or refused as late, nobody but this test knows the id of a run.
+      // Until its accept is answered, or refused as late, only this test knows the id of a run.
       if (before !== 'asked') known.neverStarts = true;
     } catch (error) {
       if (!unavailable(error)) this.history.violated(`cancel: ${String(error)}`);
@@ -144,7 +144,7 @@ export class SimulatedGateway {
     return reading;
   }
 
-  /** The caller goes, and with it maybe the run. */
+  /** Disconnects the caller. The run may end with this. */
   leave(reading: Reading): void {
     reading.left = true;
     this.history.run(reading.runId).mayBeCancelled = true;
@@ -165,7 +165,7 @@ export class SimulatedGateway {
       } catch (error) {
         reading.served = false;
         this.failed(known, reading, error);
-        // This reader is over, and where it was the last one its run with it, though the caller comes back.
+        // This reader is over. If it was the run's last reader, the run may be cancelled, even if the caller returns.
         known.mayBeCancelled = true;
         await sleep(5);
       }
@@ -195,14 +195,14 @@ export class SimulatedGateway {
           next: (event) => {
             if (event.type === 'head') {
               if (!awaitsHead)
-                this.history.violated(`a reader of ${reading.runId} got a head that it had, or did not want`);
+                this.history.violated(`a reader of ${reading.runId} got a head twice, or without a request`);
               awaitsHead = false;
               told = event.head.headers[0]?.[1];
             }
             if (event.type === 'outcome') {
               reading.outcome = event.outcome;
               if (awaitsHead && event.outcome.state === 'succeeded')
-                this.history.violated(`a reader of ${reading.runId} got its end and no head`);
+                this.history.violated(`a reader of ${reading.runId} got its end without a head`);
             }
             if (event.type !== 'items') return;
             const expected = reading.from + reading.texts.length + 1;
@@ -262,7 +262,7 @@ export class SimulatedGateway {
     const readings = this.history.readings.filter(({ runId }) => runId === known.runId);
     if (code === 'items_gone') {
       reading.gone = true;
-      if (readings.length === 1) this.history.violated(`the only reader of ${known.runId} was not waited for`);
+      if (readings.length === 1) this.history.violated(`the stream of ${known.runId} did not wait for its only reader`);
       return;
     }
     if (code === 'not_found') reading.missed = true;
@@ -270,7 +270,7 @@ export class SimulatedGateway {
     this.leave(reading);
   }
 
-  /** @param freed runs that were known to have given their keys back before the call */
+  /** @param freed runs that had freed their keys before the call */
   private joined(known: KnownRun, runId: RunId, freed: ReadonlySet<KnownRun>): KnownRun | undefined {
     const other = this.history.runs.get(runId);
     if (!other || other.key !== known.key || other.fingerprint !== known.fingerprint)
@@ -282,7 +282,7 @@ export class SimulatedGateway {
   private conflicted({ runId, key, fingerprint }: KnownRun): void {
     const others = [...this.history.runs.values()].filter((other) => other.key === key);
     if (!others.some((other) => other.fingerprint !== fingerprint))
-      this.history.violated(`${runId} was refused for another request under its key, and there was none`);
+      this.history.violated(`${runId} was refused for a different request with its key, and there was none`);
   }
 }
 

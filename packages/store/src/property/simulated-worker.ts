@@ -1,4 +1,5 @@
-// A worker whose functions are plans: takes runs, writes their items and ends them, repeats what was not answered, and can be frozen or killed.
+// Simulates a worker whose functions are plans: it takes runs, writes their items and ends them, repeats unanswered calls, and can be frozen or
+// killed.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type AnswerHead, type AppDescription, type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
@@ -22,18 +23,18 @@ const description: AppDescription = {
   preformatted: true,
 };
 const SLOTS = 3;
-/** Of a plain stream some three small appends are kept. */
+/** Bytes of a window: about three small appends. */
 const WINDOW = 250;
-/** Over what is published of one append. */
+/** Too large for publishing one append. */
 const LARGE = 300_000;
 
-/** How a run ends whose items exceed the share. */
+/** The outcome of a run whose items exceed the share. */
 const REFUSED = { state: 'failed', items: 0, streamed: false, error: overShare } as const;
 
 interface Held {
   readonly run: TakenRun;
   cancelled: boolean;
-  /** Its items exceed the project's share. */
+  /** The run's items exceed the project's share. */
   refused: boolean;
 }
 
@@ -73,7 +74,7 @@ export class SimulatedWorker {
     await this.store.serve(this.project);
   }
 
-  /** As SIGSTOP would: says and does nothing, until it goes on as if nothing had been. */
+  /** Freezes the worker as SIGSTOP would. It sends and does nothing until it is thawed. */
   freeze(): void {
     let thaw = (): void => {};
     const promise = new Promise<void>((resolve) => {
@@ -88,7 +89,7 @@ export class SimulatedWorker {
     this.frozen = undefined;
   }
 
-  /** As SIGKILL would. */
+  /** Kills the worker as SIGKILL would. */
   kill(): void {
     this.dead = true;
     this.thaw();
@@ -97,7 +98,7 @@ export class SimulatedWorker {
     this.history.silent(this.id, Number.POSITIVE_INFINITY);
   }
 
-  /** Passes while it is neither frozen nor dead. @returns false when it is dead */
+  /** Resolves when the worker is not frozen. @returns false if the worker is dead */
   private async alive(): Promise<boolean> {
     while (this.frozen && !this.dead) await this.frozen.promise;
     return !this.dead;
@@ -208,7 +209,7 @@ export class SimulatedWorker {
     } as const;
   }
 
-  /** Writes the head. @returns false when the attempt is lost */
+  /** Writes the head. @returns false if the attempt is lost */
   private async begin(held: Held): Promise<boolean> {
     const { runId, token } = held.run;
     const told = await this.answered(() => this.store.head(this.project, { runId, token, head: headOf(token) }));
@@ -216,7 +217,7 @@ export class SimulatedWorker {
     return told === 'ok' || told === 'full';
   }
 
-  /** Appends the items from number `first` on, and what the store says is missing. @returns false when the attempt is lost */
+  /** Appends the items from number `first` on, and resends missing items. @returns false if the attempt is lost */
   private async write(held: Held, texts: readonly string[], first: number, upTo = texts.length): Promise<boolean> {
     const { runId, token } = held.run;
     let from = first;
@@ -249,7 +250,7 @@ export class SimulatedWorker {
     }
   }
 
-  /** Asks until the store answers. */
+  /** Repeats the call until the store answers. */
   private async answered<T>(ask: () => Promise<T>): Promise<T | undefined> {
     while (await this.alive()) {
       try {
@@ -268,15 +269,15 @@ export class SimulatedWorker {
   }
 }
 
-/** A head says which attempt made it. */
+/** Returns a head that names its attempt. */
 export const headOf = (token: string): AnswerHead => ({ status: 200, headers: [['x-attempt', token]], form: 'chunks' });
 
-/** As does a result; a large one has its room reserved first. */
+/** Returns a result that names its attempt. A large result has its room reserved first. */
 export const resultOf = (token: string, plan: Plan): string => `"${token}${plan.large ? 'x'.repeat(LARGE) : ''}"`;
 
-/** The message of an exception; a large one is stored without a reservation. */
+/** Returns the message of an exception. A large message is stored without a reservation. */
 export const messageOf = (token: string, plan: Plan): string => `${token}${plan.large ? 'x'.repeat(LARGE) : ''}`;
 
-/** An item says which attempt made it. */
+/** Returns an item that names its attempt. */
 export const textOf = (token: string, n: number, plan: Plan): string =>
   `${token}#${n}${plan.large && n === 1 ? 'x'.repeat(LARGE) : ''}`;

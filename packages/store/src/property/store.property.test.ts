@@ -1,4 +1,4 @@
-// The store under random interleavings of callers, workers, faults and deaths, judged by a model that knows only the contract.
+// Plays the store under random interleavings of callers, workers, faults and deaths. A model that knows only the contract judges each round.
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -6,15 +6,15 @@ import { type PlantedBug, plant, plantedBugs } from './planted-bugs.ts';
 import { playRound } from './round.ts';
 import { type Step, schedule } from './schedule.ts';
 
-/** Rounds, and the seed to repeat a schedule (what meets what in time stays the machine's choice). */
+/** Number of rounds, and the seed to repeat a schedule. The machine still chooses the timing. */
 const ROUNDS = Number(process.env.STORE_ROUNDS ?? 60);
 const SEED = Number(process.env.STORE_SEED ?? Date.now() % 2 ** 31);
 /** Rounds side by side, each in a database of its own. */
 const LANES = 3;
-/** A planted bug must show within so many rounds. */
+/** A planted bug must fail within this many rounds. */
 const BUG_ROUNDS = 24;
 const BUG_LANES = 6;
-/** A round with a bug in it may never come to rest. */
+/** Limit for coming to rest, because a round with a bug may never come to rest. */
 const BUG_REST_MS = 1_500;
 
 let redis: TestRedis;
@@ -30,10 +30,10 @@ afterAll(async () => {
 const told = (wrong: readonly string[], steps: readonly Step[]): string =>
   `${wrong.join('\n')}\n\nthe schedule:\n${steps.map((step) => JSON.stringify(step)).join('\n')}`;
 
-test('whatever happens: one outcome per run, every item once and in order, no run lost, nobody left waiting', async () => {
+test('after any events: one outcome per run, every item once and in order, no lost run, an end for every reader', async () => {
   let played = 0;
   const lane = async (db: number): Promise<void> => {
-    // Half of the rounds with pauses and restarts of Redis, which all lanes on that server share.
+    // Lane 0 also pauses and restarts Redis, which affects every lane of a server. So lane 0 has its own server.
     const ground = { redis: db === 0 ? lasting : redis, db };
     await fc.assert(
       fc.asyncProperty(schedule(db === 0 ? 'whole' : 'services'), async (steps) => {
@@ -41,7 +41,7 @@ test('whatever happens: one outcome per run, every item once and in order, no ru
         played++;
         if (wrong.length > 0) throw new Error(told(wrong, steps));
       }),
-      // A schedule is not shrunk: it meets other timings each time, and one round costs a second.
+      // A schedule is not shrunk: each run has other timings, and one round costs a second.
       { numRuns: Math.ceil(ROUNDS / LANES), seed: SEED + db, endOnFailure: true },
     );
   };
@@ -50,12 +50,12 @@ test('whatever happens: one outcome per run, every item once and in order, no ru
   for (const result of lanes) if (result.status === 'rejected') throw result.reason;
 }, 600_000);
 
-/** Rounds until the model sees the bug. */
+/** Returns the number of rounds until the model finds the bug. */
 async function roundsUntilSeen(bug: PlantedBug, db: number): Promise<number> {
   const scripts = plant(bug);
   const random = fc.sample(schedule('services'), { numRuns: BUG_ROUNDS, seed: SEED });
   for (let round = 0; round < BUG_ROUNDS; round++) {
-    // At first the bait alone, then among other things.
+    // The first rounds have only the bait. Later rounds mix the bait with other steps.
     const around = round < 4 ? [] : (random[round] as Step[]);
     const half = around.length >> 1;
     const steps = [...around.slice(0, half), ...bug.bait, ...around.slice(half)];
@@ -65,7 +65,7 @@ async function roundsUntilSeen(bug: PlantedBug, db: number): Promise<number> {
   return Number.POSITIVE_INFINITY;
 }
 
-test('each planted bug makes it fail', async () => {
+test('the model finds each planted bug', async () => {
   const waiting = [...plantedBugs];
   const unseen: string[] = [];
   const lane = async (db: number): Promise<void> => {
@@ -79,7 +79,7 @@ test('each planted bug makes it fail', async () => {
   expect(unseen).toEqual([]);
 }, 600_000);
 
-test('the baits alone, without their bugs, harm nobody', async () => {
+test('the baits without their bugs fail no round', async () => {
   const wrong: string[] = [];
   const waiting = [...plantedBugs];
   const lane = async (db: number): Promise<void> => {
