@@ -1,6 +1,6 @@
 # One image per service: docker build --target gateway|worker|dispatcher . (docker-compose.yml does). Works with and without BuildKit.
 ARG NODE_IMAGE=node:24-bookworm-slim
-# Pins the image above: NODE_DIGEST=@sha256:... See docs/operations.md, "Pinned images".
+# Pins the image above: NODE_DIGEST=@sha256:... See docs/operations/deploy.md, "Pinned images".
 ARG NODE_DIGEST=
 
 FROM ${NODE_IMAGE}${NODE_DIGEST} AS base

@@ -59,7 +59,7 @@ async function replaceGateways(compose) {
   say('gateway: all replaced');
 }
 
-/** nginx reads its files again. A certificate that was renewed counts as changed too: docs/operations.md, "TLS". */
+/** nginx reads its files again. A certificate that was renewed counts as changed too: docs/operations/upgrade.md, "TLS". */
 async function reloadProxy(compose) {
   const [id] = await compose.containers('proxy');
   const startedAt = Date.parse(await docker('inspect', '--format', '{{.State.StartedAt}}', id));

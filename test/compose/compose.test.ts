@@ -1,4 +1,4 @@
-// docker-compose.yml, for real: what an operator gets who types what docs/operations.md says. Runs where an engine answers, and says so where none does.
+// docker-compose.yml, for real: the commands of docs/operations/*.md and their results. Runs if a container engine answers; otherwise reports the skip.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, cp, mkdtemp, readFile, rm } from 'node:fs/promises';

@@ -95,9 +95,9 @@ test('the built dispatcher serves the queue page and the files of that page', as
 });
 
 test.each(SERVICES)(
-  'docs/operations.md lists exactly the metrics of the %s, with type and meaning',
+  'docs/operations/metrics.md lists exactly the metrics of the %s, with type and meaning',
   async (service) => {
-    const told = tableRows(page('docs/operations.md'), new RegExp(`^Metrics of the ${service}$`)).map(
+    const told = tableRows(page('docs/operations/metrics.md'), new RegExp(`^Metrics of the ${service}$`)).map(
       ([name = '', type, , meaning]) => [...ticked(name), type, meaning],
     );
     const { text } = await get(service, '/metrics');
@@ -108,10 +108,10 @@ test.each(SERVICES)(
   },
 );
 
-test('docs/operations.md lists exactly the labels of each metric', async () => {
+test('docs/operations/metrics.md lists exactly the labels of each metric', async () => {
   for (const service of SERVICES) {
     const told = new Map(
-      tableRows(page('docs/operations.md'), new RegExp(`^Metrics of the ${service}$`)).map(
+      tableRows(page('docs/operations/metrics.md'), new RegExp(`^Metrics of the ${service}$`)).map(
         ([name = '', , labels = '']) => [ticked(name)[0], labels],
       ),
     );

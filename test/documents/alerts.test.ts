@@ -37,11 +37,11 @@ test('every alert has a test and a section of its name in the runbook, and the r
   const tested = new Set(
     [...page('deploy/prometheus/rules.test.yml').matchAll(/alertname: (\w+)/g)].map(([, one]) => one),
   );
-  const sections = [...page('docs/runbook.md').matchAll(/^## (\w+)$/gm)].map(([, name]) => name);
+  const sections = [...page('docs/operations/runbook.md').matchAll(/^## (\w+)$/gm)].map(([, name]) => name);
   const names = alerts.map(({ name }) => name);
   expect(sections).toEqual(names);
   expect([...tested].sort()).toEqual([...names].sort());
-  for (const { name, runbook } of alerts) expect(runbook).toBe(`docs/runbook.md#${name.toLowerCase()}`);
+  for (const { name, runbook } of alerts) expect(runbook).toBe(`docs/operations/runbook.md#${name.toLowerCase()}`);
 });
 
 test.each(['gateway', 'worker', 'dispatcher', 'redis', 'proxy'])(
@@ -56,7 +56,7 @@ test.each(['gateway', 'worker', 'dispatcher', 'redis', 'proxy'])(
 
 test('the rules use metrics that the services, the exporters or Prometheus itself have', () => {
   const own = ['gateway', 'worker', 'dispatcher', 'proxy'].flatMap((service) =>
-    tableRows(page('docs/operations.md'), new RegExp(`^Metrics of the ${service}$`)).map(
+    tableRows(page('docs/operations/metrics.md'), new RegExp(`^Metrics of the ${service}$`)).map(
       ([name = '']) => ticked(name)[0],
     ),
   );

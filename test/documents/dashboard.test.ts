@@ -1,4 +1,4 @@
-// dashboards/inference-proxy.json: what it asks Prometheus for is what the services tell (docs/operations.md, which test/contract holds to them).
+// dashboards/inference-proxy.json: its queries name metrics that the services export (docs/operations/metrics.md lists them, test/contract checks the list).
 import { openRegistry } from '@inference-proxy/platform';
 import { expect, test } from '@jest/globals';
 import { page, tableRows, ticked } from './markdown.ts';
@@ -39,7 +39,7 @@ const dashboard = JSON.parse(page('dashboards/inference-proxy.json')) as Dashboa
 const targets = dashboard.panels.flatMap(({ title, targets: of = [] }) => of.map((target) => ({ title, ...target })));
 
 const told = (service: string): [string, Metric][] =>
-  tableRows(page('docs/operations.md'), new RegExp(`^Metrics of the ${service}$`)).map(
+  tableRows(page('docs/operations/metrics.md'), new RegExp(`^Metrics of the ${service}$`)).map(
     ([name = '', type = '', labels = '']) => [
       ticked(name)[0] ?? '',
       { type, labels: labels === '' ? [] : labels.split(', ') },

@@ -1,5 +1,5 @@
-// docs/operations.md, "What a caller sees": its table, row by row, as callers of one gateway see it during a fault. A call that hangs
-// until the fault is over would not end before the fault does. The test waits for that order, not for time.
+// docs/operations/failures.md, "What a caller sees": its table, row by row, as callers of one gateway see it during a fault.
+// A call that hangs until the fault is over would not end before the fault does. The test waits for that order, not for time.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { redisAddress } from '@inference-proxy/platform';
@@ -62,8 +62,8 @@ const bad = (trouble: Parameters<BadNetwork['set']>[0]): Begin => {
 
 const cases: Record<string, Begin> = {
   'Redis cannot be reached': bad({ is: 'cut' }),
-  'the network to Redis loses all without a word': bad({ is: 'half-open' }),
-  'Redis stands still': () => {
+  'the network to Redis drops all packets': bad({ is: 'half-open' }),
+  'Redis hangs': () => {
     stack.pause('redis');
     return () => stack.resume('redis');
   },
@@ -82,7 +82,7 @@ const cases: Record<string, Begin> = {
     await redis.config('SET', 'maxmemory', '1mb');
     return () => redis.config('SET', 'maxmemory', '0');
   },
-  'the function’s process is killed': async () => {
+  'the replica is killed': async () => {
     const killed = await replicasOf(stack.pid('worker'), stack.appsDir);
     const keepers = (await Promise.all(killed.map(ancestorsOf))).map(([keeper]) => Number(keeper));
     for (const pid of killed) process.kill(pid, 'SIGKILL');
@@ -135,7 +135,7 @@ async function ends(events: EventReader, items: readonly string[]): Promise<stri
   return 'ok';
 }
 
-const rows = tableRows(page('docs/operations.md'), /^What a caller sees/);
+const rows = tableRows(page('docs/operations/failures.md'), /^What a caller sees/);
 
 test('the table has these rows and no others', () => {
   expect(rows.map(([name]) => name)).toEqual(Object.keys(cases));

@@ -1,5 +1,5 @@
-// docs/operations.md, "What is safe when": its table, cell by cell. Redis is killed by SIGKILL right after a 202, after a read item and after an
-// acknowledged delivery. The death of a machine is the death of Redis and the loss of every write that was not on the disk.
+// docs/operations/failures.md, "What is safe when": its tables, cell by cell. Redis is killed by SIGKILL right after a 202, after a read item
+// and after an acknowledged delivery. The death of a machine is the death of Redis and the loss of every write that was not on the disk.
 import { mkdtemp, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// docs/operations.md, "What is safe when": the death of Redis' process loses no write, unless a slow disk holds a flush back.
+// docs/operations/failures.md, "What is safe when": the death of Redis' process loses no write, unless a slow disk holds a flush back.
 import type { Redis } from 'ioredis';
 import { until } from '../client/until.ts';
 

@@ -54,7 +54,7 @@ export interface Told {
 export interface Trouble {
   readonly from: number;
   readonly to: number;
-  /** Redis lost its last writes: runs of that time may be gone or have run again (docs/operations.md, "What is safe when"). */
+  /** Redis lost its last writes: runs of that time may be gone or have run again (docs/operations/failures.md, "What is safe when"). */
   readonly tailLost?: boolean;
 }
 

@@ -14,7 +14,7 @@ export function gaugeBacklog(registry: Registry, backlog: DeliveryBacklog): void
   const registers = [registry];
   new Gauge({
     name: 'inference_proxy_delivery_backlog_age_seconds',
-    help: 'How long the oldest delivery that is due has waited for a dispatcher, over all dispatchers',
+    help: 'Waiting time of the oldest due delivery for a dispatcher, over all dispatchers',
     registers,
     async collect() {
       this.reset();

@@ -15,25 +15,25 @@ export class DeliveryMetrics {
     const registers = [registry];
     this.#deliveries = new Counter({
       name: 'inference_proxy_deliveries_total',
-      help: 'Deliveries that have ended: delivered, or given up because the receiver was gone or refused, all attempts were exhausted, or the record was altered',
+      help: 'Deliveries that have ended; end is delivered, gone, refused, exhausted or altered',
       labelNames: ['end'],
       registers,
     });
     this.#attempts = new Counter({
       name: 'inference_proxy_delivery_attempts_total',
-      help: 'Attempts by class: of the status (2xx), or of the error (dns, refused, blocked, tls, timeout, reset, bad_response, redirect, unsigned, altered)',
+      help: 'Attempts by class of the status (2xx) or of the error (dns, refused, blocked, tls, timeout, reset, bad_response, redirect, unsigned, altered)',
       labelNames: ['class'],
       registers,
     });
     this.#duration = new Histogram({
       name: 'inference_proxy_delivery_attempt_duration_seconds',
-      help: 'From the start of an attempt to the start of its answer, or its error',
+      help: 'Time from the start of an attempt to the start of its answer, or to its error',
       buckets: DURATION_BUCKETS,
       registers,
     });
     this.#lag = new Histogram({
       name: 'inference_proxy_delivery_lag_seconds',
-      help: 'From the end of a run to its first attempt',
+      help: 'Time from the end of a run to the first attempt of its delivery',
       buckets: DURATION_BUCKETS,
       registers,
     });
@@ -44,7 +44,7 @@ export class DeliveryMetrics {
     });
     this.#parked = new Counter({
       name: 'inference_proxy_parkings_total',
-      help: 'Attempts put off unmade, by reason: the receiver has its share open, or its circuit is',
+      help: 'Attempts that were postponed; reason is project_busy, host_busy or circuit_open',
       labelNames: ['reason'],
       registers,
     });

@@ -28,7 +28,7 @@ export function gaugeDepths(registry: Registry, depths: DeliveryDepths): void {
     });
   receivers(
     'inference_proxy_open_circuits',
-    'Receivers, per project, that are only probed because they fail',
+    'Open circuits: receivers of a project that get probes only, because their attempts fail',
     'openCircuits',
   );
   receivers(

@@ -27,20 +27,20 @@ export class CallMetrics {
     const registers = [registry];
     this.#calls = new Counter({
       name: 'inference_proxy_calls_total',
-      help: 'Calls answered; code is an error code, ok, or gone for a caller that left first',
+      help: 'Calls that were answered; code is an error code, ok, or gone if the caller disconnected first',
       labelNames: ['project', 'app', 'form', 'code'],
       registers,
     });
     this.#duration = new Histogram({
       name: 'inference_proxy_call_duration_seconds',
-      help: 'From the request to the end of its answer',
+      help: 'Time from the request to the end of its answer',
       labelNames: ['project', 'app', 'form'],
       buckets: DURATION_BUCKETS,
       registers,
     });
     this.#firstItem = new Histogram({
       name: 'inference_proxy_time_to_first_item_seconds',
-      help: 'From the request of a stream to its first item',
+      help: 'Time from the request of a stream to its first item',
       labelNames: ['project', 'app'],
       buckets: DURATION_BUCKETS,
       registers,

@@ -29,7 +29,7 @@ export function gaugeOpenThings(registry: Registry, { streams, bodyBytes }: Open
   const registers = [registry];
   new Gauge({
     name: 'inference_proxy_open_streams',
-    help: 'Streams whose head is sent and whose end is not',
+    help: 'Streams under way: the head of the answer was sent, the end was not',
     registers,
     collect() {
       this.set(streams());
@@ -37,7 +37,7 @@ export function gaugeOpenThings(registry: Registry, { streams, bodyBytes }: Open
   });
   new Gauge({
     name: 'inference_proxy_body_bytes_in_flight',
-    help: 'Bytes of request bodies that are held, over all callers',
+    help: 'Bytes of request bodies in memory, over all callers',
     registers,
     collect() {
       this.set(bodyBytes());
@@ -49,7 +49,7 @@ export function gaugeOpenThings(registry: Registry, { streams, bodyBytes }: Open
 export function errorCounter(registry: Registry): (code: ErrorCode) => void {
   const counter = new Counter({
     name: 'inference_proxy_error_answers_total',
-    help: 'Requests of any kind answered by an error and no envelope, by error code',
+    help: 'Requests that were answered by an error without an envelope, by error code',
     labelNames: ['code'],
     registers: [registry],
   });

@@ -58,7 +58,7 @@ export function gaugeStore(registry: Registry, read: () => Promise<StoreDepths>)
   );
   gauge(
     'inference_proxy_queue_oldest_seconds',
-    'How long the oldest of them has waited',
+    'Waiting time of the oldest run in the queue of an app',
     ['project', 'app'],
     (metric, { projects }) => {
       for (const { project, apps } of projects)
@@ -67,19 +67,22 @@ export function gaugeStore(registry: Registry, read: () => Promise<StoreDepths>)
   );
   gauge(
     'inference_proxy_running_runs',
-    'Runs that a worker holds, over all workers',
+    'Runs that workers execute, over all workers',
     ['project'],
     (metric, { projects }) => {
       for (const { project, running } of projects) metric.set({ project }, running);
     },
   );
-  gauge('inference_proxy_project_bytes', 'What the runs of a project take in Redis', ['project'], (metric, found) => {
+  gauge('inference_proxy_project_bytes', "Bytes of a project's runs in Redis", ['project'], (metric, found) => {
     for (const { project, bytes } of found.projects) metric.set({ project }, bytes);
   });
-  gauge('inference_proxy_store_bytes', 'What all runs take in Redis', [], (metric, { store }) =>
+  gauge('inference_proxy_store_bytes', 'Bytes of all runs in Redis', [], (metric, { store }) =>
     metric.set(store.bytes),
   );
-  gauge('inference_proxy_store_bound_bytes', 'What they may take (RUN_STORE_MAX_BYTES)', [], (metric, { store }) =>
-    metric.set(store.boundBytes),
+  gauge(
+    'inference_proxy_store_bound_bytes',
+    'Limit of the bytes of all runs (RUN_STORE_MAX_BYTES)',
+    [],
+    (metric, { store }) => metric.set(store.boundBytes),
   );
 }

@@ -13,19 +13,19 @@ export class ProcessMetrics {
     const registers = [registry];
     this.#replicas = new Gauge({
       name: 'inference_proxy_replicas',
-      help: 'Processes of apps by state, those of old versions too',
+      help: 'Replicas by state, with the replicas of old versions',
       labelNames: ['project', 'app', 'state'],
       registers,
     });
     this.#starts = new Counter({
       name: 'inference_proxy_replica_starts_total',
-      help: 'Starts of processes, by result: ready or failed',
+      help: 'Starts of replicas, by result: ready or failed',
       labelNames: ['project', 'app', 'result'],
       registers,
     });
     this.#crashes = new Counter({
       name: 'inference_proxy_replica_crashes_total',
-      help: 'Processes that ended by themselves: exit, signal, killed (likely for memory), channel (it broke its channel to the worker) or unhealthy (its health checks failed)',
+      help: 'Replicas that ended by themselves, by class: exit, signal, killed (probably for memory), channel (broke the channel to the worker) or unhealthy (failed its health checks)',
       labelNames: ['project', 'app', 'class'],
       registers,
     });
@@ -53,7 +53,7 @@ export function gaugeSlots(registry: Registry, apps: Pick<ServedApps, 'projects'
   const served = () => apps.projects().flatMap((project) => apps.appsOf(project));
   new Gauge({
     name: 'inference_proxy_slots',
-    help: 'Runs that an app takes at a time here, by its manifest',
+    help: "Runs that this worker executes at a time, by the app's manifest",
     labelNames,
     registers,
     collect() {
@@ -67,7 +67,7 @@ export function gaugeSlots(registry: Registry, apps: Pick<ServedApps, 'projects'
   });
   new Gauge({
     name: 'inference_proxy_free_slots',
-    help: 'Of these, how many more it takes now',
+    help: 'Slots that are free',
     labelNames,
     registers,
     collect() {
