@@ -1,4 +1,4 @@
-// docs/security.md, "What a function can do to others": a function closes, changes, reads and writes resources of others.
+// docs/security/functions.md, "What a function can do to others": a function closes, changes, reads and writes resources of others.
 import { cp, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';

@@ -1,4 +1,4 @@
-// docs/security.md, "What a function can do to others": starts a stack with hostile apps and calls other apps while a test runs.
+// docs/security/functions.md, "What a function can do to others": starts a stack with hostile apps and calls other apps while a test runs.
 import { join } from 'node:path';
 import { expect } from '@jest/globals';
 import { Caller } from '../../client/caller.ts';

@@ -1,4 +1,4 @@
-// docs/security.md, "What a function can do to others": a function starts processes, or tries to end processes of others.
+// docs/security/functions.md, "What a function can do to others": a function starts processes, or tries to end processes of others.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { until } from '../../client/until.ts';
 import { alive } from '../../stack/processes.ts';

@@ -1,4 +1,4 @@
-// docs/security.md, "What a function can do to others": a function exhausts files, memory, the interpreter or its log.
+// docs/security/functions.md, "What a function can do to others": a function exhausts files, memory, the interpreter or its log.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Answer } from '../../client/http.ts';
 import { until } from '../../client/until.ts';

@@ -1,4 +1,4 @@
-// docs/security.md, "What a function can do to others": a custom runtime has the same bounds as functions.
+// docs/security/functions.md, "What a function can do to others": a custom runtime has the same bounds as functions.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { alive } from '../../stack/processes.ts';
 import { type HostileStack, hostileStack } from './hostile-apps.ts';
