@@ -59,7 +59,7 @@ test('each change is announced, and the newest state wins', async () => {
   expect(told).toEqual(['chat starting', 'chat ready']);
 });
 
-test('an app that is gone is withdrawn, and not told again', async () => {
+test('a removed app is withdrawn, and not announced again', async () => {
   const { told, announcer: it } = announcer();
   it.changed('demo', 'chat', () => undefined);
   await it.told();
@@ -68,7 +68,7 @@ test('an app that is gone is withdrawn, and not told again', async () => {
   expect(told).toEqual(['chat gone']);
 });
 
-test('all is told again when the store came back', async () => {
+test('all apps are announced again after the store was away', async () => {
   const { told, announcer: it } = announcer();
   it.changed('demo', 'chat', () => described('ready'));
   await it.told();
@@ -77,7 +77,7 @@ test('all is told again when the store came back', async () => {
   expect(told).toEqual(['chat ready', 'chat ready']);
 });
 
-test('what could not be told is told later', async () => {
+test('a failed announcement is repeated later', async () => {
   jest.useFakeTimers();
   const { told, announcer: it, store } = announcer();
   store.away = true;

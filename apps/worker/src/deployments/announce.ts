@@ -1,4 +1,4 @@
-// Tells the registry what this worker serves (contract 1: `GET /v4/{project}`): on every change, and again when Redis came back.
+// Contract 7, "Apps": announces this worker's apps in the run store: at every change, and again after Redis was away.
 import type { AppDescription } from '@inference-proxy/contracts';
 import type { StoreLogger, WorkerStore } from '@inference-proxy/store';
 
@@ -7,14 +7,14 @@ const RETRY_MS = 1_000;
 interface Announced {
   readonly project: string;
   readonly app: string;
-  /** Undefined: the app is gone. */
+  /** Returns undefined if the app is gone. */
   readonly describe: () => AppDescription | undefined;
 }
 
-/** Announces one app at a time each: the newest description wins, and none is overtaken by an older one. */
+/** Announces each app by a single call at a time, so that an older description never replaces a newer description. */
 export class Announcer {
   private readonly apps = new Map<string, Announced>();
-  /** Apps whose description has to be told (again). */
+  /** Apps whose description must be announced (again). */
   private readonly stale = new Set<string>();
   private telling: Promise<void> | undefined;
   private timer: NodeJS.Timeout | undefined;
@@ -25,7 +25,7 @@ export class Announcer {
     private readonly logger: StoreLogger,
   ) {}
 
-  /** This app's description has changed, or it is a new one; `describe` gives undefined once it is gone. */
+  /** Announces a new app or a changed description. `describe` returns undefined after the app is gone. */
   changed(project: string, app: string, describe: () => AppDescription | undefined): void {
     const key = `${project}/${app}`;
     this.apps.set(key, { project, app, describe });
@@ -33,13 +33,13 @@ export class Announcer {
     this.tell();
   }
 
-  /** Tells all again: Redis may have come back empty. */
+  /** Announces all apps again, because Redis may have come back empty. */
   again(): void {
     for (const key of this.apps.keys()) this.stale.add(key);
     this.tell();
   }
 
-  /** Resolves when all that was told so far is in the registry, or could not be. */
+  /** Resolves when all announcements so far have succeeded or failed. */
   async told(): Promise<void> {
     await this.telling;
   }
@@ -80,7 +80,7 @@ export class Announcer {
       }
       return true;
     } catch (error) {
-      this.logger.warn({ err: error, project, app }, 'app not announced, trying again');
+      this.logger.warn({ err: error, project, app }, 'announcing the app failed; retrying');
       this.stale.add(key);
       return false;
     }

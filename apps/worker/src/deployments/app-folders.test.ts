@@ -21,7 +21,7 @@ const names = async (patterns = ''): Promise<string[]> =>
 
 const version = async (): Promise<string> => versionOf(root, await readTree(root));
 
-test('a folder with a manifest or a main.py is an app, any other is not', async () => {
+test('a folder with a manifest or a main.py is an app; every other folder is not', async () => {
   await file('demo/plain/main.py');
   await file('demo/described/app.toml');
   await file('demo/hosted/cerebrium.toml');
@@ -31,7 +31,7 @@ test('a folder with a manifest or a main.py is an app, any other is not', async 
   expect(await names()).toEqual(['demo/described', 'demo/hosted', 'demo/plain']);
 });
 
-test('a folder with files but without an entry point is listed apart, an empty folder is not', async () => {
+test('a folder with files and without an entry point is listed separately; an empty folder is not listed', async () => {
   await file('demo/chat/app.py');
   await mkdir(join(root, 'demo/empty'));
   await file('demo/cached/.cache/x');
@@ -48,11 +48,11 @@ test('a link to a folder is an app too', async () => {
   expect(await names('demo/*')).toEqual(['demo/chat']);
 });
 
-test('a deployments folder that is not there holds no apps', async () => {
+test('a missing deployments folder contains no apps', async () => {
   expect((await findApps(join(root, 'none'), () => true)).apps).toEqual([]);
 });
 
-test('names that no call could reach are told and left out', async () => {
+test('folders whose names no call can contain are reported and ignored', async () => {
   await file('demo/runs/main.py');
   await file('demo/with space/main.py');
   const found = await findApps(root, () => true);
@@ -75,7 +75,7 @@ test.each([
   expect(await names(patterns)).toEqual(expected);
 });
 
-test.each(['chat', 'a/b/c', '/x'])('WORKER_APPS=%j is refused', (patterns) => {
+test.each(['chat', 'a/b/c', '/x'])('WORKER_APPS=%j is rejected', (patterns) => {
   expect(() => appFilter(patterns)).toThrow(/expected project\/app/);
 });
 
@@ -89,7 +89,7 @@ test('a version changes with the code and its manifest', async () => {
   expect(new Set([first, second, await version()]).size).toBe(3);
 });
 
-test('a version does not change with what is not code', async () => {
+test('a version does not change with files that are not code', async () => {
   await file('main.py', 'a = 1');
   const first = await version();
   for (const path of [

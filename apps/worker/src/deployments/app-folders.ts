@@ -1,11 +1,11 @@
-// Contract 6: `<DEPLOYMENTS_DIR>/<project_id>/<app_name>/` holds an app; `WORKER_APPS` says which of them this worker serves.
+// Contract 6, "Settings": finds apps in `<DEPLOYMENTS_DIR>/<project_id>/<app_name>/`. `WORKER_APPS` selects the apps that this worker serves.
 import { readdir, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { isAppName, isProjectName } from '@inference-proxy/contracts';
 import { DEFAULT_ENTRYPOINT, MANIFEST_FILES } from './manifest.ts';
 import { isToolsFolder } from './version.ts';
 
-/** One app's place on disk. */
+/** The place of an app on disk. */
 export interface AppFolder {
   readonly project: string;
   readonly app: string;
@@ -13,21 +13,21 @@ export interface AppFolder {
   readonly folder: string;
 }
 
-/** What a look at the deployments folder found. */
+/** The result of a scan of the deployments folder. */
 export interface FoundApps {
   readonly apps: readonly AppFolder[];
   /** Folders in an app's place that directly hold files, but neither a manifest nor a `main.py`. */
   readonly withoutEntry: readonly AppFolder[];
-  /** Folders that hold an app under a name that no call could reach, relative to the deployments folder. */
+  /** Folders with an app whose name no call can contain, relative to the deployments folder. */
   readonly misnamed: readonly string[];
-  /** Folders whose content decides which apps there are: worth watching. */
+  /** Folders whose content decides which apps exist. The worker watches these folders. */
   readonly places: readonly string[];
 }
 
-/** Says whether this worker serves an app. */
+/** Returns whether this worker serves an app. */
 export type AppFilter = (project: string, app: string) => boolean;
 
-/** Whether a name matches a pattern, in which `*` is any text. Takes the first place where each part fits, so the time is linear. */
+/** Returns whether a name matches a pattern, in which `*` is any text. Each part takes its first match, so the time is linear. */
 function matches(pattern: string, name: string): boolean {
   const [first = '', ...parts] = pattern.split('*');
   const last = parts.pop();
@@ -43,9 +43,9 @@ function matches(pattern: string, name: string): boolean {
 }
 
 /**
- * Reads `WORKER_APPS`: patterns `project/app` with `*`, separated by commas, as `acme/*,demo/chat`; empty is all.
+ * Reads `WORKER_APPS`: patterns `project/app` with `*`, separated by commas, such as `acme/*,demo/chat`. An empty text selects all apps.
  *
- * @throws Error naming the pattern that is not one
+ * @throws Error that names the invalid pattern
  */
 export function appFilter(patterns: string): AppFilter {
   const pairs = patterns
@@ -54,14 +54,14 @@ export function appFilter(patterns: string): AppFilter {
     .filter((pattern) => pattern !== '')
     .map((pattern) => {
       const [project, app, ...rest] = pattern.split('/');
-      if (!project || !app || rest.length > 0) throw new Error(`${pattern}: expected project/app, * for any`);
+      if (!project || !app || rest.length > 0) throw new Error(`${pattern}: expected project/app, where * is any text`);
       return { project, app };
     });
   if (pairs.length === 0) return () => true;
   return (project, app) => pairs.some((pair) => matches(pair.project, project) && matches(pair.app, app));
 }
 
-/** Names of the folders in `path`; links to folders count. A path that is not there holds none. */
+/** Returns the names of the folders in `path`, with links to folders. A missing path has no folders. */
 async function foldersIn(path: string): Promise<string[]> {
   const entries = await readdir(path, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return [];
@@ -82,7 +82,7 @@ const isFolder = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** Returns whether a folder directly holds a file. An empty folder may be one that is just being filled. */
+/** Returns whether a folder directly contains a file. An empty folder may be about to be filled. */
 const holdsFiles = async (folder: string): Promise<boolean> =>
   (await readdir(folder, { withFileTypes: true }).catch(() => [])).some(
     (entry) => !isToolsFolder(entry.name) && !entry.isDirectory(),
@@ -96,7 +96,7 @@ async function holdsApp(folder: string): Promise<boolean> {
   return false;
 }
 
-/** Looks for apps: folders that hold a manifest or a `main.py`. Folders that hold neither are listed apart. */
+/** Finds apps: folders with a manifest or a `main.py`. Folders without these files are listed separately. */
 export async function findApps(deploymentsDir: string, serves: AppFilter): Promise<FoundApps> {
   const root = resolve(deploymentsDir);
   const apps: AppFolder[] = [];

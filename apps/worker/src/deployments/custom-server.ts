@@ -1,21 +1,21 @@
-// An app's own web server as its manifest has it: `[runtime.custom]`, in the hosted product's words where it has them.
+// Contract 1, "Custom runtimes": the section `[runtime.custom]` of a manifest. Keys have the names of the hosted product if possible.
 import { z } from 'zod';
 
-/** A server of an app's own, started by its worker or running elsewhere. */
+/** The web server of an app. The worker starts the server, or the server runs elsewhere. */
 export interface CustomServer {
-  /** Program and arguments; absent where the server runs elsewhere. */
+  /** Program and arguments. Absent if the server runs elsewhere. */
   readonly entrypoint: readonly string[] | undefined;
-  /** Where it runs, if it is not ours to start; no trailing slash. */
+  /** The URL of a server that runs elsewhere, without a trailing slash. */
   readonly url: string | undefined;
-  /** The one port it listens on; absent: one that is free at its start, told as `PORT`. */
+  /** The server's fixed port. Absent: the worker chooses a free port at each start and passes it as `PORT`. */
   readonly port: number | undefined;
-  /** Path that answers 2xx while it is well; '': that it takes connections is enough. */
+  /** The path that answers 2xx while the server is healthy. '': the server is healthy if it accepts connections. */
   readonly healthcheck: string;
-  /** Path that answers 2xx while it can be given requests; '' likewise. */
+  /** The path that answers 2xx while the server is ready for requests. '': the server is ready if it accepts connections. */
   readonly readycheck: string;
-  /** Whether it gets the caller's `Authorization`. */
+  /** Whether the server receives the caller's `Authorization`. */
   readonly forwardAuth: boolean;
-  /** Whether it is ended when one of its runs is cancelled, because it does not notice that its caller has gone. */
+  /** Whether a cancelled run ends the server, because the server does not notice a disconnect. */
   readonly killOnCancel: boolean;
 }
 
@@ -36,13 +36,13 @@ export const customServerSection = z.looseObject({
   kill_on_cancel: z.boolean().default(false),
 });
 
-/** @throws Error in words for the app's author */
+/** Checks the section and returns its server. @throws Error with a message for the app's author */
 export function customServer(section: z.output<typeof customServerSection>): CustomServer {
   const { entrypoint, url, port } = section;
   if ((entrypoint === undefined) === (url === undefined)) throw new Error('expected either entrypoint or url');
-  if (url !== undefined && port !== undefined) throw new Error('port: a url says its port itself');
+  if (url !== undefined && port !== undefined) throw new Error('port: a url already contains the port');
   if (url !== undefined && section.kill_on_cancel)
-    throw new Error('kill_on_cancel: a server that runs elsewhere is not ours to end');
+    throw new Error('kill_on_cancel: the worker cannot end a server that runs elsewhere');
   return {
     entrypoint: typeof entrypoint === 'string' ? words(entrypoint) : entrypoint,
     url: url === undefined ? undefined : base(url),
@@ -58,18 +58,18 @@ function base(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !['http:', 'https:'].includes(url.protocol)) throw new Error('url: expected http:// or https://');
   if (url.username || url.password || url.search || url.hash)
-    throw new Error('url: expected scheme, host, port and path alone');
+    throw new Error('url: expected scheme, host, port and path only');
   return `${url.origin}${withoutTrailingSlashes(url.pathname)}`;
 }
 
-/** The root becomes empty. */
+/** Returns the path without trailing slashes. The root becomes empty. */
 function withoutTrailingSlashes(path: string): string {
   let end = path.length;
   while (path[end - 1] === '/') end -= 1;
   return path.slice(0, end);
 }
 
-/** A command line's words as a shell splits them; no shell runs it, so nothing else of one's language means anything. */
+/** Splits a command line into words, as a shell does. No shell runs the line, so all other shell syntax has no effect. */
 function words(line: string): string[] {
   const found: string[] = [];
   let word: string | undefined;
@@ -90,7 +90,7 @@ function words(line: string): string[] {
       word = (word ?? '') + (char === '\\' ? (line[++at] ?? '') : char);
     }
   }
-  if (quote !== '') throw new Error(`entrypoint: a ${quote} is not closed`);
+  if (quote !== '') throw new Error(`entrypoint: the quote ${quote} is not closed`);
   if (word !== undefined) found.push(word);
   if (found.length === 0) throw new Error('entrypoint: expected a program');
   return found;

@@ -1,4 +1,4 @@
-// The apps this worker serves, as the deployments folder holds them now: looked at when something changed there, one look at a time.
+// Contract 7: the apps of the deployments folder that this worker serves. A change starts a scan; only one scan runs at a time.
 
 import { type AppFilter, type AppFolder, findApps } from './app-folders.ts';
 import { DEFAULT_ENTRYPOINT, MANIFEST_FILES, ManifestError, readManifest } from './manifest.ts';
@@ -21,19 +21,19 @@ export interface DeploymentsOptions {
   readonly logger: DeploymentsLogger;
 }
 
-/** What is told of the apps. */
+/** Receives changes of the apps. */
 export interface DeploymentsListener {
-  /** An app's description has changed, or it is a new one, or (`find` no longer knows it) it is gone. */
+  /** An app is new, its description has changed, or it is gone (`find` then returns undefined). */
   changed(project: string, app: string): void;
-  /** Slots of an app may have become free. */
+  /** Slots of an app may be free. */
   freed(project: string): void;
 }
 
-/** What a version of an app consists of, without the version's name. */
+/** The content of a version, without the version's name. */
 type Content = Omit<OfferedVersion, 'version'>;
 type ReadVersion = (place: AppFolder) => Promise<Content>;
 
-/** What a look at one app found. */
+/** The result of a look at an app. */
 interface Look {
   /** Folders to watch. */
   readonly folders: readonly string[];
@@ -49,16 +49,16 @@ const NOTHING_TO_RUN: Content = {
 
 interface Deployed {
   readonly versions: AppVersions;
-  /** Of the code that was offered last; undefined before the first look. */
+  /** The signature of the code that was offered last; undefined before the first look. */
   signature: string | undefined;
 }
 
 export class Deployments {
   private readonly apps = new Map<string, Deployed>();
   private byProject = new Map<string, AppVersions[]>();
-  /** Apps whose folder is gone and whose last runs are not. */
+  /** Apps without a folder whose last runs continue. */
   private readonly gone = new Set<Deployed>();
-  /** Folders that were reported as left out. */
+  /** Folders that were reported as ignored. */
   private readonly leftOut = new Set<string>();
   private listener: DeploymentsListener | undefined;
   private watch: CodeWatch | undefined;
@@ -68,18 +68,18 @@ export class Deployments {
 
   constructor(private readonly options: DeploymentsOptions) {}
 
-  /** Resolves when the folder was looked at and every app's first start has succeeded or failed. */
+  /** Resolves when the folder was scanned and the first start of every app has succeeded or failed. */
   async start(listener: DeploymentsListener): Promise<void> {
     const { logger, rescanMs, deploymentsDir } = this.options;
     this.listener = listener;
     this.watch = new CodeWatch(() => this.look(), rescanMs, logger);
     this.look();
     await this.looking;
-    if (this.apps.size === 0) logger.warn({ deploymentsDir }, 'no apps found');
+    if (this.apps.size === 0) logger.warn({ deploymentsDir }, 'the deployments folder contains no apps');
     await Promise.all([...this.apps.values()].map(({ versions }) => versions.firstStart));
   }
 
-  /** How many apps there are. */
+  /** Returns the number of apps. */
   get size(): number {
     return this.apps.size;
   }
@@ -88,7 +88,7 @@ export class Deployments {
     return [...this.byProject.keys()];
   }
 
-  /** Read at every slot that becomes free, so kept ready. */
+  /** Called whenever a slot becomes free, so the list is kept ready. */
   appsOf(project: string): readonly AppVersions[] {
     return this.byProject.get(project) ?? [];
   }
@@ -97,14 +97,14 @@ export class Deployments {
     return this.apps.get(`${project}/${app}`)?.versions;
   }
 
-  /** Looks no more; what was started stays. */
+  /** Stops scanning. Started apps stay. */
   async stop(): Promise<void> {
     this.closed = true;
     this.watch?.close();
     await this.looking;
   }
 
-  /** Ends all processes, in order until `signal` fires. */
+  /** Ends all processes. They end in order until `signal` fires. */
   async drain(signal: AbortSignal): Promise<void> {
     await this.stop();
     await Promise.all([...this.apps.values(), ...this.gone].map(({ versions }) => versions.drain(signal)));
@@ -123,7 +123,7 @@ export class Deployments {
       try {
         await this.lookOnce();
       } catch (err) {
-        this.options.logger.error({ err }, 'deployments folder cannot be read, trying again');
+        this.options.logger.error({ err }, 'reading the deployments folder failed; retrying');
       }
     }
   }
@@ -131,13 +131,13 @@ export class Deployments {
   private async lookOnce(): Promise<void> {
     const { deploymentsDir, serves } = this.options;
     const found = await findApps(deploymentsDir, serves);
-    for (const name of found.misnamed) this.leaveOut('warn', name, 'left out: no call could name this app');
+    for (const name of found.misnamed) this.leaveOut('warn', name, 'folder ignored: no call can contain this app name');
     const projects = new Set(found.apps.map(({ project }) => project));
-    // A project of which no folder is an app may be no project: the webhook receivers beside the examples.
+    // A folder without an app may be no project, such as the webhook receivers beside the examples.
     const isApp = ({ project, app }: AppFolder) => projects.has(project) || this.apps.has(`${project}/${app}`);
     const entryless = found.withoutEntry.filter(isApp);
     for (const place of found.withoutEntry)
-      this.leaveOut(isApp(place) ? 'warn' : 'info', `${place.project}/${place.app}`, `left out: ${NO_ENTRY}`);
+      this.leaveOut(isApp(place) ? 'warn' : 'info', `${place.project}/${place.app}`, `folder ignored: ${NO_ENTRY}`);
     const folders = [...found.places];
     const looks = [
       ...(await this.lookAtAll(found.apps, (place) => this.read(place))),
@@ -178,8 +178,8 @@ export class Deployments {
       };
       return { folders, offer };
     } catch (err) {
-      // Files that go away while they are read: the next look, told by their going, finds what is left.
-      this.options.logger.warn({ err, project, app }, 'code cannot be read, trying again');
+      // Files may disappear during the read. Their removal starts another look.
+      this.options.logger.warn({ err, project, app }, 'reading the code of the app failed; retrying');
       return { folders: [folder], offer: () => undefined };
     }
   }
@@ -189,8 +189,8 @@ export class Deployments {
     const { project, app, folder } = place;
     try {
       const { manifest, unused, unknown } = await readManifest(folder, maxOutputBytes);
-      if (unknown.length > 0) logger.warn({ project, app, unknown, unused }, 'manifest has keys that nobody knows');
-      else if (unused.length > 0) logger.info({ project, app, unused }, 'manifest has keys that are not used here');
+      if (unknown.length > 0) logger.warn({ project, app, unknown, unused }, 'manifest has unknown keys');
+      else if (unused.length > 0) logger.info({ project, app, unused }, 'manifest has keys without effect');
       return { manifest };
     } catch (error) {
       if (!(error instanceof ManifestError)) throw error;
@@ -222,7 +222,7 @@ export class Deployments {
 
   private remove(name: string, deployed: Deployed): void {
     const { place } = deployed.versions;
-    this.options.logger.info({ project: place.project, app: place.app }, 'app is gone');
+    this.options.logger.info({ project: place.project, app: place.app }, 'app folder removed; the app ends its runs');
     this.apps.delete(name);
     this.group();
     this.gone.add(deployed);

@@ -41,7 +41,7 @@ test('an entrypoint text under [runtime.python] is still a module', () => {
   });
 });
 
-test('a mistake in such a section is reported under its own name', () => {
+test('a mistake in such a section is reported with the name of the section', () => {
   expect(() => read('[runtime.python]\nentrypoint = ["serve"]\nport = "8000"')).toThrow(/\[runtime\.python\] port/);
 });
 
@@ -57,7 +57,7 @@ test.each([
   ['[cerebrium.runtime.deepgram]\nlanguage = "en"', /\[runtime\.deepgram\]: Deepgram is a partner service.*url/],
   ['[cerebrium.runtime.rime]', /\[runtime\.rime\]: Rime is a partner service.*url/],
   ['[cerebrium.runtime.other]', /\[runtime\.other\] is not a runtime of this service: expected \[runtime\.python\]/],
-])('%j is refused by name, with what to do', (text, message) => {
+])('%j is rejected with its name and the next step', (text, message) => {
   expect(() => read(text)).toThrow(ManifestError);
   expect(() => read(text)).toThrow(message);
 });
@@ -130,7 +130,7 @@ test('a url in app.toml replaces how cerebrium.toml starts the server', async ()
   expect(manifest.server).toMatchObject({ url: 'http://model:8192', port: undefined, healthcheck: '/health' });
 });
 
-test('a mistake in one of two files is reported with the files', async () => {
+test('a mistake in two merged files is reported with the names of the files', async () => {
   await write('cerebrium.toml', '[cerebrium.scaling]\ntimeout = "5"');
   await write('app.toml', '[scaling]\nmin_replicas = 1');
   await expect(readManifest(folder, LIMIT)).rejects.toThrow('app.toml over cerebrium.toml: [scaling] timeout');

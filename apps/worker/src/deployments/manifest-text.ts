@@ -1,16 +1,16 @@
-// The text of an app's manifest as sections: `app.toml`, and the hosted product's `cerebrium.toml` beneath it.
+// Contract 7: parses the text of a manifest into sections: `app.toml`, merged over the hosted product's `cerebrium.toml`.
 import { parse } from 'smol-toml';
 
-/** The manifest cannot be used; the message says which key and why, in words for the app's author. */
+/** Reports an unusable manifest. The message names the key and the reason, for the app's author. */
 export class ManifestError extends Error {
   override readonly name = 'ManifestError';
 }
 
-/** Tables by section name, without the hosted product's prefix; `runtime.python` and its like are sections of their own. */
+/** Tables by section name, without the prefix of the hosted product. `runtime.python` and other runtimes are separate sections. */
 export type Sections = Map<string, unknown>;
 
 const RUNTIME = 'runtime.';
-/** Keys of [runtime.custom] of which an app has one. */
+/** Keys of [runtime.custom] that start a server. An app has only one of these keys. */
 const WAYS_TO_START = ['entrypoint', 'url', 'dockerfile_path'];
 
 export const asTable = (value: unknown): Record<string, unknown> | undefined =>
@@ -18,7 +18,7 @@ export const asTable = (value: unknown): Record<string, unknown> | undefined =>
     ? (value as Record<string, unknown>)
     : undefined;
 
-/** @throws ManifestError if the text is not TOML */
+/** Parses TOML into sections. @throws ManifestError if the text is not TOML */
 export function sectionsOf(text: string): Sections {
   let root: Record<string, unknown>;
   try {
@@ -57,7 +57,7 @@ export function merged(under: Sections, over: Sections): Sections {
   return result;
 }
 
-/** The keys below that still mean something. */
+/** Returns the keys of `below` that still have a meaning. */
 function kept(below: Record<string, unknown>, above: Record<string, unknown>): Record<string, unknown> {
   if (!WAYS_TO_START.some((key) => key in above)) return below;
   const dropped = [...WAYS_TO_START, ...('url' in above ? ['port'] : [])];

@@ -31,13 +31,13 @@ test.each([
     'sections with the hosted product’s prefix',
     '[cerebrium.scaling]\nreplica_concurrency = 3\n[cerebrium.hardware]\ngpu_count = 1',
   ],
-  ['both at once', '[cerebrium.scaling]\nreplica_concurrency = 3\n[hardware]\ngpu_count = 1'],
-])('%s are read alike', (_form, text) => {
+  ['both forms together', '[cerebrium.scaling]\nreplica_concurrency = 3\n[hardware]\ngpu_count = 1'],
+])('%s give the same manifest', (_form, text) => {
   expect(manifestOf(text).replicaConcurrency).toBe(3);
 });
 
 test.each([
-  ['one run at a time where the app has a GPU', '[hardware]\ngpu_count = 1', { replicaConcurrency: 1 }],
+  ['one run at a time if the app has a GPU', '[hardware]\ngpu_count = 1', { replicaConcurrency: 1 }],
   [
     'a stated concurrency wins over the GPU',
     '[hardware]\ngpu_count = 1\n[scaling]\nreplica_concurrency = 4',
@@ -59,8 +59,12 @@ test.each([
     { startupTimeoutMs: 60_000 },
   ],
   ['memory is in GiB', '[hardware]\nmemory = 0.5', { memoryBytes: 512 * 1024 * 1024 }],
-  ['output may be limited further', '[scaling]\nmax_output_bytes = 10', { maxOutputBytes: 10 }],
-  ['output may not be limited less', `[scaling]\nmax_output_bytes = ${LIMIT * 2}`, { maxOutputBytes: LIMIT }],
+  ['a manifest may lower the output limit', '[scaling]\nmax_output_bytes = 10', { maxOutputBytes: 10 }],
+  [
+    'a manifest may not raise the output limit',
+    `[scaling]\nmax_output_bytes = ${LIMIT * 2}`,
+    { maxOutputBytes: LIMIT },
+  ],
   ['the queue', '[scaling]\nqueue_limit = 2\nqueue_timeout = 3', { queueLimit: 2, queueTimeoutMs: 3_000 }],
   [
     'switches',
@@ -78,7 +82,7 @@ test.each([
   expect(manifestOf(text)).toMatchObject(expected);
 });
 
-test('an app written for the hosted product is read, and what has no effect is named', () => {
+test('an app for the hosted product is read, and its keys without effect are listed', () => {
   const text = `[cerebrium.deployment]
 name = "stream"
 python_version = "3.12"
@@ -101,7 +105,7 @@ torch = "latest"`;
   expect(unknown).toEqual([]);
 });
 
-test('keys that nobody knows are named', () => {
+test('unknown keys are listed', () => {
   const { unknown } = parseManifest('top = 1\n[scaling]\nreplica_concurency = 2\n[sclaing]\nx = 1', LIMIT);
   expect(unknown).toEqual(['top', 'scaling.replica_concurency', 'sclaing.x']);
 });
@@ -109,20 +113,24 @@ test('keys that nobody knows are named', () => {
 test.each([
   ['text that is not TOML', '[scaling', /not TOML/],
   ['a mistyped value', '[scaling]\ntimeout = "5"', /\[scaling\] timeout/],
-  ['a memory that is no number', '[hardware]\nmemory = "2GB"', /\[hardware\] memory: expected a number of GiB/],
-  ['a memory below what anything runs in', '[hardware]\nmemory = 0', /\[hardware\] memory: expected at least 0\.0625/],
+  ['a memory that is not a number', '[hardware]\nmemory = "2GB"', /\[hardware\] memory: expected a number of GiB/],
+  ['a memory too small for an interpreter', '[hardware]\nmemory = 0', /\[hardware\] memory: expected at least 0\.0625/],
   ['a memory in megabytes', '[hardware]\nmemory = 32_768', /\[hardware\] memory: expected at most 16384/],
-  ['a time that no timer holds', '[scaling]\ntimeout = 9_000_000', /\[scaling\] timeout: expected at most 2000000/],
+  [
+    'a time that is too long for a timer',
+    '[scaling]\ntimeout = 9_000_000',
+    /\[scaling\] timeout: expected at most 2000000/,
+  ],
   [
     'a module outside the folder',
     '[runtime.python]\nentrypoint = "../other/main.py"',
     /entrypoint: expected a path inside/,
   ],
-  ['a section that is no table', 'scaling = 3', /\[scaling\]/],
+  ['a section that is not a table', 'scaling = 3', /\[scaling\]/],
   ['two interpreters', '[runtime.python]\npython = "a"\nvenv = "b"', /python and venv/],
-  ['a runtime that is not there', '[runtime.node]', /\[runtime\.node\] is not a runtime/],
-  ['an environment name that is none', '[env]\n"A B" = "x"', /\[env\]/],
-])('%s is refused in words', (_what, text, message) => {
+  ['an unknown runtime', '[runtime.node]', /\[runtime\.node\] is not a runtime/],
+  ['an invalid name of an environment variable', '[env]\n"A B" = "x"', /\[env\]/],
+])('%s is rejected with a reason', (_what, text, message) => {
   expect(() => manifestOf(text)).toThrow(ManifestError);
   expect(() => manifestOf(text)).toThrow(message);
 });

@@ -1,4 +1,5 @@
-// An app's manifest: `app.toml`, or the hosted product's `cerebrium.toml` (sections with or without the `cerebrium.` prefix), or none at all.
+// Contract 7: an app's manifest: `app.toml`, or the hosted product's `cerebrium.toml` (sections with or without the prefix `cerebrium.`).
+// An app without these files has the defaults.
 import { readFile } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { z } from 'zod';
@@ -11,32 +12,32 @@ export { ManifestError } from './manifest-text.ts';
 /** Files that may hold a manifest. Keys of an earlier file win over keys of a later file. */
 export const MANIFEST_FILES = ['app.toml', 'cerebrium.toml'] as const;
 
-/** What an app without a manifest runs. */
+/** The entry point of an app without a manifest. */
 export const DEFAULT_ENTRYPOINT = 'main.py';
 
 const GIB = 2 ** 30;
 
-/** How long an app may take to start, and a server that runs elsewhere to answer, seconds. */
+/** Default seconds for an app to start, and for a server that runs elsewhere to answer. */
 const STARTUP_S = 600;
 const ANSWER_S = 10;
 
-/** How an app is run. Times in milliseconds. */
+/** The configuration of an app. Times are in milliseconds. */
 export interface Manifest {
   /** The module's file, relative to the app's folder. */
   readonly entrypoint: string;
-  /** Interpreter, relative to the app's folder or absolute; absent: the app's `.venv`, else the worker's own `python3`. */
+  /** The interpreter, absolute or relative to the app's folder. Absent: the app's `.venv`, else the `python3` of the worker. */
   readonly interpreter: string | undefined;
-  /** Set where the app is a web server of its own: then `entrypoint` and `interpreter` mean nothing. */
+  /** Set if the app is a web server. `entrypoint` and `interpreter` then have no meaning. */
   readonly server: CustomServer | undefined;
   readonly replicas: number;
-  /** Runs that one replica takes at a time. */
+  /** The number of concurrent runs of a replica. */
   readonly replicaConcurrency: number;
   readonly startupTimeoutMs: number;
-  /** Limit of one run's time in the function. */
+  /** The time limit of a run in the function. */
   readonly timeoutMs: number;
-  /** How long a cancelled run may take to stop by itself. */
+  /** The time for a cancelled run to stop by itself. */
   readonly cancelGraceMs: number;
-  /** What a replica and all that it starts may hold; absent: as much as there is. */
+  /** The memory limit of a replica and all its child processes. Absent: no limit. */
   readonly memoryBytes: number | undefined;
   readonly maxOutputBytes: number;
   readonly queueLimit: number;
@@ -47,22 +48,22 @@ export interface Manifest {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** A manifest, and what of its text has no effect. */
+/** A manifest, and the keys of its text that have no effect. */
 export interface ReadManifest {
   readonly manifest: Manifest;
-  /** Keys of the hosted product that mean nothing here, as `section.key`. */
+  /** Known keys without effect, as `section.key`: keys of the hosted product, and keys of this service that the rest of the manifest overrides. */
   readonly unused: readonly string[];
-  /** Keys that nobody knows: a slip of the pen. */
+  /** Unknown keys, which are probably typing errors. */
   readonly unknown: readonly string[];
 }
 
-// A timer of Node's takes at most 2^31 - 1 ms; a longer one fires at once.
+// Node's timers accept at most 2^31 - 1 ms. A longer timer fires at once.
 const LONGEST_S = 2_000_000;
 const seconds = z.number().nonnegative().max(LONGEST_S, `expected at most ${LONGEST_S} (seconds)`);
 const positiveSeconds = z.number().positive().max(LONGEST_S, `expected at most ${LONGEST_S} (seconds)`);
 const count = z.number().int().nonnegative().max(1_000_000);
 const positiveCount = z.number().int().positive().max(1_000_000);
-// Less would not hold an interpreter with a library or two; more is a figure in another unit.
+// A smaller limit does not hold an interpreter with a few libraries. A larger number is a mistake in the unit.
 const gibibytes = z
   .number('expected a number of GiB')
   .min(0.0625, 'expected at least 0.0625 (GiB)')
@@ -110,7 +111,7 @@ type Section = keyof typeof sections;
 
 const FUNCTIONS = { entrypoint: DEFAULT_ENTRYPOINT, python: undefined, venv: undefined };
 
-/** How the hosted product builds an image. */
+/** Keys by which the hosted product builds an image. */
 const BUILD_KEYS = [
   'python_version',
   'docker_base_image_url',
@@ -119,7 +120,7 @@ const BUILD_KEYS = [
   'use_uv',
 ] as const;
 
-/** Keys of the hosted product that are accepted so that its apps run unchanged, and do nothing here. `*`: a whole section. */
+/** Keys of the hosted product that are accepted without effect, so that its apps run unchanged. `*` is a whole section. */
 const NOT_USED = new Set([
   'deployment.name',
   'deployment.python_version',
@@ -146,7 +147,7 @@ const NOT_USED = new Set([
   'dependencies.*',
 ]);
 
-/** @param from the section of the manifest that is read as `name` */
+/** Checks a section and returns its values. @param from the section of the manifest that is read as `name` */
 function parseSection<S extends Section>(
   found: Sections,
   name: S,
@@ -158,7 +159,7 @@ function parseSection<S extends Section>(
   throw new ManifestError(reasons.join('; '));
 }
 
-/** The section that describes a web server: `[runtime.custom]`, or `[runtime.python]` with a command as its entry point. */
+/** Returns the section that describes a web server: `[runtime.custom]`, or `[runtime.python]` if its entry point is a command. */
 function serverSection(found: Sections): 'runtime.custom' | 'runtime.python' | undefined {
   if (found.has('runtime.custom')) return 'runtime.custom';
   return Array.isArray(asTable(found.get('runtime.python'))?.entrypoint) ? 'runtime.python' : undefined;
@@ -173,7 +174,7 @@ function serverOf(found: Sections, from: string): CustomServer {
   }
 }
 
-/** Keys that no section's schema names, sorted into those of the hosted product and unknown ones. */
+/** Returns the keys that no schema names, separated into keys of the hosted product and unknown keys. */
 function leftOver(found: Sections, server: string | undefined): { unused: string[]; unknown: string[] } {
   const unused: string[] = [];
   const unknown: string[] = [];
@@ -194,9 +195,9 @@ function leftOver(found: Sections, server: string | undefined): { unused: string
 /**
  * Reads a manifest's text.
  *
- * @param text '' for an app without a manifest: all defaults
- * @param maxOutputBytes the service's own limit; a manifest may only lower it
- * @throws ManifestError when a value has the wrong form or the runtime is not one this service runs
+ * @param text '' for an app without a manifest, which has all defaults
+ * @param maxOutputBytes the limit of the service; a manifest can only lower it
+ * @throws ManifestError if a value has the wrong form or the service does not run the runtime
  */
 export const parseManifest = (text: string, maxOutputBytes: number): ReadManifest =>
   manifestOf(sectionsOf(text), maxOutputBytes);
@@ -220,7 +221,7 @@ function manifestOf(found: Sections, maxOutputBytes: number): ReadManifest {
     deployment.deployment_initialization_timeout ??
     (server?.url === undefined ? STARTUP_S : ANSWER_S);
   const replicas = Math.min(Math.max(1, scaling.min_replicas), scaling.max_replicas ?? Number.POSITIVE_INFINITY);
-  // One port, one server.
+  // Only one process can listen on a fixed port.
   const single = server !== undefined && (server.url !== undefined || server.port !== undefined);
   const rest = leftOver(found, serverIn);
   if (single && replicas > 1) rest.unused.push('scaling.min_replicas');
@@ -248,15 +249,15 @@ function manifestOf(found: Sections, maxOutputBytes: number): ReadManifest {
   };
 }
 
-/** `compute` names a kind of GPU in the hosted product: `AMPERE_A10`, `HOPPER_H100`; or `CPU`. */
+/** Returns whether the app needs a GPU. The hosted product's `compute` is a kind of GPU (`AMPERE_A10`, `HOPPER_H100`) or `CPU`. */
 function asksForGpu({ gpu_count, compute = '' }: { gpu_count: number; compute?: string | undefined }): boolean {
   return gpu_count > 0 || !['', 'CPU'].includes(compute.trim().toUpperCase());
 }
 
 /**
- * Reads the manifest of an app's folder: `app.toml` over `cerebrium.toml`, key by key.
+ * Reads the manifest in an app's folder: `app.toml` is merged over `cerebrium.toml`, key by key.
  *
- * @throws ManifestError as {@link parseManifest}
+ * @throws ManifestError like {@link parseManifest}
  */
 export async function readManifest(folder: string, maxOutputBytes: number): Promise<ReadManifest> {
   const names: string[] = [];

@@ -1,4 +1,4 @@
-// docs/migrating.md: runtimes of the hosted product that this service does not run, each refused with what to do.
+// docs/migrating.md: rejects runtimes of the hosted product that this service does not run, with the next step in the message.
 import { asTable, ManifestError, type Sections } from './manifest-text.ts';
 
 const RUN = ['runtime.python', 'runtime.custom', 'runtime.cortex'];
@@ -10,7 +10,7 @@ const NO_IMAGES =
 /** Services of other companies that the hosted product runs for its users. */
 const PARTNERS: Readonly<Record<string, string>> = { deepgram: 'Deepgram', rime: 'Rime' };
 
-/** @throws ManifestError that names the section or key, and says what to do */
+/** Checks the runtimes. @throws ManifestError that names the section or key, and the next step */
 export function refuseRuntimes(found: Sections): void {
   for (const [name, value] of found) {
     if (!name.startsWith('runtime.')) continue;

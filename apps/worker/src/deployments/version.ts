@@ -1,11 +1,11 @@
-// An app's version: a hash over the files that are its code, so that it changes when they do and is the same on every worker.
+// Contract 7: the version of an app in a folder: a hash over its code files. Workers with the same files compute the same version.
 import { createHash } from 'node:crypto';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 
 /**
- * What counts as code. Not everything in the folder: a function's working directory is its app's folder, and one that writes
- * a log or a database there would be replaced at every call.
+ * Extensions of code files. Other files do not count: the working directory of a function is its app's folder. A function that writes a log or
+ * a database there would otherwise be replaced at every call.
  */
 const CODE = new Set([
   ...['.py', '.pyi', '.so', '.toml', '.cfg', '.ini', '.json', '.yaml', '.yml'],
@@ -14,10 +14,10 @@ const CODE = new Set([
 
 const TOOLS = new Set(['node_modules', '__pycache__']);
 
-/** A folder that tools fill, never the app's own code; all that start with a dot are (`.git`, `.venv`, caches). */
+/** Returns whether tools fill a folder. These folders contain no code of the app: names with a leading dot (`.git`, `.venv`, caches) and `TOOLS`. */
 export const isToolsFolder = (name: string): boolean => name.startsWith('.') || TOOLS.has(name);
 
-/** Files above this count by their size and time only: reading weights of gigabytes would hold up the start. */
+/** Larger files count by size and time only, because reading gigabytes of weights would delay the start. */
 const READ_AT_MOST = 4 * 1024 * 1024;
 
 interface CodeFile {
@@ -26,11 +26,11 @@ interface CodeFile {
   readonly mtimeMs: number;
 }
 
-/** An app's code as it was at one moment. */
+/** The code of an app at a moment. */
 export interface CodeTree {
-  /** Changes when a file's size or time does: cheap, nothing is read. */
+  /** Changes with the size or time of any file. It is cheap, because no file is read. */
   readonly signature: string;
-  /** Absolute paths of all folders with code, the app's own among them. */
+  /** Absolute paths of all folders with code, including the app's folder. */
   readonly folders: readonly string[];
   readonly files: readonly CodeFile[];
 }
@@ -39,7 +39,7 @@ export const isCodeName = (name: string): boolean => CODE.has(extname(name));
 
 async function walk(root: string, at: string, folders: string[], files: CodeFile[]): Promise<void> {
   const entries = await readdir(join(root, at), { withFileTypes: true });
-  // A virtual environment under another name than `.venv`.
+  // The folder is a virtual environment with another name than `.venv`.
   if (at !== '' && entries.some((entry) => entry.name === 'pyvenv.cfg')) return;
   folders.push(join(root, at));
   for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
@@ -47,14 +47,14 @@ async function walk(root: string, at: string, folders: string[], files: CodeFile
     if (entry.isDirectory()) {
       if (!isToolsFolder(entry.name)) await walk(root, path, folders, files);
     } else if (isCodeName(entry.name)) {
-      // A link counts as the file it names; one that leads nowhere, or a file that went away just now, is no code.
+      // A link counts as its target. A broken link, or a file that was just removed, is not code.
       const found = await stat(join(root, path)).catch(() => undefined);
       if (found?.isFile()) files.push({ path, size: found.size, mtimeMs: found.mtimeMs });
     }
   }
 }
 
-/** Lists an app's code. Rejects when the folder cannot be read. */
+/** Lists an app's code. Rejects if the folder cannot be read. */
 export async function readTree(folder: string): Promise<CodeTree> {
   const folders: string[] = [];
   const files: CodeFile[] = [];
@@ -64,7 +64,7 @@ export async function readTree(folder: string): Promise<CodeTree> {
   return { signature: hash.digest('hex'), folders, files };
 }
 
-/** The version of the code listed: 16 hex digits of a SHA-256 over names and contents. Rejects when a file went away meanwhile. */
+/** Returns the version of the listed code: 16 hex digits of a SHA-256 over names and contents. Rejects if a file was removed meanwhile. */
 export async function versionOf(folder: string, tree: CodeTree): Promise<string> {
   const hash = createHash('sha256');
   for (const file of tree.files) {

@@ -6,7 +6,7 @@ import { AppVersions } from './versions.ts';
 
 const { manifest } = parseManifest('[scaling]\ntimeout = 2\nqueue_limit = 7', 100);
 
-/** A runtime whose start ends when, and as, the test says. */
+/** A runtime whose start ends when the test ends it, with the result that the test chooses. */
 class ScriptedRuntime implements Runtime {
   state: RuntimeState = 'starting';
   functions: readonly FunctionSpec[] = [];
@@ -82,7 +82,7 @@ const listener = {
 };
 const request = { runId: 'r', fn: 'run', params: Buffer.from('{}'), paced: false };
 
-test('the first version serves once it is ready', async () => {
+test('the first version serves when it is ready', async () => {
   const { app, told, runtime } = appOf();
   app.offer({ version: '1', manifest });
   expect(app.freeSlots).toBe(0);
@@ -98,7 +98,7 @@ test('the first version serves once it is ready', async () => {
   });
 });
 
-test('a new version is started beside the old one and takes over when it is ready; the old one may end its runs', () => {
+test('a new version starts beside the old version and replaces it when ready; the old version ends its runs', () => {
   const { app, told, runtime } = appOf();
   app.offer({ version: '1', manifest });
   runtime('1').becomeReady();
@@ -111,7 +111,7 @@ test('a new version is started beside the old one and takes over when it is read
   expect(told).toEqual(['1 starting', '1 ready', '2 ready']);
 });
 
-test('a new version that does not start leaves the old one serving', () => {
+test('a new version that does not start leaves the old version serving', () => {
   const { app, runtime } = appOf();
   app.offer({ version: '1', manifest });
   runtime('1').becomeReady();
@@ -153,7 +153,7 @@ test('a manifest that cannot be used leaves the old version serving', () => {
   expect(app.describe()).toMatchObject({ version: '1', state: 'ready' });
 });
 
-test('a first version that does not start is broken, and told why, until a new one comes', async () => {
+test('a first version that does not start is described as broken with the reason, until a new version comes', async () => {
   const { app, told, runtime } = appOf();
   app.offer({ version: '1', manifest });
   runtime('1').fail();
@@ -176,7 +176,7 @@ test('an app whose first manifest cannot be used is broken, and runs nothing', a
   expect(() => app.run(request, listener)).toThrow(ServiceError);
 });
 
-test('of two new versions in a row only the last one takes over', () => {
+test('of two new versions in a row, only the last version takes over', () => {
   const { app, runtime } = appOf();
   app.offer({ version: '1', manifest });
   runtime('1').becomeReady();
@@ -189,7 +189,7 @@ test('of two new versions in a row only the last one takes over', () => {
   expect(app.describe().version).toBe('3');
 });
 
-test('draining ends every version, those that were replaced too', async () => {
+test('draining ends every version, including replaced versions', async () => {
   const { app, runtime } = appOf();
   app.offer({ version: '1', manifest });
   runtime('1').becomeReady();
@@ -200,7 +200,7 @@ test('draining ends every version, those that were replaced too', async () => {
   expect([runtime('2').leaves, runtime('3').leaves]).toEqual([true, true]);
 });
 
-test('where a server has a port of its own, the new version starts when the old one has left it', async () => {
+test('if a server has a fixed port, the new version starts after the old version has left the port', async () => {
   const { app, told, runtimes } = appOf();
   const started: string[] = [];
   const versionOf = (version: string, port: number) => {
@@ -218,7 +218,7 @@ test('where a server has a port of its own, the new version starts when the old 
   await turn();
   expect(started).toEqual([]);
   expect(app.freeSlots).toBe(0);
-  // Another one before the second had its turn.
+  // A third version arrives before the second version has started.
   const three = versionOf('3', 8000);
   await two.close();
   await turn();
@@ -228,7 +228,7 @@ test('where a server has a port of its own, the new version starts when the old 
   expect(started).toEqual(['3']);
   three.becomeReady();
   expect(told).toEqual(['1 starting', '1 ready', '2 starting', '3 starting', '3 ready']);
-  // On another port there is no need to wait.
+  // A version on another port starts at once.
   const four = versionOf('4', 9000);
   expect(three.leaves).toBe(false);
   four.becomeReady();

@@ -1,29 +1,29 @@
-// One app's versions. A new one is started beside the old, takes over when it is ready, and the old one ends its runs.
+// Contract 7: the versions of an app. A new version starts beside the old version and replaces it when ready. The old version then ends its runs.
 import { type AppDescription, type ErrorFields, type FailedVersion, ServiceError } from '@inference-proxy/contracts';
 import { withoutTraceback } from '../runtimes/app-log.ts';
 import type { RunListener, RunningRun, RunRequest, Runtime } from '../runtimes/runtime.ts';
 import type { AppFolder } from './app-folders.ts';
 import type { Manifest } from './manifest.ts';
 
-/** One version of an app's code, or why it cannot be one. */
+/** A version of an app's code, or the reason why it cannot run. */
 export interface OfferedVersion {
   readonly version: string;
   readonly manifest: Manifest | undefined;
-  /** Set where there is no manifest: what is wrong with it. */
+  /** The error of the manifest. Set if there is no manifest. */
   readonly error?: ErrorFields;
 }
 
-/** Makes the runtime of one version; not yet started. */
+/** Creates the runtime of a version without starting it. */
 export type MakeRuntime = (place: AppFolder, version: string, manifest: Manifest) => Runtime;
 
 export interface VersionsListener {
-  /** What is announced of the app has changed. */
+  /** The description of the app has changed. */
   changed(): void;
-  /** Slots may have become free. */
+  /** Slots may be free. */
   freed(): void;
 }
 
-/** A run, and the version that executes it. */
+/** A run and the version that executes it. */
 export interface StartedRun {
   readonly running: RunningRun;
   readonly version: string;
@@ -34,10 +34,10 @@ interface Started extends OfferedVersion {
   readonly runtime: Runtime | undefined;
 }
 
-/** A version that ends its last runs. */
+/** A version that waits for the end of its last runs. */
 interface Leaving {
   readonly left: Promise<void>;
-  /** The one port that it listens on, where its manifest names one. */
+  /** The version's fixed port, if its manifest names a port. */
   readonly port: number | undefined;
 }
 
@@ -49,14 +49,14 @@ interface VersionsLogger {
 const UNKNOWN: ErrorFields = { code: 'app_failed_to_start', message: 'the version did not start' };
 const DEFAULT_QUEUE = { queueLimit: 1_000, queueTimeoutMs: 600_000 };
 
-/** An app's versions: the one that serves, at most one that is to replace it, and those that end their last runs. */
+/** The serving version of an app, at most one version that will replace it, and old versions that end their last runs. */
 export class AppVersions {
   private current: Started | undefined;
-  /** Being started while `current` serves. */
+  /** Starts while `current` serves. */
   private next: Started | undefined;
   private readonly leaving = new Map<Runtime, Leaving>();
   private offered: string | undefined;
-  /** The version offered last, if it did not start while `current` serves. */
+  /** The version that was offered last, if it failed to start while `current` serves. */
   private failed: FailedVersion | undefined;
   private closed = false;
   private readonly decided = Promise.withResolvers<void>();
@@ -73,17 +73,17 @@ export class AppVersions {
     return this.decided.promise;
   }
 
-  /** Runs that this app takes more, now. */
+  /** Returns the number of further runs that this app accepts now. */
   get freeSlots(): number {
     return this.current?.runtime?.freeSlots ?? 0;
   }
 
-  /** The manifest of the version that serves. A run has the limits of its own version: {@link StartedRun}. */
+  /** Returns the manifest of the serving version. A run keeps the limits of its own version: {@link StartedRun}. */
   get manifest(): Manifest | undefined {
     return this.current?.manifest;
   }
 
-  /** Starts this version, and lets it take over when it is ready; at once where nothing serves. */
+  /** Starts a version. It replaces the serving version when it is ready, or at once if no version serves. */
   offer(offered: OfferedVersion): void {
     if (this.closed || offered.version === this.offered) return;
     this.offered = offered.version;
@@ -92,7 +92,7 @@ export class AppVersions {
     this.failed = undefined;
     const isServing = this.current?.runtime?.state === 'ready';
     if (isServing && offered.version === this.current?.version) {
-      this.logger.info(this.names(offered), 'back to the version that serves');
+      this.logger.info(this.names(offered), 'the code is again that of the serving version');
       this.listener.changed();
       return;
     }
@@ -100,7 +100,7 @@ export class AppVersions {
     if (!manifest) {
       this.logger.error(
         { ...this.names(offered), error },
-        `app cannot be started${isServing ? ', its old version goes on' : ''}`,
+        `app cannot be started${isServing ? '; its old version still serves' : ''}`,
       );
       if (isServing) this.fail(version, error);
       else this.put({ ...offered, runtime: undefined });
@@ -117,9 +117,9 @@ export class AppVersions {
     else this.start(started);
   }
 
-  /** Two servers cannot listen on one port: calls wait while the old version ends its runs, and until the new one is ready. */
+  /** Starts a version after the old version has left their common port. Calls wait until the new version is ready. */
   private async startInTurn(started: Started, port: number): Promise<void> {
-    this.logger.info({ ...this.names(started), port }, 'starting as soon as the old version has left its port');
+    this.logger.info({ ...this.names(started), port }, 'waiting for the old version to leave the port');
     await Promise.all(this.holdersOf(port));
     if (this.current === started && !this.closed) this.start(started);
   }
@@ -129,14 +129,14 @@ export class AppVersions {
   }
 
   /**
-   * Starts a run on the version that serves. The run keeps the limits of this version, whatever replaces the version later.
+   * Starts a run on the serving version. The run keeps the limits of this version after the version is replaced.
    *
    * @throws ServiceError `unavailable` if no version serves
    */
   run(request: RunRequest, listener: RunListener): StartedRun {
     const { runtime, version, manifest } = this.current ?? {};
     if (!runtime || version === undefined || manifest === undefined)
-      throw new ServiceError('unavailable', 'No version of the app can run just now.');
+      throw new ServiceError('unavailable', 'No version of the app can run now.');
     return { running: runtime.run(request, listener), version, limits: manifest };
   }
 
@@ -154,13 +154,13 @@ export class AppVersions {
       ...(this.failed && { failed: this.failed }),
       queueLimit,
       queueTimeoutMs,
-      // Ready-made events are how a server's events keep their names.
+      // A server's events keep their names only as ready-made events.
       preformatted: manifest?.server !== undefined || (manifest?.preformatted ?? true),
       ...(manifest?.server?.forwardAuth && { forwardAuth: true }),
     };
   }
 
-  /** Lets the runs of all versions end, until `signal` fires, and ends their processes. Resolves when none is left. */
+  /** Waits for the runs of all versions until `signal` fires, then ends their processes. Resolves when all processes have ended. */
   async drain(signal?: AbortSignal): Promise<void> {
     this.closed = true;
     this.decided.resolve();
@@ -186,7 +186,7 @@ export class AppVersions {
     runtime?.start();
   }
 
-  /** State, functions or error of `started` have changed. */
+  /** Handles a change of the state, functions or error of `started`. */
   private changed(started: Started): void {
     const state = started.runtime?.state;
     if (started === this.next) {
@@ -206,17 +206,17 @@ export class AppVersions {
     this.listener.freed();
   }
 
-  /** The version that serves goes on; this one is tried again when its code changes. */
+  /** Drops a new version that failed to start. The old version still serves; a change of the code starts another try. */
   private giveUp(next: Started): void {
     this.next = undefined;
     const error = next.runtime?.error && withoutTraceback(next.runtime.error);
-    this.logger.error({ ...this.names(next), error }, 'the new version did not start, the old one goes on');
+    this.logger.error({ ...this.names(next), error }, 'the new version did not start; the old version still serves');
     void next.runtime?.close();
     this.leave(next);
     this.fail(next.version, error);
   }
 
-  /** Reports the failed version beside the version that serves. */
+  /** Reports the failed version beside the serving version. */
   private fail(version: string, error = UNKNOWN): void {
     this.failed = { version, error };
     this.listener.changed();
@@ -230,7 +230,7 @@ export class AppVersions {
     this.listener.changed();
   }
 
-  /** Lets a version end its runs, each of which has a time limit of its own. */
+  /** Lets a version end its runs. Each run has a time limit. */
   private leave({ runtime, manifest }: Started): void {
     if (!runtime) return;
     const left = runtime.drain().finally(() => this.leaving.delete(runtime));

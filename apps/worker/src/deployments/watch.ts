@@ -1,17 +1,17 @@
-// Tells that code may have changed: one watcher per folder of code, and a look every few seconds where the system tells of nothing.
+// Contract 7: reports that code may have changed. Watches each folder with code, and reports a change regularly for file systems without events.
 import { type FSWatcher, watch } from 'node:fs';
 import { join } from 'node:path';
 import { isCodeName, isToolsFolder } from './version.ts';
 
-/** An editor or a copy writes in several steps; what is told within this time is one change. */
+/** An editor or a copy writes in several steps. Events within this time count as a single change. */
 const SETTLED_MS = 200;
-/** Steps that never end are looked at all the same. */
+/** The longest delay of a report while events continue. */
 const AT_MOST_MS = 2_000;
 
 /**
- * Watches folders, each by itself.
+ * Watches folders, each with a separate watcher.
  *
- * Not `recursive`: Node then puts a watch on every single file, a virtual environment's tens of thousands among them.
+ * It does not use `recursive`, because Node then watches every single file, including tens of thousands in a virtual environment.
  */
 export class CodeWatch {
   private readonly watchers = new Map<string, FSWatcher>();
@@ -21,7 +21,7 @@ export class CodeWatch {
   private toldOfFailure = false;
 
   /**
-   * @param changed called some time after something changed, and every `rescanMs`: network file systems and some containers tell nothing
+   * @param changed called shortly after a change, and every `rescanMs`, because network file systems and some containers send no events
    */
   constructor(
     private readonly changed: () => void,
@@ -51,17 +51,17 @@ export class CodeWatch {
   private open(folder: string): void {
     try {
       const watcher = watch(folder, { persistent: false }, (event, name) => {
-        // What appears or goes may be a folder; of one that went, the watcher is dead even if another has its name by now.
+        // The changed name may be a folder. The watcher of a removed folder is dead, even if another folder has the name now.
         if (event === 'rename' && name !== null) this.forget(join(folder, name));
         if (name === null || (event === 'rename' ? !isToolsFolder(name) : isCodeName(name))) this.soon();
       });
       watcher.on('error', () => this.drop(folder, watcher));
       this.watchers.set(folder, watcher);
     } catch (error) {
-      // No watches left, or the folder went away: the regular look finds what happened.
+      // No watches are free, or the folder was removed. The regular look still finds changes.
       if ((error as NodeJS.ErrnoException).code === 'ENOENT' || this.toldOfFailure) return;
       this.toldOfFailure = true;
-      this.logger.warn({ err: error, folder }, 'folder cannot be watched, its changes are noticed a little later');
+      this.logger.warn({ err: error, folder }, 'the folder cannot be watched; changes are found by the regular scan');
     }
   }
 
