@@ -30,8 +30,15 @@ tell({ alone });
 const closed = net.createServer();
 const deadPort = await listening(closed);
 closed.close();
+// A receiver has its whole share of attempts only after a first success.
+const succeeded = Promise.withResolvers();
 const hanging = net.createServer((socket) => socket.on('error', () => {}).resume());
+hanging.once('connection', (socket) => {
+  socket.once('data', () => socket.end('HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n', succeeded.resolve));
+});
 const hangingPort = await listening(hanging);
+await call('echo', { i: 0 }, hook(`http://127.0.0.1:${hangingPort}/`));
+await succeeded.promise;
 
 for (const [kind, port] of [
   ['dead', deadPort],

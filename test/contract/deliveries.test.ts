@@ -207,8 +207,20 @@ test('a redirect is not followed and counts as a failure', async () => {
 
 test('a hanging receiver delays neither the caller nor other receivers', async () => {
   let asked = 0;
-  const hanging = await standing(rawReceiver((socket) => void socket.once('data', () => asked++)));
+  let hangs = false;
+  const hanging = await standing(
+    rawReceiver((socket) => {
+      socket.once('data', () => {
+        if (hangs) asked += 1;
+        else socket.end('HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n');
+      });
+    }),
+  );
   const sink = await taking();
+  // A receiver has its whole share of attempts only after a first success.
+  const first = await caller.call('streams/value', { value: 1 }, to(hanging.url));
+  expect(await settled(String(first.headers['x-request-id']))).toMatchObject({ state: 'delivered' });
+  hangs = true;
   const answers = await Promise.all(
     Array.from({ length: 10 }, () => caller.call('streams/value', { value: 1 }, to(hanging.url))),
   );

@@ -184,7 +184,7 @@ test("an hour's backlog does not starve fresh deliveries, and is drained itself"
   expect(new Set(taken.map(({ id }) => id))).toEqual(new Set([...old, ...fresh]));
 });
 
-test("240 deliveries of one project to sixty receivers that hang keep no place from another project's", async () => {
+test("240 deliveries of one project to 60 receivers that hang do not delay another project's deliveries", async () => {
   const silent = await hanging();
   const good = await taking();
   await store.dispatcher({ WEBHOOK_CONCURRENCY: '16', WEBHOOK_TIMEOUT_S: '600', WEBHOOK_SCHEDULE: '0,600' });
@@ -202,7 +202,7 @@ test("240 deliveries of one project to sixty receivers that hang keep no place f
   await until(() => good.taken.length === 60);
 });
 
-test('nor do those of sixty receivers that begin to hang after a first success', async () => {
+test("60 receivers that begin to hang after a first success do not delay another project's deliveries", async () => {
   let hang = false;
   const never = new Promise<void>(() => {});
   const turning = await hosts(

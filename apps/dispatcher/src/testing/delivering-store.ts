@@ -155,7 +155,7 @@ export class DeliveringStore {
     const ids = urls.map(() => newRunId());
     const accepted = ids.map((runId, at) => {
       const url = urls[at] as string;
-      const webhook = { url, secret: box.seal(Buffer.from(SECRET), { project: PROJECT, app: 'hello', runId, url }) };
+      const webhook = { url, secret: box.seal(Buffer.from(SECRET), { project, app: 'hello', runId, url }) };
       return this.gateway.accept(
         {
           project,
