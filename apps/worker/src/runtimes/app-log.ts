@@ -1,4 +1,4 @@
-// Contract 2, "Errors": what apps print, in the worker's own log too, so many lines a second.
+// Contract 2, "Errors": writes the output of apps to the worker's log too, within a rate.
 import type { ErrorFields } from '@inference-proxy/contracts';
 import type { PrintedLines } from './printed-lines.ts';
 import { TracebackLines } from './traceback-lines.ts';
@@ -9,10 +9,10 @@ interface LinesLogger {
   error(fields: object, text: string): void;
 }
 
-/** The app prints its traceback itself, line by line. */
+/** Removes the traceback, because the app prints it too. */
 export const withoutTraceback = ({ traceback: _printed, ...rest }: ErrorFields): ErrorFields => rest;
 
-/** So many lines a second: an app that prints in a loop must not drown the others' lines, nor the worker in writing them. */
+/** Limits lines a second. An app that prints in a loop must neither hide the lines of other apps nor slow the worker. */
 export class LineRate {
   readonly #perSecond: number;
   #since = 0;
@@ -22,7 +22,7 @@ export class LineRate {
     this.#perSecond = perSecond;
   }
 
-  /** How many of `wanted` lines may be written now. */
+  /** Returns how many of `wanted` lines may be written now. */
   take(wanted: number): number {
     const now = performance.now();
     if (now - this.#since >= 1_000) {
@@ -35,7 +35,7 @@ export class LineRate {
   }
 }
 
-/** Writes lines under the names of what printed them, and tells how many were left out. */
+/** Writes lines with the names of their app, and reports the number of dropped lines. */
 export class AppLog {
   readonly #logger: LinesLogger;
   readonly #names: object;
@@ -43,7 +43,7 @@ export class AppLog {
   readonly #tracebacks = new TracebackLines();
   #leftOut = 0;
 
-  /** @param rates all of which must allow a line */
+  /** @param rates a line needs room in each of them */
   constructor(logger: LinesLogger, names: object, rates: readonly LineRate[]) {
     this.#logger = logger;
     this.#names = names;
@@ -56,7 +56,7 @@ export class AppLog {
       this.tellLeftOut();
       for (const { stream, text } of printed.lines().slice(0, room)) {
         const fields = { ...this.#names, ...more, stream };
-        // `traceback`: lines for people have no fields then (packages/platform/src/logging.ts).
+        // With `traceback`, the pretty format omits the fields (packages/platform/src/logging.ts).
         if (stream === 'stderr' && this.#tracebacks.has(text)) this.#logger.error({ ...fields, traceback: true }, text);
         else this.#logger.info(fields, text);
       }
@@ -64,10 +64,13 @@ export class AppLog {
     this.#leftOut += printed.count - room + printed.cut;
   }
 
-  /** To be called when nothing more comes. */
+  /** Logs the number of dropped lines. Call it after the last line too. */
   tellLeftOut(): void {
     if (this.#leftOut === 0) return;
-    this.#logger.warn({ ...this.#names, leftOut: this.#leftOut }, 'lines were left out: too many in one second');
+    this.#logger.warn(
+      { ...this.#names, leftOut: this.#leftOut },
+      'lines were dropped: the app printed too many in one second',
+    );
     this.#leftOut = 0;
   }
 }

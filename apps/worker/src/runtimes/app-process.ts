@@ -1,22 +1,22 @@
-// harness/PROTOCOL.md, "The keeper": one process of an app under its keeper: starts it, reads what it prints, and tells of its end by `exit` and
-// a short drain, never by `close`, which waits for everybody who holds a pipe.
+// harness/PROTOCOL.md, "The keeper": one process of an app under its keeper. Starts the process, reads its output, and reports its end.
+// The end is `exit` and a short drain of the pipes. `close` would wait for every process that holds a pipe.
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Duplex, Readable } from 'node:stream';
 import { type Command, type KeeperWord, keeperWord, keptEnv } from './keeper.ts';
 import { LogLines } from './log-lines.ts';
 import { spawnFailure } from './spawn-failure.ts';
 
-/** How long after `exit` the pipes are read for what the process said last. */
+/** The time after `exit` in which the pipes are read for the last output. */
 const EXIT_DRAIN_MS = 200;
 
-/** What is read of each raw pipe in a millisecond. Whoever writes more waits: reading and dropping would cost the other runs. */
+/** Read from each raw pipe in a millisecond. A faster writer waits: reading and dropping its output would slow the other runs. */
 const RAW_LINES_PER_MS = 50;
 const RAW_BYTES_PER_MS = 8 * 1024;
 
-/** The keeper ends all that there is within this, unless the system cannot end a process (a disk or a device that does not answer). */
+/** The time in which the keeper ends every process. Only a process that the system itself cannot end (a hanging disk or device) takes longer. */
 const KEEPER_GRACE_MS = 5_000;
 
-/** A keeper says a line or two. More is not the keeper's, and not read. */
+/** A keeper writes a line or two. Further bytes come from another process and are not read. */
 const KEEPER_BYTES = 4 * 1024;
 
 const CHANNEL = 3;
@@ -25,28 +25,28 @@ const LIFELINE = 4;
 export interface AppProcessListener {
   /** Lines on one of the raw pipes. */
   lines(stream: 'stdout' | 'stderr', texts: readonly string[]): void;
-  /** The program cannot be started, with the reason in words; `exited` follows. */
+  /** The program cannot be started. `why` is the reason as text. `exited` follows. */
   unstartable(why: string): void;
-  /** Whether the system keeps its signals, and its looks at other processes, to itself and what it starts. */
+  /** Whether the system confines the process's signals, and its access to other processes, to the process and its children. */
   kept(contained: boolean): void;
-  /** Once: the process is gone and all that it started with it, its pipes are read. */
+  /** Called once: the process and every process that it started have ended, and the pipes are read. */
   exited(how: ProcessEnd): void;
 }
 
 export interface ProcessEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** By `kill`. */
+  /** Whether `kill` ended the process. */
   readonly killed: boolean;
-  /** What it and what it started held, in bytes, where it was ended for that. */
+  /** Memory of the process and its children in bytes, if the keeper ended the processes for exceeding the limit. */
   readonly overMemory: number | undefined;
 }
 
 export class AppProcess {
-  /** Our end of the process's fd 3, of which only a harness knows; undefined where it could not be started. */
+  /** The worker's end of fd 3, which only a harness uses. Undefined if the process could not be started. */
   readonly channel: Duplex | undefined;
   readonly #listener: AppProcessListener;
-  /** Undefined if `spawn` threw: the system refused at once. */
+  /** Undefined if `spawn` threw, because the system refused to start the process. */
   readonly #child: ChildProcess | undefined;
   readonly #env: Readonly<Record<string, string>>;
   readonly #lifeline: Duplex | undefined;
@@ -55,7 +55,7 @@ export class AppProcess {
   #gone = false;
   #keeperLate: NodeJS.Timeout | undefined;
 
-  /** @param command one that `keptBy` gave */
+  /** @param command a result of `keptBy` */
   constructor(command: Command, folder: string, env: Readonly<Record<string, string>>, listener: AppProcessListener) {
     this.#listener = listener;
     this.#env = env;
@@ -66,39 +66,39 @@ export class AppProcess {
     if (this.#child?.stderr) this.#readLines(this.#child.stderr, 'stderr');
     this.channel = this.#end(CHANNEL);
     this.#lifeline = this.#end(LIFELINE);
-    for (const end of this.#ends) end.on('error', () => {}); // 'exit' tells
+    for (const end of this.#ends) end.on('error', () => {}); // 'exit' reports the end
     this.#readKeeper();
   }
 
-  /** The keeper's. */
+  /** The keeper's process id. */
   get pid(): number | undefined {
     return this.#child?.pid;
   }
 
-  /** Whether it is still there, as far as is known. */
+  /** Whether the keeper's end is not known yet. */
   get alive(): boolean {
     return this.#child?.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Asks the process group to end: the keeper passes it on. */
+  /** Sends SIGTERM to the keeper, which passes it on to the process group. */
   terminate(): void {
     this.#child?.kill('SIGTERM');
   }
 
-  /** Ends the process and what it started, at once. */
+  /** Ends the process, and every process that it started, immediately. */
   kill(): void {
     this.#killed = true;
     this.#lifeline?.destroy();
     this.#keeperLate ??= setTimeout(() => this.#child?.kill('SIGKILL'), KEEPER_GRACE_MS);
   }
 
-  /** Throws nothing: one app's process that cannot be started must not end the worker. */
+  /** Throws nothing, because a failed start of one app must not end the worker. */
   #spawn(command: Command, folder: string): ChildProcess | undefined {
     try {
       return spawn(command.file, command.args, {
         cwd: folder,
         env: keptEnv(this.#env),
-        // When our end of the lifeline closes, the keeper ends everything. It closes fd 3: one that was not there would be of its own files.
+        // When the worker closes the lifeline, the keeper ends every process. It also closes fd 3, so fd 3 must not be a file that the keeper opened.
         stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
         detached: true,
       });
@@ -108,7 +108,7 @@ export class AppProcess {
     }
   }
 
-  /** Node's types know the extra descriptors only as either direction; 'pipe' gives a socket. */
+  /** Returns a socket: 'pipe' creates one. Node's types know the extra descriptors only as either direction. */
   #end(descriptor: number): Duplex | undefined {
     return (this.#stdio[descriptor] as Duplex | null | undefined) ?? undefined;
   }
@@ -151,7 +151,7 @@ export class AppProcess {
   }
 
   #spawnFailed(error: Error): void {
-    if (this.pid !== undefined) return; // a signal could not be sent
+    if (this.pid !== undefined) return; // the error is about a signal that could not be sent
     this.#listener.unstartable(spawnFailure(error, this.#env));
     void this.#exited(null, null);
   }
@@ -175,7 +175,7 @@ export class AppProcess {
     });
     await Promise.race([closed, late]);
     clearTimeout(timer);
-    // A busy event loop runs a late timer before it reads the pipes. Two more rounds read what they still hold.
+    // A busy event loop runs a late timer before it reads the pipes. Two more rounds read the remaining output.
     for (let round = 0; round < 2; round++) await new Promise((resolve) => setImmediate(resolve));
   }
 }

@@ -5,6 +5,6 @@ test('failed starts are repeated after 1, 2, 4 … 60 seconds', () => {
   expect([1, 2, 3, 4, 5, 6, 7, 8].map((n) => startDelayMs(n, 0) / 1000)).toEqual([1, 2, 4, 8, 16, 32, 60, 60]);
 });
 
-test('a process that crashes is replaced at once, one that only crashes less and less often', () => {
+test('a crashed process is replaced at once, with growing delays if it crashes again and again', () => {
   expect([0, 1, 2, 3, 20].map((n) => startDelayMs(0, n))).toEqual([0, 0, 100, 200, 60_000]);
 });

@@ -1,4 +1,4 @@
-// runtimes: how long a process that ended is waited with before the next is started.
+// Contract 8: the delay before the start of the next process after a process ended or did not start.
 
 const FIRST_MS = 1_000;
 const CRASH_FIRST_MS = 100;
@@ -7,11 +7,11 @@ const LAST_MS = 60_000;
 const doubling = (first: number, times: number): number => Math.min(first * 2 ** Math.max(0, times - 1), LAST_MS);
 
 /**
- * 1, 2, 4 … 60 s after starts that failed in a row. A process that had served is replaced at once, and only
- * one that never ended a run properly before it crashed again is waited with.
+ * Returns 1, 2, 4 … 60 s after consecutive failed starts. A process that had served is replaced at once. Delays follow only
+ * if a process crashes again before any run ended properly.
  *
- * @param failedStarts starts without success since the last successful one
- * @param crashes processes that were ready and crashed, in a row
+ * @param failedStarts failed starts since the last successful start
+ * @param crashes consecutive crashes of ready processes
  */
 export function startDelayMs(failedStarts: number, crashes: number): number {
   if (failedStarts > 0) return doubling(FIRST_MS, failedStarts);

@@ -1,11 +1,11 @@
-// An app's environment: an allow-list, so that none of the worker's own settings (its store, its keys) reaches an app.
+// Contract 7: an app's environment. An allow-list keeps the worker's own settings (its store, its keys) from the app.
 
 const PASSED = ['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ'] as const;
 
-/** Used where the worker itself has no PATH. */
+/** The PATH of apps if the worker has none. */
 export const DEFAULT_PATH = '/usr/local/bin:/usr/bin:/bin';
 
-/** @param own the worker's environment @param app what the app's manifest sets, which wins */
+/** @param own the worker's environment @param app the manifest's variables, which take precedence */
 export function cleanEnv(
   own: Readonly<Record<string, string | undefined>>,
   ids: { readonly project: string; readonly app: string },

@@ -1,5 +1,5 @@
-// What every runtime must do, whatever its apps are written in: functions in their own processes, and web servers of their own. Its test
-// app does the deeds named here.
+// Contract 1: the behaviour of every runtime, whether its apps are functions in their own processes or web servers. The test app of each
+// runtime has the functions that are named here.
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,29 +8,29 @@ import type { RunListener, RunRequest, Runtime } from './runtime.ts';
 import { type Call, reached } from './testing/calls.ts';
 import { released } from './testing/released.ts';
 
-/** Time limits for a test that is about them; any other runs with limits that it cannot come to, however busy the machine is. */
+/** Time limits for a test about time limits. Every other runtime has limits that it cannot reach, however busy the machine is. */
 export interface ShortLimits {
   readonly timeoutMs?: number;
   readonly cancelGraceMs?: number;
 }
 
-/** What a runtime of the test app is, and how its deeds are called. */
+/** A runtime of the test app, and the way to call its functions. */
 export interface Subject {
-  /** Not yet started; an item has at most 100 kB, a result 200 kB. */
+  /** Creates a runtime without starting it. The limit of an item is 100 kB, and of a result 200 kB. */
   make(concurrency: number, limits?: ShortLimits): Runtime;
-  /** Calls a deed by its name. `params` as JSON text, or what becomes it. */
+  /** Calls a function by its name. `params` is JSON text, or an object that becomes JSON text. */
   call(runtime: Runtime, deed: string, params?: object | string, paced?: boolean): Call;
-  /** The code of a stream that breaks off after an item through a fault of its own (`breaks_later`). */
+  /** The code of a stream that fails after an item (`breaks_later`). */
   readonly broken: string;
   /** Resolves when the app has printed `cleaned up` for this run, in its log or after its end. */
   cleanedUp(run: Call): Promise<void>;
 }
 
-/** Of a stream that nobody takes from: so much of its items may be on the way. */
+/** The most items and bytes of a stream that arrive if no reader takes any. */
 const WINDOW_ITEMS = 4_096;
 const WINDOW_BYTES = 2 * 1024 * 1024;
 
-/** Takes a paced run's items as they come. */
+/** Takes a paced run's items as they arrive. */
 async function toItsEnd(run: Call): Promise<void> {
   for (let taken = run.count; run.ends === 0; taken = run.count) {
     run.running?.credit(taken);
@@ -70,11 +70,11 @@ export function conformance(name: string, subject: Subject): void {
       calls = [];
     });
 
-    test('it has as many free slots as runs may be in it', () => {
+    test('a runtime has as many free slots as it may have runs at a time', () => {
       expect(runtime.freeSlots).toBe(concurrency);
     });
 
-    test('parameters and results are passed as they are: large integers, 1.0, unicode', async () => {
+    test('parameters and results are passed unchanged: large integers, 1.0, unicode', async () => {
       const text = '{"a":12345678901234567890123,"b":1.0,"c":"ü\u2028","__proto__":1}';
       const run = call('echo', text);
       expect(await run.result()).toBe(text);
@@ -82,7 +82,7 @@ export function conformance(name: string, subject: Subject): void {
       expect(run.startedAs).toBe(false);
     });
 
-    test('a stream’s items come in order, and it succeeds', async () => {
+    test('the items of a stream arrive in order, and the stream succeeds', async () => {
       const run = call('count', { n: 5000 });
       expect(await run.ended).toMatchObject({ state: 'succeeded', streamed: true, items: 5000 });
       expect(run.items).toEqual(Array.from({ length: 5000 }, (_, i) => `item ${i}`));
@@ -93,7 +93,7 @@ export function conformance(name: string, subject: Subject): void {
       expect(await call('count', { n: 0 }).ended).toMatchObject({ state: 'succeeded', streamed: true, items: 0 });
     });
 
-    test('an item arrives while its app has not gone on to the next', async () => {
+    test('an item arrives before its app yields the next item', async () => {
       const run = call('step_by_step', { folder, n: 3 });
       for (let n = 1; n <= 3; n++) {
         await run.until(() => run.count >= n);
@@ -116,7 +116,7 @@ export function conformance(name: string, subject: Subject): void {
       }) as Runtime;
       const steps = join(folder, 'released');
       await mkdir(steps);
-      // Spaces make them larger than what Node keeps in a pool.
+      // The spaces make the parameters larger than the buffers that Node keeps in a pool.
       const run = subject.call(watched, 'step_by_step', `{"folder":"${steps}","n":1${' '.repeat(100_000)}}`);
       await run.until(() => run.count === 1);
       expect(await released(params as unknown as WeakRef<object>)).toBe(true);
@@ -124,13 +124,13 @@ export function conformance(name: string, subject: Subject): void {
       expect((await run.ended).state).toBe('succeeded');
     });
 
-    test('a failure after items comes after them', async () => {
+    test('a stream that fails after items delivers the items first', async () => {
       const run = call('breaks_later');
       expect(await run.ended).toMatchObject({ state: 'failed', items: 1, error: { code: subject.broken } });
       expect(run.items).toEqual(['1']);
     });
 
-    test('what is too large is refused, after the items that are not', async () => {
+    test('an output over a limit is refused, after the items within the limit', async () => {
       expect((await call('large_result', { n: 300_000 }).ended).error?.code).toBe('output_too_large');
       expect(await call('large_item', { n: 100_001 }).ended).toMatchObject({
         items: 1,
@@ -138,17 +138,17 @@ export function conformance(name: string, subject: Subject): void {
       });
     });
 
-    test('a paced stream may be longer than the limit of a kept one', async () => {
+    test('a paced stream may exceed the limit of a stream that is kept', async () => {
       const run = call('much', { n: 1000, size: 999 }, true);
       await toItsEnd(run);
       expect(await run.ended).toMatchObject({ state: 'succeeded', items: 1000 });
     });
 
-    test('without credits a stream is paused, and goes on with them', async () => {
+    test('a stream pauses without credits, and continues with credits', async () => {
       const run = call('flood_large', { n: 120 }, true);
       const bytes = (): number => run.frames.reduce((sum, { blob }) => sum + blob.length, 0);
       await run.until(() => run.count > 0);
-      // Nothing tells that nothing more comes: what is shown is that it did not come although there was time.
+      // No event shows that no further item comes. So the test allows time for items.
       await new Promise((resolve) => setTimeout(resolve, 300));
       expect(run.count).toBeLessThanOrEqual(WINDOW_ITEMS);
       expect(bytes()).toBeLessThanOrEqual(WINDOW_BYTES);
@@ -156,7 +156,7 @@ export function conformance(name: string, subject: Subject): void {
       expect(await run.ended).toMatchObject({ state: 'succeeded', items: 120 });
     });
 
-    test('a store that is behind pauses a stream, whatever credits there are', async () => {
+    test('a slow store pauses a stream, whatever credits the stream has', async () => {
       const run = call('flood_large', { n: 120 }, true);
       await run.until(() => run.count > 0);
       run.running?.pause();
@@ -184,7 +184,7 @@ export function conformance(name: string, subject: Subject): void {
       await subject.cleanedUp(run);
     });
 
-    test('cancels at any time hit no other run', async () => {
+    test('a cancel at any time reaches no other run', async () => {
       for (let round = 0; round < 120; round++) {
         const victim = call('brief', { ms: round % 2 === 0 ? 2 : 6 });
         await new Promise((resolve) => setTimeout(resolve, (round * 2.7) % 8));
@@ -209,14 +209,14 @@ export function conformance(name: string, subject: Subject): void {
       ['segfaults', 'replica_crashed', 'SIGSEGV'],
       ['killed', 'out_of_memory', 'killed'],
       ['crashes_after_an_item', 'replica_crashed', 'code 4'],
-    ])('a process that dies (%s) is %s, and the next call works', async (deed, code, text) => {
+    ])('a process that dies (%s) ends its run as %s, and the next call works', async (deed, code, text) => {
       const run = call(deed);
       expect(await run.ended).toMatchObject({ state: 'failed', error: { code } });
       expect((await run.ended).error?.message).toContain(text);
       expect(await call('add', { a: 1 }).result()).toBe('3');
     });
 
-    test('what it prints is in the log of the run', async () => {
+    test('the output of a function is in the log of its run', async () => {
       const run = call('prints');
       expect((await run.ended).state).toBe('succeeded');
       expect(run.lines).toEqual(
@@ -227,7 +227,7 @@ export function conformance(name: string, subject: Subject): void {
       );
     });
 
-    test('a drain lets runs end, then nothing runs', async () => {
+    test('a drain lets open runs end, and refuses further runs', async () => {
       const own = await started();
       const steps = join(folder, 'drained');
       await mkdir(steps);

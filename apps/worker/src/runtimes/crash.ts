@@ -1,13 +1,13 @@
-// Contract 2, `replica_crashed` and `out_of_memory`: why a function's process died, as far as its end tells.
+// Contract 2, "Errors", `replica_crashed` and `out_of_memory`: why a function's process died, as far as its exit shows.
 import type { ErrorFields } from '@inference-proxy/contracts';
 import type { ProcessEnd } from './app-process.ts';
 
 const MIB = 2 ** 20;
 
 /**
- * The error of every run that a replica had, when its process ended by itself or was over its memory.
+ * Returns the error of every run of a replica whose process ended by itself or exceeded its memory limit.
  *
- * @param whose in words: whose process it was
+ * @param whose the owner of the process, as text
  */
 export function crashError(
   { code, signal, overMemory }: Omit<ProcessEnd, 'killed'>,

@@ -1,6 +1,6 @@
-// Contract 3, pace: how far a plain stream may be ahead of its fastest reader.
+// Contract 3, "Pace": how far a plain stream may be ahead of its fastest reader.
 
-/** Items and bytes that nobody has taken yet: with more, the server has to wait. What was read at once goes on at once, so it may be a little more. */
+/** Limits of items and bytes that no reader has taken. At a limit, the server waits. A chunk that was read already may exceed the limit. */
 const WINDOW_ITEMS = 2_048;
 const WINDOW_BYTES = 1024 * 1024;
 
@@ -8,10 +8,10 @@ export class Credits {
   #items = 0;
   #taken = 0;
   #bytes = 0;
-  /** Sizes of what is not yet taken, oldest first. */
+  /** Sizes of the items that are not yet taken, oldest first. */
   readonly #open: { readonly upTo: number; readonly bytes: number }[] = [];
 
-  /** Items went out. */
+  /** Records sent items. */
   gave(count: number, bytes: number): void {
     this.#items += count;
     if (this.#items <= this.#taken) return;
@@ -19,7 +19,7 @@ export class Credits {
     this.#open.push({ upTo: this.#items, bytes });
   }
 
-  /** A reader has items up to this number. */
+  /** Records that a reader has the items up to this number. */
   took(upTo: number): void {
     this.#taken = Math.max(this.#taken, upTo);
     let done = 0;
@@ -28,7 +28,7 @@ export class Credits {
     this.#open.splice(0, done);
   }
 
-  /** Bytes for which no credit has come. */
+  /** Bytes without credit. */
   get bytes(): number {
     return this.#bytes;
   }

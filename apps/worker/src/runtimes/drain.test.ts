@@ -7,7 +7,7 @@ import { expect, test } from '@jest/globals';
 const REPLICAS = Number(process.env.DRAIN_ROUNDS ?? 2_000);
 const script = join(import.meta.dirname, '../../harness/python/tests/drained_replicas.py');
 
-test('replicas that drain while their runs end at the same moment send every answer and then bye', async () => {
+test('replicas that are drained while their runs end send every answer, then bye', async () => {
   const python = process.env.PYTHON_UNDER_TEST ?? 'python3';
   const seed = Math.floor(Math.random() * 2 ** 31);
   const { stdout } = await promisify(execFile)(python, [script, String(REPLICAS), String(seed)]);

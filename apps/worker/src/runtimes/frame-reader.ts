@@ -1,30 +1,30 @@
-// harness/PROTOCOL.md, "Framing": from chunks of a pipe to frames, without a copy where a frame lies in one chunk.
+// harness/PROTOCOL.md, "Framing": cuts the chunks of a pipe into frames. Does not copy a frame that lies in one chunk.
 import { type Header, ProtocolError } from './protocol.ts';
 
 const NEWLINE = 0x0a;
 const NOTHING = Buffer.alloc(0);
 
-/** Longer headers than this are no headers of ours. */
+/** No message has a longer header. */
 const HEADER_LIMIT = 16 * 1024 * 1024;
 
-/** The text that a harness collects for one frame: 32 Ki characters of items or 72 Ki of lines, each at most 6 bytes, and no more than this. */
+/** The most text that a harness collects for one frame: 32 Ki characters of items or 72 Ki of lines, at most 6 bytes each, up to this limit. */
 const COLLECTED_BYTES = 512 * 1024;
 
-/** The limits that `init` gives a harness. The largest blob of each message follows from them. */
+/** Limits from `init`. The largest blob of each message follows from them. */
 export interface BlobLimits {
   readonly maxItemBytes: number;
   readonly maxOutputBytes: number;
 }
 
 /**
- * What a run may have sent for which no credit has come. A harness stops at 1 MiB, after the frame that reaches it, so a process that sends
+ * Returns the most bytes that a run may have sent without credit. A harness stops after the frame that reaches 1 MiB, so a process that sends
  * more does not follow the protocol.
  */
 export const largestBacklog = ({ maxItemBytes }: BlobLimits): number => 1024 * 1024 + COLLECTED_BYTES + maxItemBytes;
 
 function largestBlob(message: unknown, { maxItemBytes, maxOutputBytes }: BlobLimits): number {
   switch (message) {
-    case undefined: // items: what was collected, and the item that filled the frame
+    case undefined: // items: the collected text, and the item that filled the frame
       return COLLECTED_BYTES + maxItemBytes;
     case 'log':
       return COLLECTED_BYTES;
@@ -35,23 +35,23 @@ function largestBlob(message: unknown, { maxItemBytes, maxOutputBytes }: BlobLim
   }
 }
 
-/** Cuts what is read from a replica into frames, and tells of each with its blob (empty where the header names none). */
+/** Cuts the bytes of a replica into frames, and calls back with each frame and its blob (empty if the header has no `b`). */
 export class FrameReader {
   readonly #limits: BlobLimits;
   readonly #onFrame: (header: Header, blob: Buffer) => void;
-  // Parts of a header or blob whose rest has not come; the blob's header stays here meanwhile.
+  // Parts of an incomplete header or blob. While a blob is incomplete, its header is kept too.
   #parts: Buffer[] = [];
   #size = 0;
   #header: Header | undefined;
   #missing = 0;
 
-  /** @param limits an app can forge a header, so a longer blob than they allow is refused before any of it is kept */
+  /** @param limits refuse a larger blob before any of it is kept, because an app can forge a header */
   constructor(limits: BlobLimits, onFrame: (header: Header, blob: Buffer) => void) {
     this.#limits = limits;
     this.#onFrame = onFrame;
   }
 
-  /** @throws ProtocolError when the bytes are no frames; the reader is of no use then */
+  /** @throws ProtocolError if the bytes are not frames. The reader cannot be used afterwards. */
   push(chunk: Buffer): void {
     let at = 0;
     while (at < chunk.length) at = this.#header ? this.#blob(chunk, at, this.#header) : this.#line(chunk, at);
@@ -61,7 +61,7 @@ export class FrameReader {
     const end = chunk.indexOf(NEWLINE, at);
     if (end === -1) {
       this.#keep(chunk.subarray(at));
-      if (this.#size > HEADER_LIMIT) throw new ProtocolError('a header without an end');
+      if (this.#size > HEADER_LIMIT) throw new ProtocolError('a header is larger than 16 MiB');
       return chunk.length;
     }
     const text =
@@ -71,7 +71,7 @@ export class FrameReader {
     if (length === undefined || length === 0) {
       this.#onFrame(header, NOTHING);
     } else if (typeof length !== 'number' || !Number.isSafeInteger(length) || length < 0) {
-      throw new ProtocolError('a length that is none');
+      throw new ProtocolError('the length of a blob is not a whole number');
     } else if (length > largestBlob(header.t, this.#limits)) {
       throw new ProtocolError(`a frame of ${length} bytes is over the limit`);
     } else {
@@ -112,8 +112,8 @@ function parse(text: string): Header {
   try {
     header = JSON.parse(text);
   } catch {
-    throw new ProtocolError(`not a header: ${text.slice(0, 200)}`);
+    throw new ProtocolError(`a header is not JSON: ${text.slice(0, 200)}`);
   }
-  if (typeof header !== 'object' || header === null) throw new ProtocolError('a header that is no object');
+  if (typeof header !== 'object' || header === null) throw new ProtocolError('a header is not a JSON object');
   return header as Header;
 }

@@ -1,11 +1,11 @@
-// What a runtime of functions must do beyond the conformance of all runtimes: what functions are, take and give. Its test app has the
-// functions named here.
+// Contract 1: the behaviour of a runtime of functions, beyond the conformance of all runtimes: functions, their parameters and results. The
+// test app has the functions that are named here.
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { ShortLimits } from './conformance.ts';
 import type { Runtime } from './runtime.ts';
 import { Call, reached } from './testing/calls.ts';
 
-/** @param make a runtime of the test app, not yet started */
+/** @param make creates a runtime of the test app without starting it */
 export function functionConformance(name: string, make: (concurrency: number, limits?: ShortLimits) => Runtime): void {
   describe.each([1, 100])(`${name} with %s runs at a time, as a runtime of functions`, (concurrency) => {
     let runtime: Runtime;
@@ -24,7 +24,7 @@ export function functionConformance(name: string, make: (concurrency: number, li
     });
     afterAll(() => runtime.close());
 
-    test('public functions are described, private and imported ones are not there', () => {
+    test('public functions are described, private and imported functions are not', () => {
       const names = runtime.functions.map((fn) => fn.name);
       expect(names).toEqual(expect.arrayContaining(['echo', 'add', 'count']));
       for (const hidden of ['_private', 'setup', 'teardown', 'deque', 'Countdown']) expect(names).not.toContain(hidden);
@@ -33,7 +33,7 @@ export function functionConformance(name: string, make: (concurrency: number, li
         { name: 'b', required: false, default: 2, annotation: 'int' },
       ]);
       expect(runtime.functions.find((fn) => fn.name === 'echo')).toMatchObject({
-        doc: 'Gives back what it got.',
+        doc: 'Returns its parameters.',
         extra: true,
       });
     });
@@ -52,7 +52,7 @@ export function functionConformance(name: string, make: (concurrency: number, li
       [600, undefined],
       [true, undefined],
       ['201', undefined],
-    ])('a status_code of %s asks for %s', async (status, asked) => {
+    ])('a status_code of %s sets the status %s', async (status, asked) => {
       expect((await call('with_status', { status }).ended).statusCode).toBe(asked);
     });
 
@@ -96,7 +96,7 @@ export function functionConformance(name: string, make: (concurrency: number, li
       [{ status_code: 600, detail: 'a' }],
       [{ status_code: true, detail: 'a' }],
       [{ status_code: '404', detail: 'a' }],
-    ])('an exception with %j is like any other', async (fields) => {
+    ])('an exception with %j is treated as any other exception', async (fields) => {
       const { error } = await call('raises_status', fields).ended;
       expect(error).toEqual({ code: 'function_error', type: 'HttpError', message: 'the text' });
     });
@@ -132,7 +132,7 @@ export function functionConformance(name: string, make: (concurrency: number, li
       expect(await run.result()).toBe(`["${run.runId}",{"more":1}]`);
     });
 
-    test('wrong arguments are named, each', async () => {
+    test('every wrong argument is named', async () => {
       expect(await call('add', { c: 1 }).ended).toMatchObject({
         state: 'failed',
         error: {
@@ -149,7 +149,7 @@ export function functionConformance(name: string, make: (concurrency: number, li
       expect((await call(fn).ended).error?.code).toBe('not_found');
     });
 
-    test('a function that raises fails with class and text, and the traceback is in its log', async () => {
+    test('an exception in a function sets the class and text of the error, and its traceback is logged', async () => {
       const run = call('raises', { text: 'so' });
       expect(await run.ended).toMatchObject({
         state: 'failed',
@@ -171,7 +171,7 @@ export function functionConformance(name: string, make: (concurrency: number, li
       ]);
     });
 
-    test('what is not JSON is refused, after the items that are', async () => {
+    test('an output that is not JSON is refused, after the items that are JSON', async () => {
       expect((await call('not_json').ended).error?.code).toBe('unserializable_output');
       expect((await call('not_a_number').ended).error?.code).toBe('unserializable_output');
       const run = call('raw_bytes');
@@ -179,7 +179,7 @@ export function functionConformance(name: string, make: (concurrency: number, li
       expect((await run.ended).error?.message).toContain('base64');
     });
 
-    test('what is too large is refused, after the items that are not', async () => {
+    test('an output over a limit is refused, after the items within the limit', async () => {
       expect((await call('large_result', { n: 300_000 }).ended).error?.code).toBe('output_too_large');
       expect(await call('large_item', { n: 100_001 }).ended).toMatchObject({
         items: 1,
@@ -189,7 +189,7 @@ export function functionConformance(name: string, make: (concurrency: number, li
       expect(await many.ended).toMatchObject({ items: 200, error: { code: 'output_too_large' } });
     });
 
-    test('without credits the generator is paused, and goes on with them', async () => {
+    test('a generator pauses without credits, and continues with credits', async () => {
       const run = call('flood', { n: 10_000 }, true);
       await run.until(() => run.count === 256);
       run.running?.credit(256);
@@ -210,7 +210,7 @@ export function functionConformance(name: string, make: (concurrency: number, li
       expect(await run.ended).toMatchObject({ state: 'cancelled', items: 256 });
     });
 
-    test('a cancel reaches a sleeping generator, and its clean-up is logged', async () => {
+    test('a cancel reaches a sleeping generator, and the output of its clean-up is logged', async () => {
       for (const fn of ['sleeper', 'sleeper_that_takes_time', 'async_sleeper']) {
         const run = call(fn);
         await run.until(() => run.count === 1);
@@ -227,7 +227,7 @@ export function functionConformance(name: string, make: (concurrency: number, li
       expect((await run.ended).state).toBe('cancelled');
     });
 
-    test('a function that no cancel stops is given up after the grace, and the next call works', async () => {
+    test('a function that ignores its cancel is given up after the grace, and the next call works', async () => {
       const own = await started({ cancelGraceMs: 1_000 });
       for (const fn of ['stubborn', 'blocked']) {
         const run = new Call(own, fn);

@@ -1,4 +1,5 @@
-// The real Python interpreter of an app, once: `python3` on the PATH may be a shell script (pyenv) that costs 50 ms and hides the process from signals.
+// Contract 7: finds the real Python interpreter of an app, once. `python3` on the PATH may be a shell script (pyenv), which costs 50 ms and
+// hides the process from signals.
 import { execFile } from 'node:child_process';
 import { access } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
@@ -11,9 +12,10 @@ const LOWEST_MINOR = 9;
 const found = new Map<string, Promise<string>>();
 
 /**
- * The interpreter's absolute path: the one that is configured (relative to the app's folder, or absolute), else the app's `.venv`, else `python3` on `path`.
+ * Returns the interpreter's absolute path: the configured path (relative to the app's folder, or absolute), else the app's `.venv`, else
+ * `python3` on `path`.
  *
- * @throws Error in words for the app's author: not there, or older than Python 3.9
+ * @throws Error with a text for the app's author: the interpreter is missing, or older than Python 3.9
  */
 export async function pythonInterpreter(folder: string, configured: string | undefined, path: string): Promise<string> {
   const candidate =
@@ -26,11 +28,12 @@ export async function pythonInterpreter(folder: string, configured: string | und
 }
 
 /**
- * What a keeper runs in: the worker's own `python3`, so that nothing in an app's folder or settings has a say in it; only where there is none, the app's.
+ * Returns the interpreter for keepers: the worker's own `python3`, so that neither the app's folder nor its settings affect the keeper.
+ * Falls back to the app's interpreter.
  *
- * @param path the worker's
- * @param ofApp the app's, where it has one
- * @throws Error where there is neither
+ * @param path the worker's PATH
+ * @param ofApp the app's interpreter, if it has one
+ * @throws Error if there is no interpreter
  */
 export const keeperInterpreter = (path: string, ofApp?: string): Promise<string> =>
   resolved('python3', path).catch((error: unknown) => {
@@ -45,7 +48,7 @@ async function resolved(candidate: string, path: string): Promise<string> {
   try {
     return await known;
   } catch (error) {
-    found.delete(key); // it may be installed before the next start
+    found.delete(key); // the interpreter may be installed before the next start
     throw error;
   }
 }
@@ -78,7 +81,7 @@ function probe(candidate: string, path: string): Promise<string> {
   try {
     execFile(candidate, ['-I', '-c', PROBE], { env, timeout: PROBE_MS }, answered);
   } catch (error) {
-    missing(error as Error); // E2BIG is thrown
+    missing(error as Error); // `execFile` throws E2BIG
   }
   return promise;
 }

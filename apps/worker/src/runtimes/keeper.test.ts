@@ -58,7 +58,7 @@ async function started(concurrency: number, memoryBytes?: number): Promise<Runti
   return runtime;
 }
 
-/** A call's plain result. */
+/** Returns a call's plain result. */
 const resultOf = async (runtime: Runtime, fn: string, params: object = {}): Promise<unknown> =>
   JSON.parse((await new Call(runtime, fn, params).result()) ?? 'null');
 
@@ -68,13 +68,13 @@ const isRunning = async (pid: number): Promise<boolean> => {
 };
 const contained = (): boolean => logged.some((line) => 'contained' in line && line.contained === true);
 
-test('a daemon in a session of its own ends with its replica, whether that is closed or dies', async () => {
+test('a daemon in a separate session ends with its replica, whether the replica is closed or dies', async () => {
   const runtime = await started(100);
   const daemon = (await resultOf(runtime, 'leaves_a_daemon')) as number;
   expect(await isRunning(daemon)).toBe(true);
   const dying = new Call(runtime, 'leaves_a_daemon_and_exits');
   expect((await dying.ended).error).toMatchObject({ code: 'replica_crashed', message: expect.stringContaining('3') });
-  // The replica's end is told when nothing of it is left.
+  // The replica's end is reported after all its processes have ended.
   for (const pid of [daemon, Number(dying.items[0])]) expect(await isRunning(pid)).toBe(false);
   const last = (await resultOf(runtime, 'leaves_a_daemon')) as number;
   await runtime.close();
@@ -93,7 +93,7 @@ test('a daemon ends with a worker that is killed', async () => {
   for (const pid of pids) while (await isRunning(pid)) await new Promise((resolve) => setTimeout(resolve, 10));
 });
 
-test('a replica that holds more memory than the app may is ended as out_of_memory, all its runs with it, and replaced', async () => {
+test('a replica over its memory limit ends with all its runs as out_of_memory, and is replaced', async () => {
   const runtime = await started(100, 128 * MIB);
   const before = await resultOf(runtime, 'pid');
   const neighbour = new Call(runtime, 'holds', { mebibytes: 1, seconds: 6000 });
@@ -109,7 +109,7 @@ test('a replica that holds more memory than the app may is ended as out_of_memor
   expect(await resultOf(runtime, 'pid')).not.toBe(before);
 });
 
-test('an app that takes more memory than it may while it starts has failed to start, and says why', async () => {
+test('an app over its memory limit at the start fails to start, with the reason', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'app-'));
   await writeFile(join(folder, 'main.py'), 'import time\nheld = b"x" * (256 * 2**20)\ntime.sleep(60)\n');
   const runtime = make(1, { memoryBytes: 128 * MIB, folder });
@@ -123,7 +123,7 @@ test('an app that takes more memory than it may while it starts has failed to st
   await rm(folder, { recursive: true });
 });
 
-test('a replica whose keeper is killed ends with it, and is replaced', async () => {
+test('a replica ends with its killed keeper, and is replaced', async () => {
   const runtime = await started(100);
   const before = (await resultOf(runtime, 'pid')) as number;
   const run = new Call(runtime, 'holds', { mebibytes: 1, seconds: 600 });
@@ -135,7 +135,7 @@ test('a replica whose keeper is killed ends with it, and is replaced', async () 
   while (await isRunning(before)) await new Promise((resolve) => setTimeout(resolve, 10));
 });
 
-test('a keeper that stands still is ended after its grace, and its replica with it', async () => {
+test('a stopped keeper is killed after its grace, and its replica ends too', async () => {
   const runtime = await started(1);
   const pid = (await resultOf(runtime, 'pid')) as number;
   const [keeper] = (await resultOf(runtime, 'ancestors')) as [number];
@@ -144,7 +144,7 @@ test('a keeper that stands still is ended after its grace, and its replica with 
   for (const one of [pid, keeper]) while (await isRunning(one)) await new Promise((resolve) => setTimeout(resolve, 10));
 });
 
-test('neither an app’s interpreter nor its environment is its keeper’s', async () => {
+test('a keeper uses neither the app’s interpreter nor the app’s environment', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'app-'));
   await cp(join(import.meta.dirname, 'testing/hostile'), folder, { recursive: true });
   await promisify(execFile)('python3', ['-m', 'venv', '--without-pip', join(folder, '.venv')]);
@@ -164,7 +164,7 @@ test('neither an app’s interpreter nor its environment is its keeper’s', asy
   await rm(folder, { recursive: true });
 });
 
-test('what a child of the function holds counts', async () => {
+test('the memory of a function’s child counts', async () => {
   const runtime = await started(1, 128 * MIB);
   const over = new Call(runtime, 'holds_in_a_child', { mebibytes: 200 });
   expect((await over.ended).error?.code).toBe('out_of_memory');
@@ -176,19 +176,19 @@ test('memory that forked children share counts once', async () => {
   expect(await resultOf(runtime, 'shares', { mebibytes: 60, children: 4 })).toBe(60);
 });
 
-test('without a limit in the manifest there is none', async () => {
+test('without a limit in the manifest, memory is unlimited', async () => {
   const runtime = await started(1);
   const run = new Call(runtime, 'holds', { mebibytes: 200, seconds: 1.2 });
   expect((await run.ended).state).toBe('succeeded');
 });
 
-test('a replica may open so many files, writes no core, and is the first to go when the machine has no memory left', async () => {
+test('a replica may open 8,192 files, writes no core, and is the first to end when the machine is out of memory', async () => {
   const runtime = await started(1);
   expect(await resultOf(runtime, 'limits')).toEqual({ files: 8_192, core: 0 });
   expect(await resultOf(runtime, 'oom_score_adj')).toBe(1_000);
 });
 
-test('where the system can, neither the worker nor another app’s process can be signalled, read or traced', async () => {
+test('a contained replica cannot signal, read or trace the worker or another app’s process', async () => {
   const runtime = await started(1);
   const other = await started(1);
   const [keeper, worker] = (await resultOf(runtime, 'ancestors')) as [number, number];
@@ -205,7 +205,7 @@ test('where the system can, neither the worker nor another app’s process can b
 });
 
 test.each(['no JSON', '[]', '{"t":"kept"}', '{"t":"out_of_memory","bytes":-1}', '{"t":"other"}'])(
-  '%s is no word of a keeper’s',
+  '%s is not accepted as a keeper’s message',
   (line) => {
     expect(keeperWord(line)).toBeUndefined();
   },

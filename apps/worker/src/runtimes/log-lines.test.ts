@@ -9,10 +9,10 @@ function linesOf(chunks: readonly string[]): string[] {
   return lines;
 }
 
-test('lines are whole however they come, the last one without its newline too', () => {
+test('chunks of any size become whole lines, also a last line without a newline', () => {
   expect(linesOf(['a\nb', 'c\n\nd'])).toEqual(['a', 'bc', '', 'd']);
 });
 
-test('a line without an end is cut, so that it takes no memory', () => {
+test('a line without an end is cut, so that its memory is bounded', () => {
   expect(linesOf(['x'.repeat(20_000)]).map((line) => line.length)).toEqual([8192, 8192, 3616]);
 });

@@ -1,9 +1,9 @@
-// Contract 5, `/logs`: what C code and child processes print goes past the harness, on the raw pipes; here it becomes lines.
+// Contract 5, "Logs: `GET /runs/{run_id}/logs`": lines of C code and child processes, which bypass the harness, from the raw pipes.
 
 const NEWLINE = 0x0a;
 const LINE_LIMIT = 8 * 1024;
 
-/** Lines from chunks, those of one chunk together; a longer line than 8 KiB is cut into several. */
+/** Cuts chunks into lines. Passes on the lines of one chunk together. Cuts a line longer than 8 KiB into several lines. */
 export class LogLines {
   readonly #onLines: (texts: string[]) => void;
   #rest: Buffer = Buffer.alloc(0);
@@ -12,7 +12,7 @@ export class LogLines {
     this.#onLines = onLines;
   }
 
-  /** Returns how many lines ended. */
+  /** Returns the number of lines that ended in `chunk`. */
   push(chunk: Buffer): number {
     const texts: string[] = [];
     let data = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
@@ -28,7 +28,7 @@ export class LogLines {
     return texts.length;
   }
 
-  /** What was printed last, without a newline. */
+  /** Passes on the last line if it has no newline. */
   end(): void {
     if (this.#rest.length > 0) this.#onLines([this.#rest.toString()]);
     this.#rest = Buffer.alloc(0);

@@ -1,4 +1,4 @@
-// runtimes: the processes that serve one version of one app: how many, what replaces those that end, and which run goes where.
+// Contract 8: the replicas of one version of an app: their number, their replacement after an end, and the choice of a replica for each run.
 import type { ErrorFields, FunctionSpec } from '@inference-proxy/contracts';
 import { AppLog, LineRate, withoutTraceback } from './app-log.ts';
 import { startDelayMs } from './back-off.ts';
@@ -7,11 +7,11 @@ import type { ReplicaState } from './replica-states.ts';
 import type { RunListener, RunningRun, RunRequest, Runtime, RuntimeState } from './runtime.ts';
 import { WaitingRun } from './waiting-run.ts';
 
-/** After so many starts without success an app is broken, even when nothing said why. */
+/** After this many failed starts an app is broken, even without a known reason. */
 const STARTS_UNTIL_BROKEN = 5;
-/** Processes that are replaced and wait for their last runs; with more, the first has to go. */
+/** Replaced processes that still wait for their last runs. Beyond this number, the oldest is killed. */
 const RETIRING_LIMIT = 4;
-/** What an app prints outside of its runs and is written to the worker's log. */
+/** The most lines outside of runs that are written to the worker's log. */
 const LINES_PER_SECOND = 500;
 
 interface PoolLogger {
@@ -25,25 +25,25 @@ const KILLED_FOR: Readonly<Record<KilledFor, string>> = {
   unhealthy: 'its health checks failed',
 };
 
-/** What is counted of an app's processes. */
+/** Metrics of an app's processes. */
 export interface ProcessCounts {
-  /** One has changed its state; it was in none before `spawning`. */
+  /** A process has changed its state. `from` is undefined for the first state, `spawning`. */
   moved(from: ReplicaState | undefined, to: ReplicaState): void;
   started(result: 'ready' | 'failed'): void;
-  /** One ended by itself after it was ready, or by its worker for a reason. */
+  /** A ready process ended by itself, or its worker ended it because of a fault. */
   crashed(how: 'exit' | 'signal' | 'killed' | KilledFor): void;
 }
 
 export interface PoolOptions {
-  /** How many processes. */
+  /** The number of processes. */
   readonly replicas: number;
-  /** How long a run that waits for a slot may do so, ms. */
+  /** The time in ms for which a run may wait for a slot. */
   readonly timeoutMs: number;
-  /** Finds what to start; asked at every start. Rejects where it is not there, with words for the app's author. */
+  /** Finds the program to start. Called at every start. Rejects with a text for the app's author if there is no program. */
   readonly prepare: () => Promise<StartReplica>;
   readonly logger: PoolLogger;
   readonly counts: ProcessCounts;
-  /** Stands in every line of the log. */
+  /** Fields of every log line. */
   readonly names: object;
 }
 
@@ -61,9 +61,9 @@ export class Pool implements Runtime {
   readonly #changeListeners: (() => void)[] = [];
   readonly #slotListeners: (() => void)[] = [];
   readonly #ended = Promise.withResolvers<void>();
-  /** What the app prints outside of its runs. */
+  /** Lines that the app prints outside of its runs. */
   readonly #printed: AppLog;
-  /** Replicas that serve, start, or wait for their next start. */
+  /** The number of replicas that serve, start, or wait for their next start. */
   #wanted = 0;
   #starting = 0;
   #failedStarts = 0;
@@ -129,7 +129,7 @@ export class Pool implements Runtime {
     if (this.#stopped && this.#replicas.size === 0 && this.#starting === 0) this.#ended.resolve();
   }
 
-  /** The least busy replica that takes a run. */
+  /** Returns the replica with the most free slots, if a replica takes runs. */
   #free(): AnyReplica | undefined {
     let best: AnyReplica | undefined;
     for (const replica of this.#replicas) {
@@ -181,7 +181,7 @@ export class Pool implements Runtime {
       failed: (error) => this.#failed(error),
       freed: () => this.#freed(),
       retiring: (why) => {
-        this.#log('warn', { pid: replica.pid, why }, 'a process takes no more runs and is being replaced');
+        this.#log('warn', { pid: replica.pid, why }, 'a process takes no further runs and is being replaced');
         this.#limitRetiring();
         replace();
       },
@@ -189,12 +189,12 @@ export class Pool implements Runtime {
       exited: ({ code, signal, killed, overMemory, stderr }) => {
         this.#replicas.delete(replica);
         this.#printed.tellLeftOut();
-        // Of a start that failed, `failed` has told.
+        // `failed` has already reported a start that failed.
         if (!this.#stopped && !replaced && wasReady) {
           this.#crashes = replica.proved ? 1 : this.#crashes + 1;
           counts.crashed(killed ? killed : signal === 'SIGKILL' ? 'killed' : signal ? 'signal' : 'exit');
           const how = killed ? `a process was ended: ${KILLED_FOR[killed]}` : 'a process ended by itself';
-          const text = overMemory === undefined ? how : 'a process was ended: over its memory';
+          const text = overMemory === undefined ? how : 'a process was ended: it exceeded its memory limit';
           this.#log('error', { pid: replica.pid, code, signal, overMemory, stderr }, text);
         }
         replace();
@@ -222,7 +222,7 @@ export class Pool implements Runtime {
     this.#freed();
   }
 
-  /** Broken at once: a start that failed for a reason that was told will fail again; the retries see to the rest. */
+  /** Marks the app as broken. A known reason counts at once, because the next start would fail too. Retries continue. */
   #failed(error: ErrorFields): void {
     this.#failedStarts++;
     this.#options.counts.started('failed');

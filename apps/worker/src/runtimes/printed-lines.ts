@@ -1,7 +1,7 @@
-// harness/PROTOCOL.md, `log`: lines that were printed, read only by who shows them; a flood is dropped unread.
+// harness/PROTOCOL.md, "Lines": printed lines that are decoded only when they are shown, so that a flood is dropped without decoding.
 import type { LogLine } from './runtime.ts';
 
-/** What a line counts beside its bytes, here and in the harness alike, so that a flood of empty ones is bounded too. */
+/** The cost of a line beside its bytes, also in the harness, so that a flood of empty lines is bounded too. */
 export const LINE_COST = 16;
 
 const NEWLINE = 0x0a;
@@ -9,15 +9,14 @@ const STDERR = 'e'.charCodeAt(0);
 
 /** Consecutive lines, oldest first. */
 export class PrintedLines {
-  /** How many lines. */
   readonly count: number;
-  /** How many were left out just before them. */
+  /** The number of lines dropped just before these lines. */
   readonly cut: number;
-  /** What they count towards the limit of a run's log. */
+  /** The cost of the lines, towards the limit of a run's log. */
   readonly cost: number;
   readonly #blob: Buffer;
 
-  /** @param blob each line as `o` or `e`, Unix ms, a space, the text; joined by newlines */
+  /** @param blob each line as `o` or `e`, Unix ms, a space and the text. The lines are joined by newlines. */
   constructor(blob: Buffer, count: number, cut = 0) {
     this.#blob = blob;
     this.count = count;
@@ -25,7 +24,7 @@ export class PrintedLines {
     this.cost = blob.length + count * LINE_COST;
   }
 
-  /** Lines from outside the interpreter, printed just now. */
+  /** Returns lines from outside the interpreter with the current time. */
   static now(stream: LogLine['stream'], texts: readonly string[]): PrintedLines {
     const start = `${stream === 'stderr' ? 'e' : 'o'}${Date.now()} `;
     return new PrintedLines(Buffer.from(texts.map((text) => start + text).join('\n')), texts.length);

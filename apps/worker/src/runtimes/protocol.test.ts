@@ -1,4 +1,4 @@
-// harness/PROTOCOL.md: the worker writes and reads exactly what is in harness/snapshots, as the harness's own tests do.
+// harness/PROTOCOL.md: the worker writes and reads exactly the files of harness/snapshots, as the harness's own tests do.
 
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ const RUN_ID = '0199a0c4-7b1e-7c3a-9f10-3f2b8c1d4e5f';
 const snapshot = (name: string): Buffer => readFileSync(join(HARNESS, 'snapshots', `${name}.frame`));
 
 const limits = { maxItemBytes: 1_000, maxOutputBytes: 3_000 };
-/** What a harness collects for one frame at most. */
+/** The most bytes that a harness collects for one frame. */
 const COLLECTED = 512 * 1024;
 
 function framesOf(data: Buffer, size = data.length): [Header, string][] {
@@ -32,7 +32,7 @@ function framesOf(data: Buffer, size = data.length): [Header, string][] {
   return frames;
 }
 
-test('the worker’s messages are written as in the snapshots', () => {
+test('the worker writes its messages as in the snapshots', () => {
   const params = Buffer.from('{"prompt":"größe","n":12345678901234567890,"t":1.0}');
   const run = Buffer.concat([runHeader({ runId: RUN_ID, fn: 'generate', paced: true, params }), params]);
   const init = { app: '/srv/apps/demo/chat', entry: 'main.py', concurrency: 100, debug: false };
@@ -60,7 +60,7 @@ test.each(harnessSnapshots)('%s is read', (name) => {
   expect(Buffer.byteLength(blob)).toBe(b ?? 0);
 });
 
-test('frames are the same however the pipe cuts them', () => {
+test('frames are the same, whatever the size of the pipe’s chunks', () => {
   const data = Buffer.concat(harnessSnapshots.map(snapshot));
   const whole = framesOf(data);
   expect(whole).toHaveLength(harnessSnapshots.length);
@@ -80,7 +80,7 @@ test.each([
   ['{"t":"done","r":"x","items":0,"streamed":true,"ms":1,"b":-5}'],
   ['null'],
   ['Segmentation fault'],
-])('%s is no message', (line) => {
+])('%s is refused as an unknown message', (line) => {
   expect(() => framesOf(Buffer.from(`${line}\n`)).map(([header]) => decode(header))).toThrow(ProtocolError);
 });
 
@@ -90,7 +90,7 @@ test.each([
   ['a result', '{"t":"done","r":"x","items":0,"streamed":false,"ms":1,"b":', limits.maxOutputBytes],
   ['no blob', '{"t":"bye","b":', 0],
 ])(
-  'a header that announces more bytes of %s than the worker allows is refused before they come',
+  'a header that announces more bytes of %s than the worker allows is refused before the bytes arrive',
   (_what, head, most) => {
     const frame = Buffer.concat([Buffer.from(`${head}${most}}\n`), Buffer.alloc(most, 'x')]);
     expect(framesOf(frame).map(([, blob]) => blob.length)).toEqual([most]);

@@ -1,4 +1,4 @@
-// harness/PROTOCOL.md: the messages between the worker and a replica, one type each.
+// harness/PROTOCOL.md: the messages between the worker and a replica, with one type each.
 import type { ErrorCode, ErrorDetail, ItemKind } from '@inference-proxy/contracts';
 import { errorKinds } from '@inference-proxy/contracts';
 import { z } from 'zod';
@@ -12,11 +12,11 @@ export interface InitMessage {
   readonly app: string;
   /** The module's file, relative to the folder. */
   readonly entry: string;
-  /** How many runs at a time. */
+  /** The largest number of runs at a time. */
   readonly concurrency: number;
   readonly maxItemBytes: number;
   readonly maxOutputBytes: number;
-  /** What a run's log keeps: so much of what it printed may wait to be sent. */
+  /** Limit of a run's printed lines that wait to be sent: the size of a run's log. */
   readonly maxLogBytes: number;
   /** Whether error messages carry tracebacks. */
   readonly debug: boolean;
@@ -37,7 +37,7 @@ export const initMessage = (init: InitMessage): Buffer =>
     debug: init.debug,
   });
 
-/** The header only: the parameters' bytes follow it as they are. */
+/** Returns only the header. The parameters' bytes follow it unchanged. */
 export const runHeader = (run: {
   runId: string;
   fn: string;
@@ -66,7 +66,7 @@ const functionSchema = z.object({
   extra: z.boolean(),
 });
 
-/** Messages that come once in a replica's life, or little oftener. */
+/** Messages that come once in a replica's life, or a few times. */
 const coldMessageSchema = z.discriminatedUnion('t', [
   z.object({ t: z.literal('hello'), proto: z.literal(PROTOCOL), pid: z.number().int(), python: z.string() }),
   z.object({ t: z.literal('ready'), setup_ms: z.number(), functions: z.array(functionSchema).max(LIST_LIMIT) }),
@@ -86,9 +86,9 @@ export type ColdMessage = z.infer<typeof coldMessageSchema>;
 export interface LogMessage {
   readonly t: 'log';
   readonly r?: string;
-  /** How many lines the blob holds. */
+  /** Number of lines in the blob. */
   readonly n: number;
-  /** How many were left out just before them. */
+  /** Number of lines dropped just before these lines. */
   readonly cut: number;
 }
 
@@ -97,7 +97,7 @@ export interface StartedMessage {
   readonly r: string;
 }
 
-/** What every terminal message tells. */
+/** Fields of every terminal message. */
 interface Terminal {
   readonly r: string;
   readonly items: number;
@@ -129,7 +129,7 @@ export interface CancelledMessage extends Terminal {
 
 export type TerminalMessage = DoneMessage | ErrorMessage | CancelledMessage;
 
-/** The header of items, which alone has no `t`. */
+/** The header of items. Only this header has no `t`. */
 export interface ItemsMessage {
   readonly t: 'items';
   readonly r: string;
@@ -139,17 +139,17 @@ export interface ItemsMessage {
 
 export type HarnessMessage = ColdMessage | LogMessage | StartedMessage | ItemsMessage | TerminalMessage;
 
-/** What came is not the protocol: the process is not to be trusted with further runs. */
+/** The bytes do not follow the protocol, so the process gets no further runs. */
 export class ProtocolError extends Error {}
 
-/** A header as it came, before anything of it is believed. */
+/** A header as received, before validation. */
 export type Header = Readonly<Record<string, unknown>>;
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
 const isErrorStatus = (value: unknown): boolean => isCount(value) && value >= 400 && value <= 599;
 
-/** What can stand in the header (RFC 9110 §10.2.3). An app can forge a message, so nothing else may reach a header. */
+/** Values that are valid in the header (RFC 9110 §10.2.3). An app can forge a message, so no other value may reach a header. */
 const isRetryAfter = (value: unknown): boolean =>
   typeof value === 'string' && /^(?:\d{1,9}|[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT)$/.test(value);
 
@@ -163,7 +163,7 @@ function isTerminal(header: Header): boolean {
   );
 }
 
-/** Messages that come once a run or oftener are checked by hand: zod costs more than the rest of their way. */
+/** Checks the messages that come at least once a run. Checked by hand, because zod costs more than the rest of their processing. */
 function isHot(header: Header): boolean {
   switch (header.t) {
     case 'started':
@@ -194,8 +194,8 @@ function isHot(header: Header): boolean {
 }
 
 /**
- * A header as one of the harness's messages.
- * @throws ProtocolError for anything else
+ * Returns a header as one of the harness's messages.
+ * @throws ProtocolError for any other header
  */
 export function decode(header: Header): HarnessMessage {
   if (header.t === undefined) {
@@ -209,5 +209,5 @@ export function decode(header: Header): HarnessMessage {
     const cold = coldMessageSchema.safeParse(header);
     if (cold.success) return cold.data;
   }
-  throw new ProtocolError(`not a message: ${JSON.stringify(header).slice(0, 200)}`);
+  throw new ProtocolError(`unknown message: ${JSON.stringify(header).slice(0, 200)}`);
 }

@@ -1,4 +1,4 @@
-// runtimes: apps in Python, on real processes.
+// Contract 1 and harness/PROTOCOL.md: apps in Python, on real processes.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ const lines: string[] = [];
 const note = (_fields: object, text: string): void => {
   lines.push(text);
 };
-/** How many processes there are by state, and what else is counted of them. */
+/** Processes by state, and the other metrics of processes. */
 const counted: Record<string, number> = {};
 const count = (name: string, by = 1): void => {
   counted[name] = (counted[name] ?? 0) + by;
@@ -38,7 +38,7 @@ const options = {
   environment: { ...process.env, REDIS_URL: 'redis://secret' },
 };
 
-/** Longer than a test may take: no run comes to this limit. */
+/** Longer than a test may take, so no run reaches this limit. */
 const NEVER_MS = 600_000;
 
 const make = (
@@ -116,16 +116,16 @@ test.each([
   expect(run.items).toEqual(items);
 });
 
-test('async functions and decorated ones give their value', async () => {
+test('async functions and decorated functions return their value', async () => {
   expect(await call('async_value', { x: [1] }).result()).toBe('[1]');
   expect(await call('decorated_with_wraps', { x: 1 }).result()).toBe('1');
 });
 
-test('a TypeError inside the function is the function’s', async () => {
+test('a TypeError inside the function is an error of the function', async () => {
   expect((await call('type_error_inside').ended).error).toMatchObject({ code: 'function_error', type: 'TypeError' });
 });
 
-test('sys.exit is an exception of the function, its neighbours go on', async () => {
+test('sys.exit is an exception of the function, and other runs continue', async () => {
   const folder = await emptyFolder();
   const neighbour = call('step_by_step', { folder, n: 1 });
   await neighbour.until(() => neighbour.count === 1);
@@ -145,7 +145,7 @@ test('lone surrogates do not break an answer', async () => {
   expect(run.items).toEqual(['a\ufffdb', '["a\\ud800b"]']);
 });
 
-test('what is printed, by whom ever, is logged and never in the stream', async () => {
+test('the output of Python code, C code and children is logged, and never in the stream', async () => {
   const run = call('prints');
   expect(await run.ended).toMatchObject({ state: 'succeeded', items: 2 });
   expect(run.items).toEqual(['1', '2']);
@@ -155,7 +155,7 @@ test('what is printed, by whom ever, is logged and never in the stream', async (
 
 const numbers = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
 
-test('a hundred runs in one process print and log at once: every line is at its run, none is lost, in order', async () => {
+test('a hundred runs print and log at once: each run has all its lines in order, and no line is lost', async () => {
   const n = 150;
   const runs = numbers(100).map((i) => {
     const fn = ['says_much', 'says_much_async', 'streams_and_says'][i % 3] as string;
@@ -179,7 +179,7 @@ test('a hundred runs in one process print and log at once: every line is at its 
   }
 });
 
-test('what threads print that a function starts, or gives work to, is its run’s, and what they print after its end is nobody’s', async () => {
+test('the output of a function’s threads and pool work belongs to its run, and to no run after its end', async () => {
   const path = join(await emptyFolder(), 'ended');
   const runs = numbers(10).map((i) => ({ name: `run-${i}`, run: call('says_by_others', { name: `run-${i}`, path }) }));
   for (const { name, run } of runs) {
@@ -193,7 +193,7 @@ test('what threads print that a function starts, or gives work to, is its run’
   expect(awaited.printed).toEqual(['awaited to_thread', 'awaited executor']);
 });
 
-test('a function that prints in a loop loses its oldest lines only, and its neighbours are not held up', async () => {
+test('a function that prints in a loop loses only its oldest lines, and does not delay other runs', async () => {
   const path = join(await emptyFolder(), 'enough');
   const flood = call('prints_a_flood', { lines: 200_000, path });
   await flood.until(() => flood.lines.length > 0);
@@ -206,14 +206,14 @@ test('a function that prints in a loop loses its oldest lines only, and its neig
   expect(flood.printed.length + flood.cut).toBe(printed);
 });
 
-test('a child process that prints without end is read at a walk', async () => {
+test('lines of a child process that prints without end are read at a limited rate', async () => {
   const began = performance.now();
   const run = call('child_prints_a_flood', { seconds: 1 });
-  await run.until(() => run.lines.length > 0); // a neighbour from the start, and they would be nobody's
+  await run.until(() => run.lines.length > 0); // if another run were open from the start, the lines would belong to no run
   expect(await call('add', { a: 1 }).result()).toBe('3');
   await run.ended;
   expect(run.printed.slice(0, 3)).toEqual(['y', 'y', 'y']);
-  // 50 lines a millisecond, and a pipe's fill or two; it prints tens of thousands.
+  // 50 lines a millisecond, and the content of the pipe once or twice. The child prints tens of thousands.
   expect(run.lines.length + run.cut).toBeLessThan((performance.now() - began) * 100 + 200_000);
 });
 
@@ -257,13 +257,13 @@ def prints():
   await own.close();
 });
 
-test('a forked child that comes back from the function ends there', async () => {
+test('a forked child that returns from the function ends there', async () => {
   expect(await call('forked_child_comes_back').result()).toBe('"parent"');
   expect(await call('add', { a: 1 }).result()).toBe('3');
 });
 
-test('a forked child that lives on does not delay the end', async () => {
-  // It lives for longer than this test may take.
+test('a forked child that continues does not delay the end', async () => {
+  // The child lives longer than this test may take.
   expect((await call('forked_child_stays').ended).error?.code).toBe('replica_crashed');
 });
 
@@ -279,7 +279,7 @@ test('twenty sleeping generators stream side by side', async () => {
   for (const run of runs) expect(await run.ended).toMatchObject({ state: 'succeeded', items: 2 });
 });
 
-test('a cancelled neighbour that does not end harms nobody', async () => {
+test('a cancelled run that does not end harms no other run', async () => {
   const folder = await emptyFolder();
   const own = make(100, { cancelGraceMs: 1_000 });
   own.start();
@@ -295,7 +295,7 @@ test('a cancelled neighbour that does not end harms nobody', async () => {
   await own.close();
 });
 
-test('a task that has seen its cancel already cleans up undisturbed', async () => {
+test('a task that has noticed its cancel early cleans up undisturbed', async () => {
   const run = call('cancelled_twice');
   await run.until(() => run.count === 1);
   run.running?.cancel('cancelled');
@@ -313,12 +313,12 @@ test('multiprocessing works', async () => {
   expect(await call('pool_of_processes').result()).toBe('[1]');
 });
 
-test('a process that has died is given no run, though its end is not told yet', async () => {
+test('a dead process gets no run, even before its end is reported', async () => {
   const own = make(100);
   own.start();
   await reached(own, 'ready');
   const [keeper, pid] = JSON.parse((await new Call(own, 'own_processes').result()) ?? '') as [number, number];
-  // It would say at once that the process is gone.
+  // The keeper would immediately report that the process has ended.
   process.kill(keeper, 'SIGSTOP');
   process.kill(pid, 'SIGKILL');
   while (own.freeSlots > 0) await new Promise((resolve) => setTimeout(resolve, 1));
@@ -329,7 +329,7 @@ test('a process that has died is given no run, though its end is not told yet', 
   await own.close();
 });
 
-test('what a function started goes with its process', async () => {
+test('the children of a function end with its process', async () => {
   const own = make(100);
   own.start();
   await reached(own, 'ready');
@@ -339,7 +339,7 @@ test('what a function started goes with its process', async () => {
   while (await isRunning(child)) await new Promise((resolve) => setTimeout(resolve, 10));
 });
 
-test('nothing outlives a worker that is killed, though C code holds the interpreter’s lock', async () => {
+test('no process outlives a killed worker, even if C code holds the interpreter’s lock', async () => {
   const script = join(import.meta.dirname, 'testing/doomed-worker.ts');
   const worker = spawn('node', ['--conditions=source', script], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [told] = (await once(worker.stdout, 'data')) as [Buffer];
@@ -349,7 +349,7 @@ test('nothing outlives a worker that is killed, though C code holds the interpre
   for (const pid of pids) while (await isRunning(pid)) await new Promise((resolve) => setTimeout(resolve, 10));
 });
 
-test('an app whose import fails is broken, and says why', async () => {
+test('an app whose import fails is broken, with the reason', async () => {
   const own = make(100, { folder: await appOf('import json\nraise RuntimeError("no model")\n') });
   own.start();
   const early = new Call(own, 'anything');
@@ -361,7 +361,7 @@ test('an app whose import fails is broken, and says why', async () => {
   await own.close();
 });
 
-test('processes are counted by their state, starts and ends by what came of them', async () => {
+test('metrics count processes by state, starts by result and crashes by kind', async () => {
   const before = { ...counted };
   const own = make(1);
   const moved = (name: string): number => (counted[name] ?? 0) - (before[name] ?? 0);
@@ -376,7 +376,7 @@ test('processes are counted by their state, starts and ends by what came of them
   expect(['spawning', 'loading', 'ready', 'retiring', 'draining', 'failed'].map(moved)).toEqual([0, 0, 0, 0, 0, 0]);
 });
 
-/** As much of OpenTelemetry's API for Python as an app's tracing rests on. */
+/** The part of OpenTelemetry's API for Python that tracing in an app uses. */
 const OPENTELEMETRY = {
   '__init__.py': '',
   'propagate.py': 'def extract(carrier):\n    return carrier\n',
@@ -388,7 +388,7 @@ def attach(context):
 `,
 };
 
-test('what a function traces belongs to its call’s trace, in threads, tasks and generators; no call has another’s', async () => {
+test('the spans of a function belong to the trace of its own call, in threads, tasks and generators', async () => {
   const folder = await appOf(`
 import asyncio
 from opentelemetry.context import current
@@ -417,7 +417,7 @@ async def awaited():
   }
 });
 
-test('an app that breaks the channel while it is imported has failed to start, and is not started at once again', async () => {
+test('an app that breaks the channel while it is imported fails to start, and is not restarted at once', async () => {
   const junk = 'import os\nfor fd in range(100, 130):\n    try: os.write(fd, b"junk\\n")\n    except OSError: pass\n';
   const own = make(100, { folder: await appOf(junk) });
   const told = lines.length;
@@ -447,7 +447,7 @@ test('a function that forges more items than its credit allows ends its process'
   await own.close();
 });
 
-test('a flood whose store is behind holds up neither answers nor cancels of its neighbours, and loses nothing', async () => {
+test('a flood with a slow store delays neither answers nor cancels of other runs, and loses no item', async () => {
   const MIB = 1024 * 1024;
   const own = make(100, { maxOutputBytes: 100 * MIB });
   own.start();
@@ -461,7 +461,7 @@ test('a flood whose store is behind holds up neither answers nor cancels of its 
   for (let times = 0; times < 20; times++) expect(await new Call(own, 'add', { a: 1 }).result()).toBe('3');
   sleeper.running?.cancel('cancelled');
   expect((await sleeper.ended).state).toBe('cancelled');
-  // The frame that reaches the window is the last one.
+  // The frame that reaches the window is the last frame.
   expect(flood.count * 65_536).toBe(MIB);
   for (let stored = flood.count; flood.ends === 0; stored = flood.count) {
     flood.running?.credit(stored);
@@ -472,7 +472,7 @@ test('a flood whose store is behind holds up neither answers nor cancels of its 
   await own.close();
 });
 
-test('a flood whose store is behind can be cancelled', async () => {
+test('a flood with a slow store can be cancelled', async () => {
   const own = make(1, { maxOutputBytes: 100_000_000 });
   own.start();
   await reached(own, 'ready');
@@ -484,8 +484,8 @@ test('a flood whose store is behind can be cancelled', async () => {
   await own.close();
 });
 
-test('a very long line is logged in pieces, in time that grows with its length and not its square', async () => {
-  // By its square this would be far past its time limit.
+test('a very long line is logged in pieces, in time proportional to its length', async () => {
+  // Time proportional to the square of the length would far exceed the time limit.
   const own = make(100, { timeoutMs: 60_000 });
   own.start();
   await reached(own, 'ready');
@@ -494,7 +494,7 @@ test('a very long line is logged in pieces, in time that grows with its length a
   await own.close();
 });
 
-test.each([1, 100])('what a function traces is not traced after it, with %s runs at a time', async (concurrency) => {
+test.each([1, 100])('the trace function of a run sees no later run, with %s runs at a time', async (concurrency) => {
   const own = make(concurrency, { cancelGraceMs: 20_000 });
   own.start();
   await reached(own, 'ready');
@@ -509,7 +509,7 @@ test.each([1, 100])('what a function traces is not traced after it, with %s runs
   await own.close();
 });
 
-test('a drained process runs teardown() after its last run, and what teardown() prints is logged', async () => {
+test('a drained process runs teardown() after its last run, and the output of teardown() is logged', async () => {
   const folder = await emptyFolder();
   const own = make(100, {
     folder: await appOf(`
@@ -557,7 +557,7 @@ test.each([
   expect(lines.slice(told)).toContainEqual(expect.stringContaining('did not end within 1 s'));
 });
 
-test('a stuck function that has its process to itself is killed at the end of the grace, without a signal before', async () => {
+test('a stuck function that is alone in its process is killed after the grace, without an earlier signal', async () => {
   const folder = await emptyFolder();
   const own = make(1, { cancelGraceMs: 1_000 });
   own.start();
@@ -570,7 +570,7 @@ test('a stuck function that has its process to itself is killed at the end of th
   await own.close();
 });
 
-test('a process whose functions have left no file descriptor is replaced when its runs have ended', async () => {
+test('a process without free file descriptors is replaced when its runs have ended', async () => {
   const own = make(100);
   own.start();
   await reached(own, 'ready');
@@ -585,14 +585,14 @@ test('a process whose functions have left no file descriptor is replaced when it
   await own.close();
 });
 
-test('where no thread can be started the next calls wait for one, and come', async () => {
+test('if no thread can be started, the next calls wait for a thread, then run', async () => {
   const held = call('leaves_no_room_for_threads');
   const waiting = call('add', { a: 1 });
   expect((await held.ended).state).toBe('succeeded');
   expect(await waiting.result()).toBe('3');
 });
 
-test('a function that switches the signal of cancels off does so for itself only', async () => {
+test('a function that ignores the signal of cancels does so only for itself', async () => {
   const own = make(1, { cancelGraceMs: 20_000 });
   own.start();
   await reached(own, 'ready');
@@ -604,23 +604,23 @@ test('a function that switches the signal of cancels off does so for itself only
   await own.close();
 });
 
-test('a child process that prints one line without end is read at a walk', async () => {
+test('an endless line of a child process is read at a limited rate', async () => {
   const run = call('child_prints_one_line', { seconds: 1 });
   await run.until(() => run.lines.length > 0);
   expect(await call('add', { a: 1 }).result()).toBe('3');
   const { runTimeMs } = await run.ended;
-  // 8 KiB a line and a millisecond; what the pipe held at its end comes at once.
+  // 8 KiB, one line, a millisecond. The remaining content of the pipe is read at the end without a limit.
   expect(run.printed.length).toBeLessThan(runTimeMs + 100);
 });
 
-test('a caller that sends a flood of unknown parameters gets a short answer and harms nobody', async () => {
+test('a flood of unknown parameters gets a short answer', async () => {
   const params = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`ü${i}`.repeat(50), i]));
   const { error } = await call('nothing', params).ended;
   expect(error?.code).toBe('invalid_input');
   expect(error?.details).toHaveLength(100);
 });
 
-test('a file of the app named like a module of Python’s or ours takes the place of neither', async () => {
+test('a file of the app replaces neither a module of Python nor a module of the harness', async () => {
   const folder = await appOf('import frames, process\ndef f():\n    return [frames.mine, process.mine]\n');
   for (const name of ['frames', 'process', 'inspect']) await writeFile(join(folder, `${name}.py`), 'mine = 1\n');
   const own = make(100, { folder });

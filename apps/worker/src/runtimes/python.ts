@@ -1,4 +1,4 @@
-// runtimes: apps in Python, run by harness/python.
+// Contract 8: runtimes of Python apps. Their replicas run harness/python.
 import { fileURLToPath } from 'node:url';
 import { cleanEnv, DEFAULT_PATH } from './clean-env.ts';
 import { keeperInterpreter, pythonInterpreter } from './interpreter.ts';
@@ -7,26 +7,26 @@ import { Pool, type PoolOptions, type ProcessCounts } from './pool.ts';
 import { Replica } from './replica.ts';
 import type { Runtime } from './runtime.ts';
 
-/** From `src/runtimes` and from `dist/runtimes` alike. */
+/** The path is valid from `src/runtimes` and from `dist/runtimes`. */
 const HARNESS = fileURLToPath(new URL('../../harness/python', import.meta.url));
 
 /** The default of `teardownMs`. */
 const TEARDOWN_MS = 30_000;
 
-/** What all apps of a worker share. */
+/** Options that all apps of a worker share. */
 export interface PythonOptions {
   readonly maxItemBytes: number;
   readonly maxLogBytes: number;
   /** The time limit in milliseconds of a drained process from the end of its last run to its exit. */
   readonly teardownMs?: number;
   readonly logger: PoolOptions['logger'];
-  /** What the processes of an app are counted by. */
+  /** Returns the metrics of an app's processes. */
   readonly countsOf: (project: string, app: string) => ProcessCounts;
-  /** The worker's environment, of which apps see an allow-list only. */
+  /** The worker's environment. Apps see only an allow-list of it. */
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** Where an app is. */
+/** An app and its folder. */
 interface Place {
   readonly project: string;
   readonly app: string;
@@ -34,7 +34,7 @@ interface Place {
   readonly folder: string;
 }
 
-/** What of an app's manifest matters here. Times in milliseconds. */
+/** The manifest fields that a Python runtime needs. Times in milliseconds. */
 interface Deployment {
   readonly entrypoint: string;
   readonly interpreter: string | undefined;
@@ -43,14 +43,14 @@ interface Deployment {
   readonly startupTimeoutMs: number;
   readonly timeoutMs: number;
   readonly cancelGraceMs: number;
-  /** What the processes of a replica may hold together. */
+  /** Memory limit of all processes of a replica together. */
   readonly memoryBytes: number | undefined;
   readonly maxOutputBytes: number;
   readonly debug: boolean;
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Makes the runtime of one version of an app; not yet started. */
+/** Creates the runtime of one version of an app without starting it. */
 export function pythonRuntimes({
   maxItemBytes,
   maxLogBytes,

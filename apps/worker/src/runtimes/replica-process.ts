@@ -1,10 +1,10 @@
-// harness/PROTOCOL.md, "The process": a function's process, and the channel by which its worker speaks with it.
+// harness/PROTOCOL.md, "The process": a function's process, and its channel to the worker.
 import { AppProcess, type AppProcessListener } from './app-process.ts';
 import { type BlobLimits, FrameReader } from './frame-reader.ts';
 import type { Command } from './keeper.ts';
 import { type Header, type InitMessage, ProtocolError } from './protocol.ts';
 
-/** How long a process may outlive its channel. */
+/** The time for which a process may outlive its channel. */
 const OUTLIVES_MS = 200;
 
 export interface ProcessListener extends AppProcessListener {
@@ -18,7 +18,7 @@ export class ReplicaProcess {
   #corked = false;
   #outlived: NodeJS.Timeout | undefined;
 
-  /** @param command one that `keptBy` gave */
+  /** @param command a result of `keptBy` */
   constructor(command: Command, init: InitMessage, env: Readonly<Record<string, string>>, listener: ProcessListener) {
     this.#listener = listener;
     this.#process = new AppProcess(command, init.app, env, {
@@ -37,16 +37,16 @@ export class ReplicaProcess {
     return this.#process.pid;
   }
 
-  /** Whether it can be spoken with. One that has died cannot, before its end is told: until then its keeper ends what it started. */
+  /** Whether the channel is open. It closes when the process dies. `exited` follows later, after the keeper has ended the other processes. */
   get open(): boolean {
     const { channel } = this.#process;
     return channel !== undefined && !channel.readableEnded && !channel.destroyed;
   }
 
-  /** All that one tick has to say goes in one write. */
+  /** Sends the parts. One write sends every part of a tick. */
   send(...parts: Buffer[]): void {
     const { channel } = this.#process;
-    if (!channel?.writable) return; // it is ending, and its runs with it
+    if (!channel?.writable) return; // the process is ending, and its runs end with it
     if (!this.#corked) {
       this.#corked = true;
       channel.cork();
@@ -58,7 +58,7 @@ export class ReplicaProcess {
     for (const part of parts) channel.write(part);
   }
 
-  /** Ends the process and what it started, at once. */
+  /** Ends the process, and every process that it started, immediately. */
   kill(): void {
     this.#process.kill();
   }
@@ -71,7 +71,7 @@ export class ReplicaProcess {
         reader.push(chunk);
       } catch (error) {
         if (!(error instanceof ProtocolError)) throw error;
-        channel.destroy(); // whatever it says further is not heard
+        channel.destroy(); // stops reading further frames
         this.#listener.lines('stderr', [`harness protocol broken: ${error.message}`]);
         this.kill();
       }
@@ -79,7 +79,7 @@ export class ReplicaProcess {
     channel?.on('close', () => this.#closed());
   }
 
-  /** Without its channel a process is of no use, should it still live: mostly its `exit` is just on the way. */
+  /** Kills a process that outlives its channel, because it cannot serve. Usually `exit` follows at once. */
   #closed(): void {
     if (this.#process.alive) this.#outlived = setTimeout(() => this.kill(), OUTLIVES_MS);
   }

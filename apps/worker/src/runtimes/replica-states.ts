@@ -1,19 +1,19 @@
-// runtimes: the life of a replica, one process that runs functions, as a table.
+// Contract 8: the states of a replica, as a table.
 
-/** How busy a `ready` replica is, is its number of runs and no state. */
+/** The number of runs in a `ready` replica is not part of its state. */
 export type ReplicaState = 'spawning' | 'loading' | 'ready' | 'retiring' | 'draining' | 'failed' | 'exited';
 
 /**
  * - `hello`: the process speaks the protocol
  * - `ready`: the app is imported and set up
  * - `failed`: the import, setup() or the start's time limit failed
- * - `stuck`: it cannot go on: a cancelled function does not give its thread back, or functions have used up its file descriptors
- * - `drain`: no more runs; teardown() once the last has ended
- * - `exit`: the process is gone
+ * - `stuck`: the replica cannot serve further runs, because a cancelled function keeps its thread or no file descriptor is left
+ * - `drain`: no further runs start, and teardown() follows the last run
+ * - `exit`: the process has ended
  */
 export type ReplicaEvent = 'hello' | 'ready' | 'failed' | 'stuck' | 'drain' | 'exit';
 
-/** Which event leads where; an event that is missing under a state means nothing there. */
+/** The next state for each event. An event that is missing under a state has no effect. */
 export const transitions: Readonly<Record<ReplicaState, Partial<Record<ReplicaEvent, ReplicaState>>>> = {
   spawning: { hello: 'loading', failed: 'failed', drain: 'failed', exit: 'exited' },
   loading: { ready: 'ready', failed: 'failed', drain: 'failed', exit: 'exited' },
@@ -24,8 +24,8 @@ export const transitions: Readonly<Record<ReplicaState, Partial<Record<ReplicaEv
   exited: {},
 };
 
-/** Only such a replica is given runs. */
+/** Whether a replica in this state gets runs. */
 export const takesRuns = (state: ReplicaState): boolean => state === 'ready';
 
-/** The state after `event`, which is the same state where the table says nothing. */
+/** Returns the state after `event`: the same state if the table has no entry. */
 export const after = (state: ReplicaState, event: ReplicaEvent): ReplicaState => transitions[state][event] ?? state;

@@ -1,4 +1,4 @@
-// runtimes: one process of an app: its state, its runs, and the steps by which a cancelled one is made to end.
+// Contract 8: one replica of an app's functions: its state, its runs, and the steps that end a cancelled run.
 import type { ErrorFields, FunctionSpec, RunId } from '@inference-proxy/contracts';
 import type { ProcessEnd } from './app-process.ts';
 import { crashError } from './crash.ts';
@@ -21,7 +21,7 @@ import { after, type ReplicaEvent, type ReplicaState, takesRuns } from './replic
 import { RunInFlight } from './run-in-flight.ts';
 import type { CancelReason, RunListener, RunningRun, RunRequest } from './runtime.ts';
 
-/** Lines of stderr kept to explain a crash. */
+/** Lines of stderr that are kept to explain a crash. */
 const STDERR_LINES = 40;
 
 /** The app of a replica, and its time limits in milliseconds. */
@@ -35,48 +35,48 @@ export interface ReplicaOptions {
   readonly teardownMs: number;
 }
 
-/** A pool's view of one process of an app, whatever speaks with it. */
+/** A pool's view of one replica of an app, whatever its protocol. */
 export interface AnyReplica {
   readonly state: ReplicaState;
-  /** Whether the system keeps its signals, and its looks at other processes, to itself. */
+  /** Whether the system confines the replica's signals, and its access to other processes, to the replica. */
   readonly contained: boolean;
-  /** Whether a run has come to its own end here: the process works. */
+  /** Whether a run has ended normally here, so that the process is known to work. */
   readonly proved: boolean;
-  /** Undefined where it could not be started, or is not ours. */
+  /** Undefined if the process could not be started, or is not started by the worker. */
   readonly pid: number | undefined;
   readonly freeSlots: number;
-  /** Starts a run; only with a free slot. */
+  /** Starts a run. The replica must have a free slot. */
   run(request: RunRequest, listener: RunListener): RunningRun;
-  /** No more runs; it ends after its last. */
+  /** Takes no further runs. The replica ends after its last run. */
   drain(): void;
-  /** Ends it, and what it started, at once. */
+  /** Ends the replica, and every process that it started, immediately. */
   kill(): void;
 }
 
 export interface ReplicaListener {
-  /** Its state has changed; it was in none before `spawning`. */
+  /** The state of the replica has changed. `from` is undefined for the first state, `spawning`. */
   moved(from: ReplicaState | undefined, to: ReplicaState): void;
   /** The app is imported and set up. */
   ready(functions: readonly FunctionSpec[]): void;
-  /** The app did not start; `exited` follows. */
+  /** The app did not start. `exited` follows. */
   failed(error: ErrorFields): void;
-  /** A run has ended: its slot is free, where the replica still takes runs. */
+  /** A run has ended. Its slot is free if the replica still takes runs. */
   freed(): void;
-  /** The replica takes no more runs, and ends after those it has. @param why in words for the log */
+  /** The replica takes no further runs, and ends after its open runs. @param why the reason, as text for the log */
   retiring(why: string): void;
-  /** Lines of no run, or of one that has ended. */
+  /** Lines of no run, or of a run that has ended. */
   log(lines: PrintedLines, runId: RunId | undefined): void;
-  /** The process is gone, and all its runs are ended. */
+  /** The process and its runs have ended. */
   exited(how: ReplicaExit): void;
 }
 
-/** Why a worker ends a process that was ready and is not to end. */
+/** Why a worker ended a ready process before its time. */
 export type KilledFor = 'channel' | 'unhealthy';
 
 export interface ReplicaExit extends Omit<ProcessEnd, 'killed'> {
-  /** Set where its worker ended it. */
+  /** Set if the worker ended the process. */
   readonly killed: KilledFor | undefined;
-  /** What it printed there last. */
+  /** The last lines that the process printed to stderr. */
   readonly stderr: readonly string[];
 }
 
@@ -96,7 +96,7 @@ export class Replica implements AnyReplica {
   readonly #process: ReplicaProcess;
   readonly #runs = new Map<RunId, RunInFlight>();
   readonly #stderr: string[] = [];
-  /** Ends that wait for what the raw pipes may still hold of their runs. */
+  /** Ends of runs that wait until their last output is read from the raw pipes. */
   readonly #settling = new Set<() => void>();
   /** Runs reported as cancelled whose threads are still busy. */
   #stuck = 0;
@@ -130,7 +130,7 @@ export class Replica implements AnyReplica {
   }
 
   run(request: RunRequest, listener: RunListener): RunningRun {
-    // Nothing here keeps `request`: its parameters may be megabytes, and the run may last for hours.
+    // Nothing here keeps `request`, because its parameters may have megabytes and the run may last for hours.
     const { runId } = request;
     const run = new RunInFlight(runId, listener);
     this.#runs.set(runId, run);
@@ -143,13 +143,13 @@ export class Replica implements AnyReplica {
         run.credits.took(upTo);
         this.#process.send(creditMessage(runId, upTo));
       },
-      // A run that gets no credit stops. The process itself is always read, because its other runs need their answers and cancels.
+      // A run without credit stops. The worker always reads from the process, because other runs need their answers and cancels.
       pause: () => {},
       resume: () => {},
     };
   }
 
-  /** No more runs; the process tears down and ends after its last. */
+  /** Takes no further runs. The process tears down and ends after its last run. */
   drain(): void {
     const before = this.state;
     this.#move('drain');
@@ -164,7 +164,7 @@ export class Replica implements AnyReplica {
     this.#process.kill();
   }
 
-  /** Lines from outside the interpreter: the only run's, where there is one. */
+  /** Assigns lines from outside the interpreter to the open run, if there is exactly one. */
   #lines(stream: 'stdout' | 'stderr', texts: readonly string[]): void {
     if (stream === 'stderr') {
       this.#stderr.push(...texts.slice(-STDERR_LINES));
@@ -197,7 +197,7 @@ export class Replica implements AnyReplica {
         this.#runs.get(message.r)?.started();
         return;
       case 'log': {
-        // A copy: what was read with it, which may be much, is not kept for as long as lines are.
+        // Copies the lines, because the chunk that contains them may be large and the lines may be kept for long.
         const lines = new PrintedLines(Buffer.from(blob), message.n, message.cut);
         const run = message.r === undefined ? undefined : this.#runs.get(message.r);
         if (run) run.log(lines);
@@ -232,20 +232,20 @@ export class Replica implements AnyReplica {
   #terminal(runId: RunId, end: (run: RunInFlight) => void): void {
     const run = this.#runs.get(runId);
     if (!run) {
-      if (this.#stuck > 0) this.#stuck--; // one that had been reported already: its thread is free again
+      if (this.#stuck > 0) this.#stuck--; // a run that was given up has ended: its thread is free again
       return;
     }
     this.proved = true;
     const settle = (): void => {
       this.#settling.delete(settle);
       if (!this.#runs.delete(runId)) {
-        if (this.#stuck > 0) this.#stuck--; // given up meanwhile
+        if (this.#stuck > 0) this.#stuck--; // the run was given up in the meantime
         return;
       }
       end(run);
       this.#afterRun();
     };
-    // What it wrote past the interpreter is in the raw pipes by now, and read in the next round at the latest.
+    // The output of C code and child processes is in the raw pipes by now. The next round of the event loop reads it at the latest.
     if (this.#runs.size === 1 && run.spoke) {
       this.#settling.add(settle);
       setImmediate(() => setImmediate(settle));
@@ -259,7 +259,7 @@ export class Replica implements AnyReplica {
     this.#listener.freed();
   }
 
-  /** The ladder's first step; what follows depends on whether other runs share the process. */
+  /** Sends the cancel. If the run does not end within the grace, the next step depends on whether other runs share the process. */
   #cancel(run: RunInFlight, reason: CancelReason): void {
     if (run.ended || run.reason !== undefined) return;
     run.reason = reason;
@@ -267,14 +267,14 @@ export class Replica implements AnyReplica {
     run.after(this.#options.cancelGraceMs, () => {
       if (this.#options.init.concurrency > 1) this.#giveUp(run, reason);
       else {
-        // The harness leaves SIGTERM to the worker, so only SIGKILL ends the function.
+        // The harness ignores SIGTERM, so only SIGKILL ends the function.
         this.#retire('a cancelled function does not end');
         this.kill();
       }
     });
   }
 
-  /** The function does not stop: its run ends without it, and the process with its other runs, none of which is harmed. */
+  /** Ends a run whose function does not stop. The process takes no further runs and ends after its other runs, which continue. */
   #giveUp(run: RunInFlight, reason: CancelReason): void {
     this.#runs.delete(run.runId);
     this.#stuck++;
@@ -299,7 +299,7 @@ export class Replica implements AnyReplica {
   }
 
   #teardownTimedOut(): void {
-    const text = `the process did not end within ${this.#options.teardownMs / 1_000} s after teardown() began, and is killed`;
+    const text = `the process did not end within ${this.#options.teardownMs / 1_000} s after teardown() began: the worker kills the process`;
     this.#listener.log(PrintedLines.now('stderr', [text]), undefined);
     this.kill();
   }
@@ -321,7 +321,7 @@ export class Replica implements AnyReplica {
     const crash = how.killed && how.signal === 'SIGKILL' ? endedByWorker : crashError(how);
     const unready = this.state === 'spawning' || this.state === 'loading';
     this.#move('exit');
-    // Also when we killed it: an app that closes or writes to descriptors that are not its own never becomes ready.
+    // Also if the worker killed the process: an app that closes or writes to foreign descriptors never becomes ready.
     if (unready) this.#listener.failed(notStartedBecause(`while starting, ${crash.message}`));
     for (const settle of this.#settling) settle();
     for (const run of this.#runs.values()) run.crashed(crash);

@@ -1,4 +1,4 @@
-// runtimes: one run in a replica. Whatever happens to the process, the listener hears one end and nothing after it.
+// Contract 5: one run in a replica. The listener gets exactly one end, and no event after it.
 import type { AnswerHead, ErrorFields, RunId } from '@inference-proxy/contracts';
 import { Credits } from './credits.ts';
 import type { PrintedLines } from './printed-lines.ts';
@@ -13,7 +13,7 @@ const cancelErrors: Readonly<Record<CancelReason, ErrorFields>> = {
 
 const stateOf = (reason: CancelReason): RunEnd['state'] => (reason === 'unavailable' ? 'failed' : reason);
 
-/** The end of a run that never reached its function. */
+/** Returns the end of a run that never reached its function. */
 export const notStarted = (state: RunEnd['state'], error: ErrorFields): RunEnd => ({
   state,
   items: 0,
@@ -22,14 +22,14 @@ export const notStarted = (state: RunEnd['state'], error: ErrorFields): RunEnd =
   runTimeMs: 0,
 });
 
-/** The end of a run that was cancelled before it reached its function. */
+/** Returns the end of a run that was cancelled before it reached its function. */
 export const cancelledBeforeStart = (reason: CancelReason): RunEnd => notStarted(stateOf(reason), cancelErrors[reason]);
 
 export class RunInFlight {
   readonly runId: RunId;
   /** Counts the items of the run for which its process has no credit. */
   readonly credits = new Credits();
-  /** Why the run is being cancelled; the first reason stays. */
+  /** The first reason of the cancel. */
   reason: CancelReason | undefined;
   readonly #listener: RunListener;
   readonly #startedAt = performance.now();
@@ -48,12 +48,12 @@ export class RunInFlight {
     return this.#ended;
   }
 
-  /** Whether anything came of it before its end. */
+  /** Whether the run has streamed or printed before its end. */
   get spoke(): boolean {
     return this.#spoke;
   }
 
-  /** A timer that ends with the run. */
+  /** Starts a timer that is cleared at the end of the run. */
   after(ms: number, act: () => void): void {
     const timer = setTimeout(() => {
       this.#timers.delete(timer);
@@ -78,7 +78,7 @@ export class RunInFlight {
     this.#listener.log(lines);
   }
 
-  /** The harness's own word. A run whose time was up is `timed_out` whatever it still gave; a cancelled one that succeeded first stays so. */
+  /** Ends the run as the harness reports it. A run over its time limit is `timed_out` in any case. A cancelled run may still succeed. */
   terminal(message: TerminalMessage, result: Buffer, debug: boolean): void {
     const common = { items: this.#items, streamed: message.streamed, runTimeMs: message.ms };
     if (this.reason === 'timed_out' || message.t === 'cancelled') {
@@ -95,13 +95,13 @@ export class RunInFlight {
     }
   }
 
-  /** A server's answer streams. */
+  /** Reports the head of a server's answer that streams. */
   head(head: AnswerHead): void {
     this.started();
     this.#listener.head(head);
   }
 
-  /** A server's answer is complete; `body` of one that came whole. A run whose time was up stays so. */
+  /** Ends the run with a server's complete answer. `body` is set if the answer did not stream. Does nothing if the run has ended. */
   answered(head: AnswerHead, body: Buffer | undefined): void {
     if (this.#ended) return;
     if (!this.#streamed) this.#listener.started(false);
@@ -109,12 +109,12 @@ export class RunInFlight {
     this.#end({ ...this.#soFar(), state: 'succeeded', head, statusCode: head.status, ...result });
   }
 
-  /** Ends a cancelled run whose function does not answer. */
+  /** Ends a cancelled run whose function does not stop. */
   giveUp(reason: CancelReason): void {
     this.#end({ ...this.#soFar(), state: stateOf(reason), error: cancelErrors[reason] });
   }
 
-  /** Ends the run because its process is gone, or its server failed it; a cancelled one as what it was cancelled for. */
+  /** Ends the run because its process ended or its server failed. A cancelled run keeps the state of its cancel. */
   crashed(error: ErrorFields): void {
     if (this.reason === undefined) this.#end({ ...this.#soFar(), state: 'failed', error });
     else this.giveUp(this.reason);

@@ -1,9 +1,9 @@
-// runtimes: the kinds there are, each chosen by what an app's manifest says.
+// Contract 7: the kinds of runtimes. The manifest of an app selects the kind.
 import type { MakeRuntime } from '../deployments/versions.ts';
 import { type HttpServerOptions, httpServers } from './http-server/http-servers.ts';
 import { type PythonOptions, pythonRuntimes } from './python.ts';
 
-/** Makes runtimes, of whatever kind; not yet started. */
+/** Returns a function that creates runtimes without starting them. */
 export function runtimes(options: PythonOptions & HttpServerOptions): MakeRuntime {
   const python = pythonRuntimes(options);
   const servers = httpServers(options);

@@ -1,4 +1,4 @@
-// runtimes: why the system refused to start a process, in words for the app's author.
+// Contract 8: why the system refused to start a process, as text for the app's author.
 
 const REASONS: Readonly<Record<string, string>> = {
   EMFILE: 'the worker has too many open files',
@@ -10,7 +10,7 @@ const REASONS: Readonly<Record<string, string>> = {
 /**
  * Returns the reason of a failed `spawn`. The reason contains names of environment variables, never their values.
  *
- * @param error what `spawn` threw or emitted
+ * @param error the error that `spawn` threw or emitted
  * @param env the variables that the process would have received
  */
 export function spawnFailure(error: Error, env: Readonly<Record<string, string>>): string {

@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { AppLog, LineRate } from './app-log.ts';
 import { PrintedLines } from './printed-lines.ts';
 
-/** What Python prints on stderr. */
+/** Returns the lines that a Python program prints on stderr. */
 function printedBy(...program: readonly string[]): string[] {
   const script = ['import sys, traceback', ...program].join('\n');
   return execFileSync('python3', ['-c', `${script}\n`, '2>&1'], { encoding: 'utf8' })
@@ -11,7 +11,7 @@ function printedBy(...program: readonly string[]): string[] {
     .split('\n');
 }
 
-/** Lines as the worker's log has them: `<level> <text>`. */
+/** Returns the lines of the worker's log: `<level> <text>`. */
 function logged(lines: readonly string[], stream: 'stdout' | 'stderr' = 'stderr'): { level: string; text: string }[] {
   const found: { level: string; text: string; fields: object }[] = [];
   const at = (level: string) => (fields: object, text: string) => void found.push({ level, text, fields });
@@ -26,13 +26,13 @@ const errors = (lines: readonly string[]): string[] =>
     .filter(({ level }) => level === 'error')
     .map(({ text }) => text);
 
-test('every line of a traceback is an error, and no line around it', () => {
+test('every line of a traceback is logged as an error, and no line around the traceback', () => {
   const traceback = printedBy('try:', '  int("x")', 'except ValueError:', '  traceback.print_exc(file=sys.stdout)');
   expect(traceback[0]).toBe('Traceback (most recent call last):');
   expect(errors(['WARNING before', ...traceback, 'after', '  indented'])).toEqual(traceback);
 });
 
-test('the traceback of a chained exception is an error as a whole', () => {
+test('every line of a chained traceback is logged as an error', () => {
   const traceback = printedBy(
     'try:',
     '  try:',
@@ -46,7 +46,7 @@ test('the traceback of a chained exception is an error as a whole', () => {
   expect(errors([...traceback, 'after'])).toEqual(traceback);
 });
 
-test('what is printed on stdout is no error', () => {
+test('a traceback on stdout is not logged as an error', () => {
   expect(logged(['Traceback (most recent call last):', '  File "x"'], 'stdout').map(({ level }) => level)).toEqual([
     'info',
     'info',

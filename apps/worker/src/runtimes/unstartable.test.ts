@@ -1,4 +1,4 @@
-// A process that the system refuses to start: the app is broken with the reason, and the worker and its other apps continue.
+// Contract 8: the system refuses to start a process. The app is broken with the reason, and the worker and its other apps continue.
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, expect, jest, test } from '@jest/globals';
@@ -85,11 +85,11 @@ test.each([
   ['functions', functions],
   ['a web server', server],
 ])(
-  '%s that find no free file descriptor are broken with the reason, and start when there is one',
+  '%s without a free file descriptor: the app is broken with the reason, and starts when a descriptor is free',
   async (_kind, make) => {
     const warm = make();
     warm.start();
-    await reached(warm, 'ready'); // the interpreter is known from now on
+    await reached(warm, 'ready'); // from now on, the interpreter is known
     const runtime = make();
     const limit = new DescriptorLimit();
     try {

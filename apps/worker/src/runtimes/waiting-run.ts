@@ -1,25 +1,25 @@
-// runtimes: a run that was given to an app just when it lost its free slot (its process crashed): it waits for the next one.
+// Contract 8: a run whose app lost its free slot at the moment of the take (a crash). The run waits for the next slot.
 import type { ErrorFields } from '@inference-proxy/contracts';
 import { cancelledBeforeStart, notStarted } from './run-in-flight.ts';
 import type { CancelReason, RunListener, RunningRun, RunRequest } from './runtime.ts';
 
-/** What a waiting run is started on. */
+/** Starts the waiting run. */
 interface Slot {
   run(request: RunRequest, listener: RunListener): RunningRun;
 }
 
-/** Stands for the run until it has started, and passes on what is asked of it then. */
+/** Represents the run until it starts, then passes on every call. */
 export class WaitingRun implements RunningRun {
   #running: RunningRun | undefined;
   #over = false;
   readonly #timer: NodeJS.Timeout;
 
-  /** Until the run starts or ends. */
+  /** Kept until the run starts or ends. */
   #request: RunRequest | undefined;
   readonly #listener: RunListener;
   readonly #left: () => void;
 
-  /** @param left called once, when it no longer waits */
+  /** @param left called once, when the run stops waiting */
   constructor(request: RunRequest, listener: RunListener, timeoutMs: number, left: () => void) {
     this.#request = request;
     this.#listener = listener;
@@ -33,7 +33,7 @@ export class WaitingRun implements RunningRun {
     this.#running = slot.run(request, this.#listener);
   }
 
-  /** The app does not start. */
+  /** Ends the run because the app does not start. */
   refuse(error: ErrorFields): void {
     if (this.#leave()) this.#listener.ended(notStarted('failed', error));
   }

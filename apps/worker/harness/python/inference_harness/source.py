@@ -14,7 +14,7 @@ class FromSource(machinery.SourceFileLoader):
 
 
 def always_compile(folder):
-    """Loads the modules in `folder` from source. Installed packages of an environment there keep their bytecode, because nobody edits a package."""
+    """Loads the modules in `folder` from source. Installed packages of an environment there keep their bytecode, because packages are not edited."""
     finder = machinery.FileFinder.path_hook(
         (machinery.ExtensionFileLoader, machinery.EXTENSION_SUFFIXES),
         (FromSource, machinery.SOURCE_SUFFIXES),

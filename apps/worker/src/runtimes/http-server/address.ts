@@ -1,27 +1,27 @@
-// runtimes: where an app's own web server is, and how many connections to it are kept.
+// Contract 1, "Custom runtimes": the address of an app's web server, and its kept connections.
 import type http from 'node:http';
 import https from 'node:https';
 import type { ListenerGuard } from './listener-guard.ts';
 import { PatientAgent } from './patient-agent.ts';
 
-/** A connection without a request is closed before a server that closes them, too, would: gunicorn does after 2 s, uvicorn and Node after 5 s. */
+/** Closes idle connections before a server does: gunicorn closes idle connections after 2 s, uvicorn and Node after 5 s. */
 const IDLE_MS = 1_000;
 
-/** Where requests go, and over which connections. */
+/** A server's address, and the connections for its requests. */
 export interface ServerAddress {
   readonly secure: boolean;
   readonly host: string;
   readonly port: number;
-  /** What `Host` says. */
+  /** The value of `Host`. */
   readonly authority: string;
-  /** Put before every path; '' or begins with a slash. */
+  /** Precedes every path. Empty, or begins with a slash. */
   readonly prefix: string;
-  /** In words, for errors. */
+  /** The address as text for errors. */
   readonly name: string;
   readonly agent: http.Agent;
   /** Opens a connection for each request. */
   readonly unkept: http.Agent;
-  /** Of a server that the worker started. */
+  /** Set for a server that the worker started. */
   readonly guard: ListenerGuard | undefined;
 }
 
@@ -31,7 +31,7 @@ const agentOptions: http.AgentOptions = {
   scheduling: 'lifo',
 };
 
-/** A server on this machine. @param host the loopback address it was found at @param guard of its listening sockets */
+/** Returns the address of a server on this machine. @param host the loopback address of the server @param guard checks its listening sockets */
 export const localAddress = (host: string, port: number, guard: ListenerGuard): ServerAddress => ({
   secure: false,
   host,
@@ -44,7 +44,7 @@ export const localAddress = (host: string, port: number, guard: ListenerGuard): 
   guard,
 });
 
-/** @param url scheme, host, port and path, which does not end in a slash (deployments/custom-server) */
+/** @param url scheme, host, port and path without a slash at the end (deployments/custom-server) */
 export function remoteAddress(url: string): ServerAddress {
   const { protocol, hostname, host, port, pathname } = new URL(url);
   const secure = protocol === 'https:';

@@ -1,8 +1,8 @@
-// Contract 1, "Custom runtimes": the head of a server's answer as callers get it, and how its body is taken (`AnswerForm`).
+// Contract 1, "Custom runtimes": the head of a server's answer as callers receive it, and the form of its body (`AnswerForm`).
 import type { IncomingMessage } from 'node:http';
 import { type AnswerForm, type AnswerHead, encodeHead, type HeaderPair, headerOf } from '@inference-proxy/contracts';
 
-/** RFC 9110 §7.6.1: about one connection, not about the answer. Ours to say: the run's id. */
+/** Headers about one connection (RFC 9110 §7.6.1). The gateway sets the run's id itself. */
 const NOT_PASSED = new Set([
   ...['connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection', 'te', 'trailer'],
   ...['transfer-encoding', 'upgrade', 'x-request-id'],
@@ -11,11 +11,11 @@ const NDJSON = new Set(['application/x-ndjson', 'application/ndjson', 'applicati
 const TEXT = new Set(['application/xml', 'application/javascript', 'application/x-www-form-urlencoded']);
 const UTF8 = new Set(['utf-8', 'utf8', 'us-ascii', 'ascii']);
 
-/** RFC 9110 §6.4.1: whatever its headers say, there is no body. */
+/** Whether an answer has no body, whatever its headers say (RFC 9110 §6.4.1). */
 export const hasNoBody = (method: string, status: number): boolean =>
   method === 'HEAD' || status === 204 || status === 205 || status === 304;
 
-/** @throws ServiceError `upstream_reset` where it could not be passed on (`encodeHead`) */
+/** @throws ServiceError `upstream_reset` if the head could not be passed on (`encodeHead`) */
 export function headOf(method: string, answer: IncomingMessage): AnswerHead {
   const { statusCode: status = 0, rawHeaders } = answer;
   const pairs: HeaderPair[] = [];
@@ -25,7 +25,7 @@ export function headOf(method: string, answer: IncomingMessage): AnswerHead {
   for (const [name, value] of pairs)
     if (name.toLowerCase() === 'connection') for (const each of value.split(',')) named.add(each.trim().toLowerCase());
   const bodiless = hasNoBody(method, status);
-  // The length of a body that is there is told anew by whoever sends it; of one that is not, it says something.
+  // The sender of a body sets its length anew. An answer without a body keeps the length, because it has a meaning there.
   const keepsLength = method === 'HEAD' || status === 304;
   const headers = pairs.filter(([raw]) => {
     const name = raw.toLowerCase();
@@ -36,12 +36,12 @@ export function headOf(method: string, answer: IncomingMessage): AnswerHead {
   return head;
 }
 
-/** Follows from the answer's content type, not from what its caller asked for. */
+/** Returns the form by the answer's content type, whatever the caller accepts. */
 function formOf(headers: readonly HeaderPair[], bodiless: boolean, hasLength: boolean): AnswerForm {
   const [type = '', ...parameters] = (headerOf(headers, 'content-type') ?? '').toLowerCase().split(';');
   const essence = type.trim();
   const coding = headerOf(headers, 'content-encoding') ?? 'identity';
-  // We asked for none: what comes compressed all the same is passed on as the bytes that it is.
+  // The request allows no coding. A compressed answer is passed on as unchanged bytes.
   if (coding.trim().toLowerCase() !== 'identity') return 'binary';
   if (!bodiless && essence === 'text/event-stream') return 'sse';
   if (!bodiless && NDJSON.has(essence)) return 'ndjson';

@@ -1,4 +1,4 @@
-// Contract 1, "Custom runtimes": bodies become the same items wherever the network cuts them, and none holds more than it may.
+// Contract 1, "Custom runtimes": a body becomes the same items whatever the size of its chunks, and no item exceeds its limit.
 import { ServiceError } from '@inference-proxy/contracts';
 import { expect, test } from '@jest/globals';
 import type { ItemsFrame } from '../runtime.ts';
@@ -7,7 +7,7 @@ import { itemReader } from './body-reader.ts';
 const LIMITS = { maxItemBytes: 1_000, maxOutputBytes: 1_000 };
 type Form = Parameters<typeof itemReader>[0];
 
-/** Kinds and texts of the items that a body's pieces become. */
+/** Returns the kinds and texts of the items that a body's pieces become. */
 function itemsOf(form: Form, pieces: readonly (Buffer | string)[]): string[] {
   const items: string[] = [];
   const reader = itemReader(form, LIMITS, ({ kind, count, blob }: ItemsFrame) => {
@@ -48,7 +48,7 @@ const ITEMS = [
   'm {"a": "b\\n"}\n',
 ];
 
-test('an event stream’s items are the same wherever it is cut', () => {
+test('an event stream has the same items, whatever the size of its chunks', () => {
   const bytes = Buffer.from(EVENTS);
   expect(itemsOf('sse', [bytes])).toEqual(ITEMS);
   for (let at = 1; at < bytes.length; at++)
@@ -74,7 +74,7 @@ test.each([
   expect(codeOf(() => itemsOf('sse', [`data: before\n\n${text}`]))).toBe(code);
 });
 
-test('an event may have as much as an item, in however many pieces and lines, and no more', () => {
+test('an event may be as large as an item, in any number of pieces and lines, and not larger', () => {
   const whole = `data: ${'x'.repeat(LIMITS.maxItemBytes - 20)}\n\n`;
   expect(itemsOf('sse', whole.split('').concat(whole))).toHaveLength(2);
   const lines = `data: ${'x'.repeat(400)}\n`.repeat(3);
@@ -82,7 +82,7 @@ test('an event may have as much as an item, in however many pieces and lines, an
   expect(codeOf(() => itemsOf('sse', ['data: ', 'x'.repeat(LIMITS.maxItemBytes)]))).toBe('output_too_large');
   expect(codeOf(() => itemsOf('sse', ['data\n'.repeat(LIMITS.maxItemBytes + 2)]))).toBe('output_too_large');
   expect(itemsOf('sse', [`${'data\n'.repeat(LIMITS.maxItemBytes + 1)}\n`])).toHaveLength(1);
-  // Comments keep a connection alive for as long as it takes.
+  // Comments keep a connection alive for any time.
   expect(
     itemsOf(
       'sse',
@@ -91,26 +91,26 @@ test('an event may have as much as an item, in however many pieces and lines, an
   ).toEqual([]);
 });
 
-test('lines are the same items wherever they are cut', () => {
+test('lines become the same items, whatever the size of the chunks', () => {
   const bytes = Buffer.from('{"a": 1}\n\n "ü"\r\nnot json\n1.0\n{"big": 12345678901234567890}');
   const items = ['j {"a": 1}', 'j "ü"', 's not json', 'j 1.0', 'j {"big": 12345678901234567890}'];
   for (let at = 0; at <= bytes.length; at++)
     expect(itemsOf('ndjson', [bytes.subarray(0, at), bytes.subarray(at)])).toEqual(items);
 });
 
-test('a last line that is not whole is a stream that broke off', () => {
+test('an incomplete last line means that the stream broke', () => {
   expect(codeOf(() => itemsOf('ndjson', ['{"a": 1}\n{"b": ']))).toBe('upstream_reset');
   expect(codeOf(() => itemsOf('ndjson', ['x'.repeat(600), 'x'.repeat(600)]))).toBe('output_too_large');
 });
 
-test('a text’s pieces are its bytes, cut between characters', () => {
+test('the pieces of a text are its unchanged bytes, cut between characters', () => {
   const bytes = Buffer.from('aü\n\u{1F600}€z');
   for (let at = 0; at <= bytes.length; at++) {
     const items = itemsOf('chunks', [bytes.subarray(0, at), bytes.subarray(at)]);
     expect(items.map((item) => item.slice(2)).join('')).toBe(bytes.toString());
     expect(items.join('')).not.toContain('\uFFFD');
   }
-  // What is no UTF-8 is passed on as it is.
+  // Bytes that are not UTF-8 are passed on unchanged.
   const raw: Buffer[] = [];
   const reader = itemReader('chunks', LIMITS, ({ blob }) => raw.push(blob));
   for (const byte of [0xff, 0x80, 0xc3]) reader.push(Buffer.from([byte]));

@@ -1,4 +1,4 @@
-// Contract 1, "Custom runtimes": what becomes of an answer's body, by its form.
+// Contract 1, "Custom runtimes": reads the body of an answer by its form.
 import { type AnswerForm, ServiceError } from '@inference-proxy/contracts';
 import type { ItemsFrame } from '../runtime.ts';
 import { ItemFrames } from './item-frames.ts';
@@ -7,19 +7,19 @@ import { SseItems } from './sse-items.ts';
 import { TextPieces } from './text-pieces.ts';
 
 export interface BodyReader {
-  /** @throws ServiceError `output_too_large`: it is over a limit; `upstream_reset`: it is not what its head said */
+  /** @throws ServiceError `output_too_large` over a limit, `upstream_reset` if the body contradicts its head */
   push(chunk: Buffer): void;
-  /** The body has come to its end. @throws ServiceError likewise */
+  /** Ends the body. @throws ServiceError as `push` does */
   end(): void;
 }
 
 export interface BodyLimits {
   readonly maxItemBytes: number;
-  /** Of a body that is kept whole. */
+  /** Limit of a body that is kept whole. */
   readonly maxOutputBytes: number;
 }
 
-/** Of an answer that streams. */
+/** Returns the reader of an answer that streams. */
 export function itemReader(
   form: 'sse' | 'ndjson' | 'chunks',
   { maxItemBytes }: BodyLimits,
@@ -30,7 +30,7 @@ export function itemReader(
   return form === 'sse' ? new SseItems(frames, maxItemBytes) : new NdjsonItems(frames, maxItemBytes);
 }
 
-/** Of an answer that is the run's result, whole. */
+/** Reads an answer that is the run's whole result. */
 export class WholeBody implements BodyReader {
   readonly #chunks: Buffer[] = [];
   readonly #limit: number;

@@ -1,13 +1,13 @@
-// runtimes: apps that are web servers of their own, FastAPI under uvicorn and plain Node, against what every runtime must do.
+// Contract 1, "Custom runtimes": web servers against the conformance suite of all runtimes: FastAPI under uvicorn, and plain Node.
 import { type FastApi, obtainFastApi } from '@inference-proxy/test/fastapi';
 import { conformance } from '../conformance.ts';
 import { deed, serverRuntime, Told } from '../testing/servers.ts';
 
 const fastApi: FastApi = await obtainFastApi();
 const told = new Told();
-/** Longer than a test may take: no run comes to this limit. */
+/** Longer than a test may take, so no run reaches this limit. */
 const NEVER_MS = 600_000;
-/** Runs whose clean-up was heard of: it comes after their end, in the worker's own log. */
+/** Runs whose clean-up was logged. The line comes after the run's end, in the worker's own log. */
 let cleanedUp = 0;
 const common = {
   call: deed,

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { expect, test } from '@jest/globals';
 import { inWords } from './error-words.ts';
 
-test('a failed connection is told without the address that was dialled', async () => {
+test('a failed connection is reported without the dialled address', async () => {
   // No process can connect to the broadcast address, on any machine.
   const [error] = (await once(connect(1, '255.255.255.255'), 'error').catch((thrown) => [thrown])) as [Error];
   expect(error.message).toContain('255.255.255.255');
@@ -15,6 +15,6 @@ test.each([
   [{ code: 'EPIPE', message: 'write EPIPE' }, 'the connection was closed'],
   [{ code: 'ETIMEDOUT', message: '' }, 'no connection (ETIMEDOUT)'],
   [{ code: 'ENOTFOUND', message: 'getaddrinfo ENOTFOUND model.internal' }, 'getaddrinfo ENOTFOUND model.internal'],
-])('%j in words', (error, words) => {
+])('%j as text', (error, words) => {
   expect(inWords(error as never)).toBe(words);
 });

@@ -1,9 +1,9 @@
-// Contract 2, `upstream_unavailable`: why a custom runtime did not answer, in the words that its caller reads. Pure.
+// Contract 2, "Errors", `upstream_unavailable`: the reason, as text for the caller, why a custom runtime did not answer.
 
 /**
- * Returns the cause in words.
+ * Returns the cause as text.
  *
- * Node's text of a failed connection has the address that a name resolved to, so only the code is kept. After several addresses the text is empty.
+ * Node's text of a failed connection has the resolved address, so only the code is kept. After several addresses, the text is empty.
  */
 export function inWords(error: NodeJS.ErrnoException): string {
   const { code, message } = error;

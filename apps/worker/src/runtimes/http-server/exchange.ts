@@ -1,5 +1,5 @@
-// Contract 1, "Custom runtimes": one request to an app's own web server, and its answer as it comes. However the server misbehaves, `ended` is
-// told once and names it; time limits are the run's, there are none here but for connecting.
+// Contract 1, "Custom runtimes": one request to an app's web server, and its answer. However the server misbehaves, `ended` is called once
+// with an error that names the fault. The run has the time limits. Here only connecting has a limit.
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import {
@@ -16,17 +16,17 @@ import { type BodyLimits, type BodyReader, itemReader, streams, WholeBody } from
 import { inWords } from './error-words.ts';
 import { CONNECT_MS } from './patient-agent.ts';
 
-/** Over what a record may hold (`encodeHead`), so that what is too much there is said as that. */
+/** Larger than the limit of a record (`encodeHead`), so that `encodeHead` reports a head that is too large. */
 const MAX_HEADER_BYTES = 64 * 1024;
-/** RFC 9110 §9.2.2: repeated where a kept connection turns out to be closed. Of the others nobody knows whether the server has begun. */
+/** Methods that are repeated if a kept connection turns out to be closed (RFC 9110 §9.2.2). For other methods, the server may have begun. */
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'TRACE']);
-/** RFC 9110 §8.6: those that have no body unless they say so. */
+/** Methods without a body, unless the request has one (RFC 9110 §8.6). */
 const BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE']);
 const NOTHING = Buffer.alloc(0);
-/** Ours to say, whatever the caller said. */
+/** Headers that the worker sets, whatever the caller sent. */
 const OURS = new Set(['host', 'content-length', 'transfer-encoding', 'connection', 'accept-encoding', 'x-request-id']);
 
-/** How an exchange ended. `broke`: the connection did, which may be because the server's process died. */
+/** The end of an exchange. `broke`: the connection broke, perhaps because the server's process died. */
 export type ExchangeEnd =
   | { readonly ok: true; readonly head: AnswerHead; readonly body?: Buffer }
   | { readonly ok: false; readonly error: ErrorFields; readonly broke: boolean };
@@ -35,7 +35,7 @@ export interface ExchangeListener {
   /** The answer streams. */
   head(head: AnswerHead): void;
   items(frame: ItemsFrame): void;
-  /** Once, and nothing after it; not after `abort`. */
+  /** Called once, as the last event. Never called after `abort`. */
   ended(end: ExchangeEnd): void;
 }
 
@@ -48,7 +48,7 @@ export class Exchange {
   #request: ClientRequest | undefined;
   #answer: IncomingMessage | undefined;
   #connecting: NodeJS.Timeout | undefined;
-  /** Bytes that had come over the connection before this request. */
+  /** Bytes that the connection had received before this request. */
   #before = 0;
   #paused = false;
   #over = false;
@@ -61,18 +61,18 @@ export class Exchange {
     this.#headers = headersOf(run, this.#forwarded, address);
   }
 
-  /** Sends it. */
+  /** Sends the request. */
   start(): void {
     this.#send(this.#address.agent);
   }
 
-  /** Closes the connection: the server may notice by that. */
+  /** Closes the connection, so that the server may notice the end. */
   abort(): void {
     if (!this.#finish()) return;
     this.#request?.destroy();
   }
 
-  /** Reads no further, so that the server has to wait. */
+  /** Stops reading, so that the server has to wait. */
   pause(): void {
     this.#paused = true;
     this.#answer?.pause();
@@ -83,7 +83,7 @@ export class Exchange {
     this.#answer?.resume();
   }
 
-  /** @param agent whose connections may be used */
+  /** @param agent opens or reuses the connection */
   #send(agent: http.Agent): void {
     const { secure, host, port, prefix } = this.#address;
     const { method, target, body } = this.#forwarded;
@@ -97,7 +97,7 @@ export class Exchange {
       return;
     }
     this.#request = request;
-    // Otherwise headers beyond the 2,000th were dropped in silence; the bytes bound them.
+    // Otherwise Node would silently drop headers after the 2,000th. The limit in bytes is enough.
     request.maxHeadersCount = 0;
     request.on('socket', (socket) => {
       this.#before = socket.bytesRead;
@@ -116,18 +116,22 @@ export class Exchange {
     });
     request.on('upgrade', (_answer, socket) => {
       socket.destroy();
-      this.#failed('upstream_reset', 'The server switched to another protocol, which nobody asked for.', true);
+      this.#failed(
+        'upstream_reset',
+        'The server switched to another protocol, although the request did not ask for it.',
+        true,
+      );
     });
     request.on('error', (error: NodeJS.ErrnoException) => this.#broke(request, error));
     request.end(body);
   }
 
-  /** Whether the request is sent once more when its connection turns out to be closed. */
+  /** Whether the request may be repeated on a new connection, if its kept connection turns out to be closed. */
   #mayRepeat(request: ClientRequest): boolean {
     return request.reusedSocket && IDEMPOTENT.has(this.#forwarded.method);
   }
 
-  /** The request is not sent again. Its body may be megabytes, and the answer may stream for hours. */
+  /** Releases the body, because the request is not sent again. The body may have megabytes, and the answer may stream for hours. */
   #releaseBody(): void {
     this.#forwarded = { ...this.#forwarded, body: NOTHING };
   }
@@ -142,7 +146,7 @@ export class Exchange {
       const reader = this.#readerOf(head, answer, hasNoBody(method, head.status));
       answer.on('data', (chunk: Buffer) => this.#reading(() => reader.push(chunk)));
       answer.on('end', () => {
-        // A body that was cut ends, too.
+        // A cut body also emits `end`.
         if (!answer.complete) this.#cut();
         else this.#reading(() => this.#complete(head, reader));
       });
@@ -171,12 +175,12 @@ export class Exchange {
     reader.end();
     const body = reader instanceof WholeBody && { body: reader.bytes };
     if (!this.#finish()) return;
-    // A server that has answered before it had read everything may never read the rest.
+    // A server that answered before it read the whole request may never read the rest.
     if (this.#request?.writableFinished === false) this.#request.destroy();
     this.#listener.ended({ ok: true, head, ...body });
   }
 
-  /** What is read is no longer the server's fault alone where it is too large. */
+  /** Runs `act`, and ends the exchange with its ServiceError, for example if the answer is too large. */
   #reading(act: () => void): void {
     if (this.#over) return;
     try {
@@ -218,7 +222,7 @@ export class Exchange {
     if (this.#finish()) this.#listener.ended({ ok: false, error: { code, message }, broke });
   }
 
-  /** @returns false when it was over before */
+  /** Ends the exchange. @returns false if the exchange was over before */
   #finish(): boolean {
     if (this.#over) return false;
     this.#over = true;
@@ -227,7 +231,7 @@ export class Exchange {
   }
 }
 
-/** Names and values in turn, as Node sends them without a change. */
+/** Returns names and values in turn. Node sends such a list unchanged. */
 function headersOf(
   run: RunRequest,
   { method, headers, body }: ForwardedRequest,
@@ -239,7 +243,7 @@ function headersOf(
     if (!OURS.has(lower) && !(lower === 'traceparent' && run.traceparent !== undefined)) list.push(name, value);
   }
   if (body.length > 0 || !BODILESS.has(method)) list.push('Content-Length', String(body.length));
-  // So that nothing on the way holds a stream back to compress it, and its events can be read.
+  // Prevents that a proxy delays a stream to compress it, and keeps the events readable.
   list.push('Accept-Encoding', 'identity', 'X-Request-Id', run.runId);
   if (run.traceparent !== undefined) list.push('Traceparent', run.traceparent);
   return list;

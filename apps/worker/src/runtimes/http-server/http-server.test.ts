@@ -1,4 +1,4 @@
-// Contract 1, "Custom runtimes": what reaches a server and what of its answer reaches the run, on FastAPI, plain Node and a bare socket.
+// Contract 1, "Custom runtimes": the request that reaches a server, and the answer that reaches the run. On FastAPI, plain Node and a bare socket.
 import { createServer } from 'node:net';
 import { type FastApi, obtainFastApi } from '@inference-proxy/test/fastapi';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -34,7 +34,7 @@ interface Seen {
 
 const seen = async (call: Call): Promise<Seen> => JSON.parse((await call.result()) ?? 'null') as Seen;
 
-test('method, path, query, headers and body reach the server as they are', async () => {
+test('method, path, query, headers and body reach the server unchanged', async () => {
   const bytes = Buffer.from(Array.from({ length: 256 }, (_, n) => n));
   const call = request(fast, '/seen/a%2Fb/../c?x=1&x=2&q=%C3%BC+', {
     method: 'PATCH',
@@ -61,7 +61,7 @@ test('method, path, query, headers and body reach the server as they are', async
   );
 });
 
-test('the trace goes on, and the connection’s own headers are ours', async () => {
+test('the server receives the trace, and the worker sets the headers of the connection', async () => {
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
   const call = request(fast, '/seen/', {
     headers: [
@@ -81,13 +81,13 @@ test('the trace goes on, and the connection’s own headers are ours', async () 
   expect(of('content-length')).toEqual([]);
 });
 
-test('a server sees its port, its app’s variables and nothing of its worker’s', async () => {
+test('a server sees its port and its app’s variables, and no variable of its worker', async () => {
   const environment = JSON.parse((await request(fast, '/environment').result()) ?? '{}') as Record<string, string>;
   expect(environment).toMatchObject({ PROJECT_ID: 'demo', APP_NAME: 'test', PORT: expect.stringMatching(/^\d+$/) });
   expect(environment).not.toHaveProperty('REDIS_URL');
 });
 
-test.each([200, 201, 404, 422, 500, 503])('a status of %s is an answer like any other', async (status) => {
+test.each([200, 201, 404, 422, 500, 503])('a status of %s is an ordinary answer', async (status) => {
   const end = await request(fast, `/status/${status}`).ended;
   expect(end).toMatchObject({ state: 'succeeded', statusCode: status, head: { status, form: 'json' } });
   expect(end.result?.toString()).toBe(`{"so":${status}}`);
@@ -99,7 +99,7 @@ test.each([200, 201, 404, 422, 500, 503])('a status of %s is an answer like any 
   );
 });
 
-test('bytes come as they are', async () => {
+test('bytes arrive unchanged', async () => {
   const end = await request(fast, '/bytes').ended;
   expect(end.head?.form).toBe('binary');
   expect([...(end.result ?? [])]).toEqual(Array.from({ length: 256 }, (_, n) => n));
@@ -107,7 +107,7 @@ test('bytes come as they are', async () => {
 
 const framesOf = (call: Call): [string, string][] => call.frames.map(({ kind, blob }) => [kind, blob.toString()]);
 
-test('the lines of NDJSON are items: JSON where they are, else strings', async () => {
+test('each line of NDJSON is an item: JSON if the line is JSON, else a string', async () => {
   const call = request(fast, '/lines');
   expect(await call.ended).toMatchObject({ state: 'succeeded', streamed: true, items: 3 });
   expect(call.head).toMatchObject({ status: 200, form: 'ndjson' });
@@ -115,14 +115,14 @@ test('the lines of NDJSON are items: JSON where they are, else strings', async (
   expect(framesOf(call).map(([kind]) => kind)).toContain('s');
 });
 
-test('the pieces of a chunked text are items as they come', async () => {
+test('each piece of a chunked text is an item', async () => {
   const call = request(fast, '/pieces');
   expect(await call.ended).toMatchObject({ state: 'succeeded', streamed: true });
   expect(call.head?.form).toBe('chunks');
   expect(Buffer.concat(call.frames.map(({ blob }) => blob)).toString()).toBe('eins zwei\ndrü');
 });
 
-test('an event of data alone is its data; names, ids and retry times survive', async () => {
+test('an event with only data becomes its data, and names, ids and retry times are kept', async () => {
   const call = request(fast, '/named');
   expect(await call.ended).toMatchObject({ state: 'succeeded', items: 3 });
   expect(framesOf(call)).toEqual([
@@ -160,7 +160,7 @@ test.each([
   ['endless-body', 'output_too_large', 0],
   ['large-length', 'output_too_large', 0],
   ['endless-line', 'output_too_large', 0],
-])('a server that %s is named: %s, after %s items', async (way, code, items) => {
+])('a server that %s is reported as %s, after %s items', async (way, code, items) => {
   const call = request(raw, `/${way}`, { method: 'POST' });
   const end = await call.ended;
   expect(end).toMatchObject({ state: 'failed', items, error: { code } });
@@ -181,9 +181,9 @@ test.each(['never-answers', 'never-ends-its-head', 'never-ends-its-body'])(
   },
 );
 
-test('a kept connection that its server has closed costs only those a try whose request may not be repeated', async () => {
+test('a kept connection that the server has closed fails only requests that may not be repeated', async () => {
   for (const _ of [1, 2, 3]) expect(await request(raw, '/one-each').result()).toBe('fine');
-  // One after the other on one connection, unless that was closed meanwhile because it was idle.
+  // The requests share one connection, one after the other, unless the connection was closed in the meantime because it was idle.
   const codes: (string | undefined)[] = [];
   for (let n = 0; n < 20; n++) codes.push((await request(raw, '/one-each', { method: 'POST' }).ended).error?.code);
   expect(codes).toContain('upstream_unavailable');
@@ -199,7 +199,7 @@ test('a refusal reaches the caller although its server closes the connection wit
   }
 });
 
-test('a server that has answered is sent no more of the body', async () => {
+test('the rest of the body is not sent to a server that has answered', async () => {
   const body = Buffer.alloc(64 * 2 ** 20);
   const port = await freePort();
   const left = Promise.withResolvers<number>();
@@ -211,11 +211,11 @@ test('a server that has answered is sent no more of the body', async () => {
   });
   away.start();
   await reached(away, 'ready');
-  // The probe's connections have come and gone.
+  // The probe's connections have opened and closed.
   server.on('connection', (socket) => {
     socket.on('error', () => {}).on('close', () => left.resolve(socket.bytesRead));
     socket.once('data', () => socket.pause().write('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nearly'));
-    // It goes on reading, late.
+    // The server continues to read, late.
     ended.promise.then(() => {
       socket.on('data', () => {
         if (socket.bytesRead > body.length) left.resolve(socket.bytesRead);
@@ -230,16 +230,16 @@ test('a server that has answered is sent no more of the body', async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-test('interim answers are passed over', async () => {
+test('interim answers are skipped', async () => {
   expect(await request(raw, '/continues-first').result()).toBe('at last');
 });
 
-test('an answer that its connection’s end ends is whole: nothing says otherwise', async () => {
+test('an answer without a length that ends with its connection is complete', async () => {
   expect(await request(raw, '/old-protocol').result()).toBe('{"old": 1}');
   expect(await request(raw, '/ends-without-framing').ended).toMatchObject({ state: 'succeeded', items: 1 });
 });
 
-test('answers without a body have none, and say of one what they said', async () => {
+test('answers without a body have no body, and keep their headers about a body', async () => {
   const none = await request(raw, '/no-content').ended;
   expect(none).toMatchObject({ state: 'succeeded', head: { status: 204, headers: [['x-own', 'yes']] } });
   expect(none.result).toBeUndefined();
@@ -253,14 +253,14 @@ test('answers without a body have none, and say of one what they said', async ()
   expect(head.result).toBeUndefined();
 });
 
-test('what is compressed although nobody asked stays the bytes that it is', async () => {
+test('the bytes of an answer that is compressed without a request for it are unchanged', async () => {
   const end = await request(raw, '/compressed').ended;
   expect(end).toMatchObject({ streamed: false, head: { form: 'binary' } });
   expect(end.head?.headers).toContainEqual(['content-encoding', 'gzip']);
   expect(end.result).toEqual(Buffer.from([0x1f, 0x8b, 8, 0]));
 });
 
-test('headers of the connection stay behind, the others keep order and spelling', async () => {
+test('headers of the connection are removed, and other headers keep their order and spelling', async () => {
   const { head } = await request(raw, '/sheds-headers').ended;
   expect(head?.headers).toEqual([
     ['X-Kept', 'a'],
@@ -268,7 +268,7 @@ test('headers of the connection stay behind, the others keep order and spelling'
   ]);
 });
 
-test('events may end their lines as they like, wherever the pieces are cut', async () => {
+test('events may use any line ending, with pieces of any size', async () => {
   const call = request(raw, '/odd-line-ends');
   expect(await call.ended).toMatchObject({ state: 'succeeded' });
   expect(call.items).toEqual(['cr', 'crlf', 'lf']);
@@ -280,13 +280,13 @@ test('the pieces of a text are whole characters', async () => {
   expect(call.frames.map(({ blob }) => blob.toString())).toEqual(['a', 'ü', '\u{1F600}', 'b']);
 });
 
-test('a text of another charset is taken whole', async () => {
+test('a text in another charset is one result, not pieces', async () => {
   const end = await request(raw, '/latin-text').ended;
   expect(end).toMatchObject({ streamed: false, head: { form: 'text' } });
   expect(end.result).toEqual(Buffer.from([0xe9]));
 });
 
-test('data that looks like a ready-made event is told as one, so that nobody takes it for what it is not', async () => {
+test('data that looks like a ready-made event is sent as a ready-made event that contains the data', async () => {
   const call = request(raw, '/looks-ready-made');
   await call.ended;
   expect(framesOf(call)).toEqual([['m', 'data: data: x\ndata: \ndata: \n\n']]);
@@ -297,7 +297,7 @@ test('a request that cannot be forwarded fails by itself', async () => {
   expect(end.error?.code).toBe('invalid_request');
 });
 
-test('nothing answers at an address: named as that, with what was tried', async () => {
+test('an address without a server is reported with the address', async () => {
   const port = await freePort();
   const listener = createServer((socket) => socket.destroy()).listen(port, '127.0.0.1');
   const away = serverRuntime(told, {

@@ -1,4 +1,4 @@
-// runtimes: apps that are web servers of their own, started here or running elsewhere.
+// Contract 1, "Custom runtimes": runtimes of web servers, which the worker starts or which run elsewhere.
 import type { CustomServer } from '../../deployments/custom-server.ts';
 import { cleanEnv, DEFAULT_PATH } from '../clean-env.ts';
 import { keeperInterpreter } from '../interpreter.ts';
@@ -13,21 +13,21 @@ import { serverCommand, serverEnv } from './server-program.ts';
 import { type FindServer, type ServerOptions, type ServerProgram, ServerReplica } from './server-replica.ts';
 import { WATCH_TIMES, type WatchTimes } from './server-watch.ts';
 
-/** What all apps of a worker share. */
+/** Options that all apps of a worker share. */
 export interface HttpServerOptions {
   readonly maxItemBytes: number;
   readonly logger: PoolOptions['logger'];
-  /** What the processes of an app are counted by. */
+  /** Returns the metrics of an app's processes. */
   readonly countsOf: (project: string, app: string) => ProcessCounts;
-  /** The worker's environment, of which apps see an allow-list only. */
+  /** The worker's environment. Apps see only an allow-list of it. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** How often servers are looked at. */
+  /** Intervals of the checks. */
   readonly watch?: WatchTimes;
-  /** Called when a server starts on another port than its manifest names, with the text that the app's log has. */
+  /** Called when a server starts on another port than its manifest names. The text is the line in the app's log. */
   readonly portReplaced?: (text: string) => void;
 }
 
-/** Where an app is. */
+/** An app and its folder. */
 export interface Place {
   readonly project: string;
   readonly app: string;
@@ -35,7 +35,7 @@ export interface Place {
   readonly folder: string;
 }
 
-/** What of an app's manifest matters here. Times in milliseconds. */
+/** The manifest fields that a web server needs. Times in milliseconds. */
 export interface Deployment {
   readonly server: CustomServer;
   readonly replicas: number;
@@ -43,12 +43,12 @@ export interface Deployment {
   readonly startupTimeoutMs: number;
   readonly timeoutMs: number;
   readonly maxOutputBytes: number;
-  /** What the processes of a replica may hold together. */
+  /** Memory limit of all processes of a replica together. */
   readonly memoryBytes: number | undefined;
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Makes the runtime of one version of an app; not yet started. */
+/** Creates the runtime of one version of an app without starting it. */
 export function httpServers(shared: HttpServerOptions) {
   const { maxItemBytes, logger, countsOf, environment, watch = WATCH_TIMES, portReplaced = () => undefined } = shared;
   const ports = new Ports();
@@ -81,13 +81,13 @@ export function httpServers(shared: HttpServerOptions) {
   };
 }
 
-/** What a server is started from. */
+/** Everything that a start of the server needs. */
 interface Home {
   readonly port: ServerPort;
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
   readonly memoryBytes: number | undefined;
-  /** Of an interpreter for its keeper. */
+  /** Returns the interpreter for the server's keeper. */
   readonly keeper: () => Promise<string>;
   readonly portReplaced: (text: string) => void;
 }

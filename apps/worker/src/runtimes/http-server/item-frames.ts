@@ -1,8 +1,8 @@
-// An item's way, a server's part: items as they are read, gathered into frames of one kind (see `ItemsFrame`).
+// Contract 3: collects a server's items into frames of one kind (see `ItemsFrame`).
 import type { ItemKind } from '@inference-proxy/contracts';
 import type { ItemsFrame } from '../runtime.ts';
 
-/** What is read at once goes on at once: so many frames as the kinds of its items need. */
+/** Collects the items of one chunk. Sends as many frames as the kinds of the items need. */
 export class ItemFrames {
   #kind: ItemKind = 's';
   #texts: string[] = [];
@@ -12,12 +12,12 @@ export class ItemFrames {
     this.#pass = pass;
   }
 
-  /** A string. */
+  /** Adds a string. */
   text(text: string): void {
     this.#add(text.includes('\n') ? 'm' : 's', text);
   }
 
-  /** A JSON text without newlines. */
+  /** Adds a JSON text without newlines. */
   json(text: string): void {
     this.#add('j', text);
   }

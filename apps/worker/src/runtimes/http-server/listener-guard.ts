@@ -2,8 +2,8 @@
 import { type HeldSocket, heldBelow, isHeld, type Loopback, listeningSockets } from './socket-owner.ts';
 
 /**
- * How long the table of all sockets is not read while the known sockets are held, because reading it took 15 ms with 262,144 hash buckets.
- * A process can join the port of a server that sets SO_REUSEPORT: that is noticed after this time.
+ * The interval between reads of the table of all sockets while the known sockets are held. A read took 15 ms with 262,144 hash buckets.
+ * A process can join the port of a server that sets SO_REUSEPORT. The guard notices that after this time.
  */
 const TABLE_EVERY_MS = 60_000;
 
@@ -23,10 +23,10 @@ export class ListenerGuard {
   }
 
   /**
-   * Returns a text that names the sockets, equal as long as the same sockets listen. Connect between two calls that return the same text:
+   * Returns a text that names the sockets, and is equal as long as the same sockets listen. Connect between two calls that return the same text:
    * then the connection reached the app. On a system without /proc the owner is unknown, and the text is always the same.
    *
-   * @throws Error in words for the app's author: nothing listens on the port, or a process of another app does
+   * @throws Error with a text for the app's author: nothing listens on the port, or a process of another app does
    */
   sockets(): string {
     const isRecent = performance.now() - this.#checkedAt < TABLE_EVERY_MS;

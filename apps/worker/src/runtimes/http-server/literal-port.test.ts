@@ -17,7 +17,7 @@ test.each([
   expect(replacePort(entrypoint, 8000, 41234)).toEqual(expected);
 });
 
-test('{port} is replaced when the server starts: the command stays as it is', () => {
+test('{port} is replaced when the server starts: the command is unchanged', () => {
   expect(replacePort(['serve', '{port}'], 8000, 41234)).toEqual(['serve', '{port}']);
 });
 
@@ -30,6 +30,6 @@ test.each([
   [['serve', '--http-port', '8000']],
   [['serve', '8000']],
   [['serve', '--seed=8000.5']],
-])('%j does not say in a known form that the server listens on port 8000', (entrypoint) => {
+])('%j does not name port 8000 in a known form', (entrypoint) => {
   expect(replacePort(entrypoint, 8000, 41234)).toBeUndefined();
 });

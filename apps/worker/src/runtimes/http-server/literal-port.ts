@@ -1,4 +1,4 @@
-// docs/apps/web-servers.md, "Ports": replaces a fixed port in a server's command line, if the command line contains the port in a form that means "listen here".
+// docs/apps/web-servers.md, "Ports": replaces a fixed port in a server's command, if the command names the port as the port to listen on.
 
 /** The text in front of a port. An option and its value may be two words of the command. */
 const FORMS = ['--port ', '--port=', '-p '] as const;
@@ -23,7 +23,7 @@ export function replacePort(
   return found ? replaced : undefined;
 }
 
-/** @param before the text in front of the word that decides what the word's start means */
+/** @param before the text in front of the word, which decides the meaning of the word's start */
 function replaceIn(word: string, before: string, port: string, instead: string): string {
   let text = '';
   let from = 0;

@@ -1,4 +1,4 @@
-// Newline-delimited JSON (github.com/ndjson/ndjson-spec): a line is an item, as the JSON text that it is, or as a string where it is none.
+// Newline-delimited JSON (github.com/ndjson/ndjson-spec): each line is an item: its JSON text, or a string if the line is not JSON.
 import { StringDecoder } from 'node:string_decoder';
 import { ServiceError } from '@inference-proxy/contracts';
 import type { BodyReader } from './body-reader.ts';
@@ -8,7 +8,7 @@ export class NdjsonItems implements BodyReader {
   readonly #frames: ItemFrames;
   readonly #maxItemBytes: number;
   readonly #decoder = new StringDecoder('utf8');
-  /** The line that has begun, in the pieces that came: joined once. */
+  /** The pieces of the incomplete line. They are joined only once. */
   #begun: string[] = [];
   #held = 0;
 
@@ -25,7 +25,7 @@ export class NdjsonItems implements BodyReader {
     this.#frames.flush();
   }
 
-  /** A last line needs no newline, but has to be whole. */
+  /** Ends the body. The last line needs no newline, but must be complete JSON. */
   end(): void {
     this.#hold(this.#decoder.end());
     const rest = this.#begun.join('').trim();

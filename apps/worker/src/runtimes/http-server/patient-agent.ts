@@ -1,4 +1,4 @@
-// Contract 1, "Custom runtimes", "its status, end-to-end headers and body come back as they are": also where a server refuses a body before it has read it.
+// Contract 1, "Custom runtimes": connections that read a server's answer even if the server refuses the body before it has read the body.
 import http, { type ClientRequestArgs } from 'node:http';
 import { Socket, type SocketConstructorOpts, type TcpSocketConnectOpts } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -7,8 +7,8 @@ import type { ListenerGuard } from './listener-guard.ts';
 type WriteDone = (error?: Error | null) => void;
 
 /**
- * A connection whose answer is read although its other side takes nothing any more: a failed write alone would drop what has come (RFC 9112 §9.6).
- * Its end is told by the reading side, which comes to it as surely.
+ * Reads the answer after the server has stopped reading the request. Otherwise a failed write would discard the received bytes (RFC 9112 §9.6).
+ * The reading side reports the end of the connection just as reliably.
  */
 class PatientSocket extends Socket {
   override _write(chunk: unknown, encoding: BufferEncoding, done: WriteDone): void {
@@ -27,16 +27,16 @@ const unlessRefused =
     if (code !== 'EPIPE' && code !== 'ECONNRESET') done(error);
   };
 
-/** For a server whose machine does not take connections: the system's own limit is minutes. */
+/** Time limit for a server whose machine accepts no connections. The system's own limit is minutes. */
 export const CONNECT_MS = 10_000;
 
 type Connected = (error: Error | null, stream: Duplex) => void;
 
-/** Of plain connections. */
+/** Opens plain connections. */
 export class PatientAgent extends http.Agent {
   readonly #guard: ListenerGuard | undefined;
 
-  /** @param guard checked whenever a connection is opened: a server may end, and another process take its port */
+  /** @param guard checked for each new connection, because a server may end and another process may take its port */
   constructor(options: http.AgentOptions, guard?: ListenerGuard) {
     super(options);
     this.#guard = guard;
@@ -58,9 +58,9 @@ function opened(options: ClientRequestArgs): Socket {
   return socket.connect(options as TcpSocketConnectOpts);
 }
 
-/** The guard is asked before and after: a process may take the port in between. */
+/** Checks the guard before and after connecting, because a process may take the port in between. */
 function openGuarded(options: ClientRequestArgs, guard: ListenerGuard, connected: Connected): void {
-  const refused = connected as (error: Error) => void; // Node calls it so, its types do not say it
+  const refused = connected as (error: Error) => void; // Node passes only an error; its types require a stream too
   let before: string;
   try {
     before = guard.sockets();
@@ -91,7 +91,9 @@ function openGuarded(options: ClientRequestArgs, guard: ListenerGuard, connected
 
 function changed(guard: ListenerGuard, before: string): Error | undefined {
   try {
-    return guard.sockets() === before ? undefined : new Error('the server began to listen anew');
+    return guard.sockets() === before
+      ? undefined
+      : new Error('the listening sockets of the server changed while connecting');
   } catch (error) {
     return error as Error;
   }

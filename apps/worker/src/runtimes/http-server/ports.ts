@@ -1,4 +1,4 @@
-// runtimes: the ports that this worker's servers listen on. Other workers on the machine are not seen: socket-owner.ts detects their servers.
+// Contract 1, "Custom runtimes": reserves the ports of this worker's servers. socket-owner.ts detects servers of other workers on the machine.
 import { createServer } from 'node:net';
 
 interface Holder {
@@ -36,14 +36,14 @@ export class Ports {
   }
 }
 
-/** Returns whether a process on this machine listens on `port`. @throws Error in words for the app's author: the port is not allowed here */
+/** Returns whether a process on this machine listens on `port`. @throws Error with a text for the app's author: the port is not allowed here */
 export async function isTaken(port: number): Promise<boolean> {
   try {
     await listenable(port);
     return false;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return true;
-    throw new Error(`port ${port} cannot be had on this machine: ${(error as Error).message}`);
+    throw new Error(`port ${port} cannot be used on this machine: ${(error as Error).message}`);
   }
 }
 

@@ -1,4 +1,4 @@
-// runtimes: whether an app's own web server answers: a path that has to answer 2xx, or a connection where none is named.
+// Contract 1, "Custom runtimes": whether an app's web server answers: 2xx on a path, or a connection if there is no path.
 import http from 'node:http';
 import https from 'node:https';
 import { connect } from 'node:net';
@@ -6,12 +6,12 @@ import { localAddress, type ServerAddress } from './address.ts';
 import { ListenerGuard } from './listener-guard.ts';
 import type { Loopback } from './socket-owner.ts';
 
-/** `silent`: it took the connection and has not answered in time, which a server that is busy with a run may not either. */
+/** `silent`: the server accepted the connection but has not answered in time. A server that is busy with a run may be silent too. */
 export type ProbeAnswer = { readonly state: 'ok' } | { readonly state: 'silent' | 'failed'; readonly why: string };
 
 const LOOPBACK: readonly Loopback[] = ['127.0.0.1', '::1'];
 
-/** Never rejects. @param path '' for a connection alone */
+/** Never rejects. @param path empty: only opens a connection */
 export async function probe(address: ServerAddress, path: string, timeoutMs: number): Promise<ProbeAnswer> {
   const why = strangerAt(address);
   if (why !== undefined) return { state: 'failed', why };
@@ -19,13 +19,13 @@ export async function probe(address: ServerAddress, path: string, timeoutMs: num
 }
 
 /**
- * Returns the address of the server that `keeper` started on `port`, or in words why there is none: nothing listens, or a process of another
+ * Returns the address of the server that `keeper` started on `port`, or the reason as text: nothing listens, or a process of another
  * app listens. On a system without /proc the owner is unknown, and every server that takes connections counts.
  */
 export async function findServer(keeper: number, port: number, timeoutMs: number): Promise<ServerAddress | string> {
   let why = 'it takes no connections';
   for (const host of LOOPBACK) {
-    // The table of sockets costs more than a connection, and a server may take minutes to start.
+    // Reading the table of sockets costs more than a connection, and a server may take minutes to start.
     if ((await accepts({ host, port }, timeoutMs)).state !== 'ok') continue;
     const address = localAddress(host, port, new ListenerGuard(host, port, keeper));
     const stranger = strangerAt(address);
@@ -35,7 +35,7 @@ export async function findServer(keeper: number, port: number, timeoutMs: number
   return why;
 }
 
-/** Returns in words why a connection would not reach the app. */
+/** Returns the reason, as text, why a connection would not reach the app. */
 function strangerAt({ guard }: ServerAddress): string | undefined {
   try {
     guard?.sockets();
@@ -62,7 +62,7 @@ function accepts({ host, port }: Pick<ServerAddress, 'host' | 'port'>, timeoutMs
 function answers(address: ServerAddress, path: string, timeoutMs: number): Promise<ProbeAnswer> {
   const { secure, host, port, authority, prefix, unkept } = address;
   return new Promise((resolve) => {
-    // A connection of its own: a probe tells of the server, not of a connection that was kept.
+    // Opens a new connection, because a probe must test the server and not a kept connection.
     const options = { host, port, path: prefix + path, agent: unkept, headers: { host: authority } };
     const request = (secure ? https : http).request(options);
     const done = (answer: ProbeAnswer): void => {

@@ -8,7 +8,7 @@ export interface TakenPort {
   readonly entrypoint: readonly string[];
   /** Set if a fixed port is taken and was replaced: a text for the app's log. */
   readonly replaced?: string;
-  /** The process has ended, or did not start. */
+  /** Call it when the process has ended, or did not start. */
   release(): void;
 }
 
@@ -19,13 +19,13 @@ export class ServerPort {
   readonly #fixed: number | undefined;
   readonly #entrypoint: readonly string[];
   #reserved = false;
-  /** Ports that are held for a start. */
+  /** Releases of the ports that are held for a start. */
   readonly #held = new Set<() => void>();
-  /** Ends of this version's processes that listen on the fixed port. */
+  /** Settle when this version's processes that listen on the fixed port have ended. */
   readonly #listening = new Set<Promise<void>>();
 
   /**
-   * Reserves a fixed port at once: all apps that a worker finds have their ports before the first of them starts.
+   * Reserves a fixed port at once, so that all apps that a worker finds have their ports before the first app starts.
    *
    * @param fixed the manifest's port, if it names one
    */
@@ -37,7 +37,7 @@ export class ServerPort {
     this.#reserve();
   }
 
-  /** @throws Error in words for the app's author: the fixed port is taken and cannot be replaced */
+  /** @throws Error with a text for the app's author: the fixed port is taken and cannot be replaced */
   async take(): Promise<TakenPort> {
     const fixed = this.#fixed;
     if (fixed === undefined) return this.#takeFree(this.#entrypoint);
@@ -50,7 +50,7 @@ export class ServerPort {
     }
     this.#ports.release(free);
     if (this.#listening.size > 0) {
-      await Promise.all(this.#listening); // a process that is being replaced ends its runs first
+      await Promise.all(this.#listening); // a process that is being replaced ends its open runs first
       return this.take();
     }
     throw new Error(
@@ -58,7 +58,7 @@ export class ServerPort {
     );
   }
 
-  /** The version has ended, or will never start. */
+  /** Call it when the version has ended, or will never start. */
   close(): void {
     for (const release of this.#held) release();
     if (this.#reserved && this.#fixed !== undefined) this.#ports.release(this.#fixed);

@@ -1,16 +1,16 @@
-// runtimes: the program of an app's own web server: what is started, with which environment, on which port.
+// Contract 1, "Custom runtimes": the program of an app's web server, its environment and its port.
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';
 import { type Command, keptBy } from '../keeper.ts';
 
 /**
- * Under a keeper: whatever language the server is written in, it and what it started do not outlive their worker, and hold no more than they may.
+ * Returns the server's command under a keeper. So the server and its processes end with their worker and respect the memory limit.
  *
- * @param entrypoint program and arguments; `{port}` in them stands for the port
- * @param python what the keeper runs in
- * @param path where programs are looked for
- * @throws Error in words for the app's author: there is no such program
+ * @param entrypoint program and arguments. `{port}` in them is replaced by the port.
+ * @param python the interpreter that runs the keeper
+ * @param path the PATH on which programs are searched
+ * @throws Error with a text for the app's author: the program does not exist
  */
 export async function serverCommand(
   entrypoint: readonly string[],
@@ -21,19 +21,19 @@ export async function serverCommand(
   return keptBy(python, memoryBytes, { file: await findProgram(program, folder, path), args });
 }
 
-/** The server's environment: the app's, where it listens, and its virtual environment in front. */
+/** Returns the server's environment: the app's variables, the port, and the virtual environment at the front of the PATH. */
 export function serverEnv(env: Readonly<Record<string, string>>, folder: string, port: number): Record<string, string> {
   return { ...env, PATH: serverPath(env.PATH ?? '', folder), PORT: String(port) };
 }
 
-/** Where programs are looked for: first in the app's own virtual environment and packages. */
+/** Returns the PATH on which programs are searched. The app's virtual environment and packages come first. */
 export const serverPath = (path: string, folder: string): string =>
   [join(folder, '.venv', 'bin'), join(folder, 'node_modules', '.bin'), path].join(delimiter);
 
 /**
- * A program by its absolute path. `python` is `python3` where there is no other, as on Debian.
+ * Returns a program's absolute path. `python` falls back to `python3`, because Debian has no `python`.
  *
- * @throws Error in words for the app's author
+ * @throws Error with a text for the app's author
  */
 export async function findProgram(program: string, folder: string, path: string): Promise<string> {
   if (program.includes('/')) {

@@ -1,4 +1,4 @@
-// Contract 1, "Custom runtimes": one web server of an app: its process, where it is ours, its checks, and its runs, each a request to it.
+// Contract 1, "Custom runtimes": one web server of an app: its process (if the worker starts it), its checks, and its runs as requests.
 import type { ErrorFields, RunId } from '@inference-proxy/contracts';
 import { AppProcess, type ProcessEnd } from '../app-process.ts';
 import { crashError } from '../crash.ts';
@@ -15,15 +15,15 @@ import { isDying } from './dying.ts';
 import { Exchange, type ExchangeEnd } from './exchange.ts';
 import { ServerWatch, type WatchTimes } from './server-watch.ts';
 
-/** How long a server that was asked to end may take for what it has under way and its own clean-up. */
+/** The time for a stopped server to finish its open requests and its own clean-up. */
 const TEARDOWN_MS = 30_000;
-/** How long after its connection broke a process that died has to say so, and one that is seen to be dying. */
+/** The time for a dead process to report its exit after its connection broke, and the time for a process that is seen to be dying. */
 const EXIT_MS = 500;
 const DYING_MS = 10_000;
-/** Lines of stderr kept to explain a crash. */
+/** Lines of stderr that are kept to explain a crash. */
 const STDERR_LINES = 40;
 
-/** What is called, and how long it may take. Times in milliseconds. */
+/** The limits and checks of a server. Times in milliseconds. */
 export interface ServerOptions extends BodyLimits {
   readonly concurrency: number;
   readonly startupTimeoutMs: number;
@@ -61,18 +61,18 @@ export class ServerReplica implements AnyReplica {
   readonly #watch: ServerWatch;
   readonly #runs = new Map<RunId, ServedRun>();
   readonly #stderr: string[] = [];
-  /** Answers that are complete and wait for what the server printed of their runs. */
+  /** Complete answers that wait for the server's output during their runs. */
   readonly #settling = new Map<RunId, () => void>();
   #address: ServerAddress | undefined;
-  /** Its readiness check says so. */
+  /** Whether the last readiness check succeeded. */
   #isReady = false;
   #killedFor: KilledFor | undefined;
   #gone = false;
   #endTimer: NodeJS.Timeout | undefined;
 
   /**
-   * @param program what is to be started; undefined for a server that runs elsewhere
-   * @param find returns where it is, or in words why that is unknown
+   * @param program the program to start. Undefined for a server that runs elsewhere.
+   * @param find returns the address, or a text with the reason why the address is unknown
    */
   constructor(program: ServerProgram | undefined, find: FindServer, options: ServerOptions, listener: ReplicaListener) {
     this.#options = options;
@@ -109,7 +109,7 @@ export class ServerReplica implements AnyReplica {
   run(request: RunRequest, listener: RunListener): RunningRun {
     const run = new RunInFlight(request.runId, listener);
     const credits = request.paced ? new Credits() : undefined;
-    /** The store is behind. */
+    /** Whether the store is slow. */
     let held = false;
     const pace = (): void => {
       if (held || credits?.spent) exchange.pause();
@@ -171,7 +171,7 @@ export class ServerReplica implements AnyReplica {
     });
   }
 
-  /** What the server prints is its only run's, where there is one. */
+  /** Assigns lines that the server prints to the open run, if there is exactly one. */
   #lines(stream: 'stdout' | 'stderr', texts: readonly string[]): void {
     if (stream === 'stderr') {
       this.#stderr.push(...texts.slice(-STDERR_LINES));
@@ -199,7 +199,7 @@ export class ServerReplica implements AnyReplica {
     const { run } = served;
     if (end.ok) {
       this.proved = true;
-      // What it printed of this run is in its pipes by now, and read in the next round at the latest.
+      // The output of this run is in the pipes by now. The next round of the event loop reads it at the latest.
       const settle = (): void => {
         this.#settling.delete(run.runId);
         this.#end(served, () => run.answered(end.head, end.body));
@@ -208,7 +208,7 @@ export class ServerReplica implements AnyReplica {
       if (this.#runs.size === 1 && this.#process) setImmediate(() => setImmediate(settle));
       else settle();
     } else if (end.broke && this.#process && !this.#gone) {
-      // A process that died says so; then that is what happened.
+      // A process that died reports its exit. The exit is then the cause of the failure.
       const wait = isDying(this.#process.pid) ? DYING_MS : EXIT_MS;
       run.after(wait, () => this.#end(served, () => run.crashed(end.error)));
     } else {
@@ -217,14 +217,14 @@ export class ServerReplica implements AnyReplica {
   }
 
   #end({ run, exchange }: ServedRun, end: () => void): void {
-    if (!this.#runs.delete(run.runId)) return; // it has ended meanwhile
+    if (!this.#runs.delete(run.runId)) return; // the run has ended in the meantime
     exchange.abort();
     end();
     this.#endWhenIdle();
     this.#listener.freed();
   }
 
-  /** Closing the connection is all that reaches a server; one that does not notice by it may be ended (`kill_on_cancel`), after its other runs. */
+  /** Closes the connection, the only signal that reaches a server. With `kill_on_cancel`, also ends the server after its other runs. */
   #cancel(served: ServedRun, reason: CancelReason): void {
     const { run } = served;
     if (run.ended || run.reason !== undefined || this.#settling.has(run.runId)) return;
@@ -240,7 +240,7 @@ export class ServerReplica implements AnyReplica {
       this.#killedFor = 'unhealthy';
       this.#process.kill();
     } else {
-      // Its runs may still come to their end; another look begins meanwhile.
+      // Open runs may still end normally. A new replica starts to check the server in the meantime.
       this.#retire('its health checks failed');
       this.#endWhenIdle();
     }
@@ -277,7 +277,7 @@ export class ServerReplica implements AnyReplica {
     this.kill();
   }
 
-  /** A server that runs elsewhere is left alone; told later, as a process's end is. */
+  /** Leaves a server that runs elsewhere. Reports the exit later, as for a process. */
   #leave(): void {
     if (this.#gone) return;
     this.#gone = true;

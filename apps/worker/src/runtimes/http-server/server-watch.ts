@@ -1,32 +1,32 @@
-// runtimes.md, custom runtimes: when an app's own web server is first ready, whether it is ready now, and whether it is well.
+// Contract 1, "Custom runtimes": whether an app's web server has become ready, is ready now, and is healthy.
 import type { ServerAddress } from './address.ts';
 import { type ProbeAnswer, probe } from './probe.ts';
 
 /** Times in milliseconds. */
 export interface WatchTimes {
-  /** Between two looks at a server that is not ready. */
+  /** Interval of checks while the server is not ready. */
   readonly readyEveryMs: number;
-  /** Between two looks at one that is. */
+  /** Interval of checks while the server is ready. */
   readonly wellEveryMs: number;
-  /** How long an answer may take. */
+  /** Time limit of an answer. */
   readonly answerMs: number;
 }
 
 export const WATCH_TIMES: WatchTimes = { readyEveryMs: 250, wellEveryMs: 10_000, answerMs: 5_000 };
 
-/** So many checks in a row that fail, and a server is not well. */
+/** A server is unhealthy after this many failed checks in a row. */
 const MISSES = 3;
 
 export interface WatchListener {
-  /** It can be given requests, or cannot for now; told when it changes. */
+  /** Called when the server has become ready for requests, or not ready. */
   ready(isReady: boolean): void;
-  /** It is not well, and is looked at no more. @param why in words */
+  /** The server is unhealthy. The checks have stopped. @param why the reason, as text */
   unwell(why: string): void;
-  /** Whether it is at work: one that can do one thing at a time does not answer then, and is well. */
+  /** Whether the server has open runs. A server that handles one request at a time does not answer checks then, but is healthy. */
   busy(): boolean;
 }
 
-/** Looks at one server until it is stopped. */
+/** Checks one server until it is stopped. */
 export class ServerWatch {
   readonly #times: WatchTimes;
   readonly #paths: { readonly health: string; readonly ready: string };
@@ -38,10 +38,10 @@ export class ServerWatch {
   #wasReady = false;
   #misses = 0;
   #wellAt = 0;
-  /** What the last look at a server that is not ready found. */
+  /** The reason why the last check found the server not ready. */
   why = 'it takes no connections';
 
-  /** @param find returns where it is, or in words why that is unknown */
+  /** @param find returns the address, or a text with the reason why the address is unknown */
   constructor(
     times: WatchTimes,
     paths: { readonly health: string; readonly ready: string },
@@ -73,7 +73,7 @@ export class ServerWatch {
     const { health, ready } = this.#paths;
     const { answerMs, wellEveryMs } = this.#times;
     const isDue = this.#wasReady && performance.now() - this.#wellAt >= wellEveryMs;
-    // Where it is looked at more often because it is not ready, its health is not: that would count misses faster.
+    // A server that is not ready is checked more often. Its health is checked at the slow interval, because misses would add up faster.
     const well = isDue || (!this.#wasReady && health !== ready) ? await probe(address, health, answerMs) : undefined;
     const answer = well && (health === ready || well.state === 'failed') ? well : await probe(address, ready, answerMs);
     if (this.#stopped) return;

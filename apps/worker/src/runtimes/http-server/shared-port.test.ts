@@ -1,4 +1,4 @@
-// Contract 1, "Custom runtimes": a call of an app reaches this app, whoever else wants or takes its port.
+// Contract 1, "Custom runtimes": a call of an app reaches this app, whichever process also wants or takes its port.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -27,7 +27,7 @@ afterEach(async () => {
   await rm(moods, { recursive: true });
 });
 
-/** The watch does not check a second time, so only the call can notice. */
+/** Longer than the test, so that only the call can notice the change. */
 const SELDOM = { readyEveryMs: 50, wellEveryMs: 600_000, answerMs: 5_000 };
 
 type Worker = ReturnType<typeof serversOf>;
@@ -53,7 +53,7 @@ async function stranger(port: number, host: string): Promise<() => number> {
 
 const nameOf = (runtime: Runtime): Promise<string | undefined> => request(runtime, '/name').result();
 
-test('of two apps with the same port one serves, the other is broken with the port, and no call reaches the wrong one', async () => {
+test('of two apps with one port, the first serves, the second is broken, and no call reaches the wrong app', async () => {
   const port = await freePort();
   const worker = serversOf(told);
   const one = app('p5', worker, { port });
@@ -70,7 +70,7 @@ test('of two apps with the same port one serves, the other is broken with the po
   expect(await nameOf(other)).toBe('p6');
 });
 
-test('a taken port that stands in entrypoint is replaced by a free one, and the app’s log reports it', async () => {
+test('a taken port that stands in entrypoint is replaced by a free port, and the app’s log reports the replacement', async () => {
   const port = await freePort();
   const worker = serversOf(told);
   const entrypoint = ['node', 'server.mjs', '--port', String(port)];
@@ -88,7 +88,7 @@ test('a taken port that stands in entrypoint is replaced by a free one, and the 
   );
 });
 
-test('two workers of one machine do not see each other’s reservations, and still each call reaches its own app', async () => {
+test('with two workers on one machine, each call reaches its own app, although neither sees the other’s reservations', async () => {
   const port = await freePort();
   const entrypoint = ['node', 'server.mjs', '--port', String(port)];
   const apps = ['p5', 'p6', 'p7'].map((name) => app(name, serversOf(told), { port, entrypoint }));
@@ -145,7 +145,7 @@ test('a new connection after the server left its port reaches no other process',
   expect(requests()).toBe(0);
 });
 
-test('a server that listens anew in another process of its own is called again', async () => {
+test('a server that listens again in another of its processes is called again', async () => {
   const runtime = app('p5', serversOf(told), { port: await freePort() });
   runtime.start();
   await reached(runtime, 'ready');

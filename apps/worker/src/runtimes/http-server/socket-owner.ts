@@ -1,4 +1,4 @@
-// Contract 1, "Custom runtimes": who listens on a port of this machine, from /proc/net/tcp and /proc/<pid>/fd (proc(5)).
+// Contract 1, "Custom runtimes": finds the process that listens on a port of this machine, in /proc/net/tcp and /proc/<pid>/fd (proc(5)).
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
 import { endianness } from 'node:os';
 
@@ -70,7 +70,7 @@ export interface HeldSocket {
 export const isHeld = ({ path, target }: HeldSocket): boolean => unless(() => readlinkSync(path)) === target;
 
 /**
- * Returns where processes below `keeper` hold these sockets, or undefined unless they hold all of them.
+ * Returns the descriptors by which processes below `keeper` hold these sockets, or undefined unless the processes hold all of them.
  * A process whose descriptors cannot be read holds none.
  */
 export function heldBelow(keeper: number, inodes: readonly string[]): readonly HeldSocket[] | undefined {
@@ -83,27 +83,27 @@ export function heldBelow(keeper: number, inodes: readonly string[]): readonly H
   return undefined;
 }
 
-/** The listening sockets of a table, as address with port and inode. Undefined if the system has no such table, or hides it. */
+/** Returns the listening sockets of a table: address with port, and inode. Undefined if the system has no such table, or hides it. */
 function listening(table: string): { place: string; inode: string }[] | undefined {
   let file: number;
   try {
     file = openSync(table, 'r');
   } catch (error) {
-    // A worker without free file descriptors must not take every process for the app's own.
+    // A worker without free file descriptors must not treat every process as the app's own.
     if (!['ENOENT', 'EACCES'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
     return undefined;
   }
   const found: { place: string; inode: string }[] = [];
   for (const line of linesOf(file)) {
     const [slot = '', place = '', , state = '', , , , , , inode = ''] = line.trim().split(/\s+/);
-    if (!slot.endsWith(':')) continue; // the headline
+    if (!slot.endsWith(':')) continue; // the header line
     if (state !== LISTENING) break;
     found.push({ place, inode });
   }
   return found;
 }
 
-/** Lines of a file, read as far as the caller takes them: a table has a line for every connection of the machine. */
+/** Yields the lines of a file. Reads only as far as the caller needs, because a table has a line for every connection of the machine. */
 function* linesOf(file: number): Generator<string> {
   try {
     const buffer = Buffer.alloc(CHUNK_BYTES);
@@ -144,7 +144,7 @@ function descendants(root: number): number[] {
   return found;
 }
 
-/** The parent of every process of the machine. */
+/** Returns the parent of every process of the machine. */
 function parentOfEach(): Map<number, number> {
   const parents = new Map<number, number>();
   for (const name of unless(() => readdirSync('/proc')) ?? []) {
@@ -165,7 +165,7 @@ function* descriptors(pid: number): Generator<HeldSocket> {
   }
 }
 
-/** A process may end while it is read. */
+/** Returns the result of `read`, or undefined if it throws: a process may end during the read. */
 function unless<T>(read: () => T): T | undefined {
   try {
     return read();

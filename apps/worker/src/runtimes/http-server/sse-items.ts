@@ -1,5 +1,5 @@
-// WHATWG HTML, "Server-sent events", §9.2.6: an event stream's events as items. What an event says beyond its data survives as a
-// ready-made event (contract 3).
+// WHATWG HTML, "Server-sent events", §9.2.6: the events of an event stream as items. An event with more than data stays
+// a ready-made event (Contract 3, "Ready-made events").
 import { StringDecoder } from 'node:string_decoder';
 import { ServiceError } from '@inference-proxy/contracts';
 import type { BodyReader } from './body-reader.ts';
@@ -9,16 +9,16 @@ export class SseItems implements BodyReader {
   readonly #frames: ItemFrames;
   readonly #maxItemBytes: number;
   readonly #decoder = new StringDecoder('utf8');
-  /** The line that has begun, in the pieces that came: joined once. */
+  /** The pieces of the incomplete line. They are joined only once. */
   #begun: string[] = [];
-  /** What the event that has begun holds, in characters. */
+  /** The size of the incomplete event, in characters. */
   #held = 0;
-  /** A CR ended a line: an LF right after it belongs to it. */
+  /** A CR ended the last line. An LF directly after it belongs to the same line end. */
   #skipLf = false;
   #isFirst = true;
   #data: string[] = [];
   #event = '';
-  /** Also of blocks without data, which are no events: they go with the next one. */
+  /** The last id. A block without data is not an event, so its id goes to the next event. */
   #id: string | undefined;
   #retry: string | undefined;
 
@@ -75,14 +75,14 @@ export class SseItems implements BodyReader {
     }
     const colon = line.indexOf(':');
     if (colon === 0) {
-      if (this.#data.length === 0) this.#held = 0; // a comment says that the server lives
+      if (this.#data.length === 0) this.#held = 0; // a comment only shows that the server is alive
       return;
     }
     const field = colon === -1 ? line : line.slice(0, colon);
     const value = colon === -1 ? '' : line.slice(line[colon + 1] === ' ' ? colon + 2 : colon + 1);
     switch (field) {
       case 'data':
-        // With the newline that joins it to the line before: lines without anything add up, too.
+        // Counts the newline that joins the line to the line before, so that empty lines add up too.
         this.#hold(value, this.#data.length === 0 ? 0 : 1);
         this.#data.push(value);
         return;
@@ -105,7 +105,7 @@ export class SseItems implements BodyReader {
     if (lines.length === 0) return;
     this.#data = [];
     const data = lines.join('\n');
-    // Data that could itself be taken for ready-made events (contract 3: a blank line at the end) is told as one.
+    // Data that looks like ready-made events (a blank line at the end) is sent as one ready-made event.
     if (event === '' && this.#id === undefined && this.#retry === undefined && !data.endsWith('\n\n')) {
       this.#frames.text(data);
       return;

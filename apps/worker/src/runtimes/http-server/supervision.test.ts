@@ -1,4 +1,4 @@
-// Contract 1, "Custom runtimes": a server is started, looked at, left alone while it cannot serve, and replaced when it is not well.
+// Contract 1, "Custom runtimes": a server is started, checked, gets no runs while it is not ready, and is replaced when it is unhealthy.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -42,22 +42,22 @@ async function ready(more: ServerUnderTest = {}): Promise<Runtime> {
   return runtime;
 }
 
-/** Resolves when a runtime has slots, or has none. */
+/** Resolves when the runtime's slots become available or unavailable. */
 async function slots(runtime: Runtime, are: boolean): Promise<void> {
   while (runtime.freeSlots > 0 !== are) await new Promise((resolve) => setTimeout(resolve, 10));
 }
 
-test('a server is ready when its readiness check says so, and not before', async () => {
+test('a server is ready when its readiness check succeeds, and not before', async () => {
   await mood('unready');
   const runtime = begun({ readycheck: '/ready' });
-  await told.heard('looked at');
+  await told.heard('readiness checked');
   expect(runtime.state).toBe('starting');
   await over('unready');
   await reached(runtime, 'ready');
   expect(runtime.freeSlots).toBe(100);
 });
 
-test('a server that is not ready for a while is given no runs, and keeps those it has', async () => {
+test('a server that is temporarily not ready gets no new runs, and keeps its open runs', async () => {
   const runtime = await ready({ readycheck: '/ready' });
   const run = request(runtime, '/hangs');
   await run.until(() => run.count === 1);
@@ -71,7 +71,7 @@ test('a server that is not ready for a while is given no runs, and keeps those i
   expect((await run.ended).state).toBe('cancelled');
 });
 
-test('a server that is not well is replaced, and the next call works', async () => {
+test('an unhealthy server is replaced, and the next call works', async () => {
   const runtime = await ready({ healthcheck: '/health' });
   const before = await request(runtime, '/pid').result();
   await mood('unwell');
@@ -82,19 +82,19 @@ test('a server that is not well is replaced, and the next call works', async () 
   expect(told.counted).toEqual(['start ready', 'crash unhealthy', 'start ready']);
 });
 
-test('a server that is busy with a run and so answers no check is well', async () => {
+test('a server that answers no check because it is busy with a run is healthy', async () => {
   const watch = { readyEveryMs: 50, wellEveryMs: 50, answerMs: 700 };
   const runtime = await ready({ healthcheck: '/health', readycheck: '/ready', watch, concurrency: 1 });
   const before = await request(runtime, '/pid').result();
   const run = request(runtime, '/blocks');
-  // Longer than three checks take.
+  // Longer than three checks.
   await new Promise((resolve) => setTimeout(resolve, 3_000));
   await mood('done');
   expect(await run.result()).toBe('done');
   expect(await request(runtime, '/pid').result()).toBe(before);
 });
 
-test('a server that exits while starting is told of with its last words, and tried again', async () => {
+test('a server that exits while starting is reported with its last line, and retried', async () => {
   await mood('exits');
   const runtime = begun();
   await reached(runtime, 'broken');
@@ -106,14 +106,14 @@ test('a server that exits while starting is told of with its last words, and tri
   expect(await request(runtime, '/pid').result()).toMatch(/^\d+$/);
 });
 
-test('a server that never listens is given up at the start’s time limit', async () => {
+test('a server that never listens is given up at the time limit of the start', async () => {
   await mood('deaf');
   const runtime = begun({ startupTimeoutMs: 500 });
   await reached(runtime, 'broken');
   expect(runtime.error?.message).toBe('the server was not ready within 0.5 s: it takes no connections');
 });
 
-test('a program that is not there is named', async () => {
+test('a missing program is named', async () => {
   begun({ entrypoint: ['no-such-server', '{port}'] });
   await told.heard('a process did not start');
   expect(told.counted).toEqual(['start failed']);
@@ -121,14 +121,14 @@ test('a program that is not there is named', async () => {
   await expect(findProgram('./server', '/apps/mine', '/usr/bin')).rejects.toThrow('no program ./server');
 });
 
-test('replicas listen on ports of their own', async () => {
+test('each replica listens on a separate port', async () => {
   const runtime = begun({ replicas: 2, concurrency: 1 });
   await told.heard('process ready', 2);
   const [one, other] = [request(runtime, '/port'), request(runtime, '/port')];
   expect(await one.result()).not.toBe(await other.result());
 });
 
-test('a port that somebody else has is not taken for the server’s', async () => {
+test('a port of another process is not mistaken for the server’s port', async () => {
   const stranger = createServer((_request, response) => response.end('stranger'));
   const port = await freePort();
   await new Promise<void>((resolve) => stranger.listen(port, resolve));
@@ -140,7 +140,7 @@ test('a port that somebody else has is not taken for the server’s', async () =
   expect(await request(runtime, '/port').result()).toBe(String(port));
 });
 
-test('a server that asks for it is ended when a run is cancelled, after its other runs', async () => {
+test('with kill_on_cancel, a cancelled run ends its server after the other runs', async () => {
   const runtime = await ready({ killOnCancel: true });
   const before = await request(runtime, '/pid').result();
   const [one, other] = [request(runtime, '/hangs'), request(runtime, '/hangs')];
@@ -154,7 +154,7 @@ test('a server that asks for it is ended when a run is cancelled, after its othe
   await other.ended;
 });
 
-test('a server elsewhere is served while it answers, told of while it does not, and found again', async () => {
+test('a remote server serves while it answers, is reported while it does not, and is found again', async () => {
   const port = await freePort();
   const elsewhere = () => createServer((call, response) => response.end(`elsewhere ${call.url}`));
   let server = elsewhere().listen(port, '127.0.0.1');
@@ -171,7 +171,7 @@ test('a server elsewhere is served while it answers, told of while it does not, 
   server.close();
 });
 
-test('a server that holds more than it may is ended as that, and replaced', async () => {
+test('a server over its memory limit is ended with that reason, and replaced', async () => {
   const runtime = await ready({ memoryBytes: 256 * 1024 * 1024 });
   const end = await request(runtime, '/hoards').ended;
   expect(end).toMatchObject({ state: 'failed', error: { code: 'out_of_memory' } });
@@ -185,7 +185,7 @@ const isRunning = async (pid: number): Promise<boolean> => {
   return stat !== '' && !stat.includes(') Z ');
 };
 
-test('a server and what it started end with their worker, though that is killed', async () => {
+test('a server and its children end with their worker, even if the worker is killed', async () => {
   const doomed = spawn(
     process.execPath,
     ['--conditions=source', join(import.meta.dirname, '../testing/doomed-servers.ts')],

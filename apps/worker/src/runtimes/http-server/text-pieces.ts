@@ -1,11 +1,11 @@
-// Contract 1, "Custom runtimes": the pieces of a text as they come, each a whole number of UTF-8 characters, its bytes untouched.
+// Contract 1, "Custom runtimes": the pieces of a text as received. Each piece is a whole number of UTF-8 characters, with its bytes unchanged.
 import type { ItemsFrame } from '../runtime.ts';
 import type { BodyReader } from './body-reader.ts';
 
 const NEWLINE = 0x0a;
 const NOTHING = Buffer.alloc(0);
 
-/** How many bytes at the end are the beginning of a character whose rest is to come. */
+/** Returns the number of bytes at the end that begin an incomplete character. */
 function begunCharacter(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back] as number;

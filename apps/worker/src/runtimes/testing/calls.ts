@@ -1,11 +1,11 @@
-// Calls a runtime as a test wants it: what came, in order, and events to wait for.
+// Calls a runtime in tests: records the run's events in order, and waits for events.
 import { EventEmitter, once } from 'node:events';
 import type { AnswerHead } from '@inference-proxy/contracts';
 import type { ItemsFrame, LogLine, RunEnd, RunningRun, Runtime } from '../runtime.ts';
 
 let last = 0;
 
-/** What a run has told so far. */
+/** The events of a run so far. */
 export class Call {
   readonly runId = `00000000-0000-7000-8000-${String(++last).padStart(12, '0')}`;
   readonly frames: ItemsFrame[] = [];
@@ -13,7 +13,7 @@ export class Call {
   readonly ended: Promise<RunEnd>;
   running: RunningRun | undefined;
   ends = 0;
-  /** Lines that were left out. */
+  /** The number of dropped lines. */
   cut = 0;
   startedAs: boolean | undefined;
   head: AnswerHead | undefined;
@@ -66,18 +66,18 @@ export class Call {
     return this.lines.map(({ text }) => text);
   }
 
-  /** Resolves when the run has told what makes `test` true. */
+  /** Resolves when the run's events make `test` true. */
   async until(test: () => boolean): Promise<void> {
     while (!test()) await once(this.#events, 'told');
   }
 
-  /** The plain result's text. */
+  /** Resolves with the plain result's text. */
   async result(): Promise<string | undefined> {
     return (await this.ended).result?.toString();
   }
 }
 
-/** Resolves when a runtime is in a state. */
+/** Resolves when a runtime is in `state`. */
 export function reached(runtime: Runtime, state: Runtime['state']): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const look = (): void => {

@@ -1,4 +1,4 @@
-// A worker that a test kills: serves a web server that has started a process of its own, and tells the process ids of both.
+// A worker that a test kills. Serves a web server that has started a child process, and prints the process ids of both.
 
 import { reached } from './calls.ts';
 import { request, serverRuntime, Told } from './servers.ts';

@@ -1,5 +1,5 @@
-// A worker that a test kills: starts a test app, lets it start a child of its own and (the first of them) loop in C with the interpreter's
-// lock held, tells both process ids.
+// A worker that a test kills. Starts a test app that starts a child. With the app `python`, a function also loops in C and holds the
+// interpreter's lock. Prints both process ids.
 import { join } from 'node:path';
 import { pythonRuntimes } from '../python.ts';
 import { Call, reached } from './calls.ts';

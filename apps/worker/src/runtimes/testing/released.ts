@@ -1,4 +1,4 @@
-// Whether memory is free again: by the garbage collector itself, not by a figure.
+// Whether memory is free again, as observed by the garbage collector. A memory figure would be less certain.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
@@ -7,7 +7,7 @@ const ROUNDS = 50;
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
 
-/** Whether nothing refers to an object any more. Work that is under way may still refer to it, so this looks several times. */
+/** Returns whether nothing refers to an object. Pending work may still refer to the object, so this checks several times. */
 export async function released(object: WeakRef<object>): Promise<boolean> {
   for (let round = 0; round < ROUNDS; round++) {
     await new Promise((resolve) => setTimeout(resolve, 10));

@@ -1,4 +1,4 @@
-// The test servers as runtimes, and requests to them as calls.
+// Starts the test servers as runtimes, and makes requests to them as calls.
 import { join } from 'node:path';
 import { encodeRequest, type ForwardedRequest, type HeaderPair } from '@inference-proxy/contracts';
 import type { CustomServer } from '../../deployments/custom-server.ts';
@@ -8,10 +8,10 @@ import type { ProcessCounts } from '../pool.ts';
 import type { Runtime } from '../runtime.ts';
 import { Call } from './calls.ts';
 
-/** Often, so that tests wait for less. */
+/** Short intervals, so that tests wait less. */
 export const OFTEN: WatchTimes = { readyEveryMs: 50, wellEveryMs: 100, answerMs: 5_000 };
 
-/** Lines that servers printed outside of runs, and what was told of their processes. */
+/** Records the lines that servers printed outside of runs, and the metrics of their processes. */
 export class Told {
   readonly lines: string[] = [];
   readonly counted: string[] = [];
@@ -28,7 +28,7 @@ export class Told {
     crashed: (how) => this.counted.push(`crash ${how}`),
   };
 
-  /** Resolves when a line has been told `times` times. */
+  /** Resolves when a line has been logged `times` times. */
   async heard(text: string, times = 1): Promise<void> {
     while (this.lines.filter((line) => line.includes(text)).length < times)
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
@@ -47,7 +47,7 @@ export interface ServerUnderTest extends Partial<CustomServer> {
   readonly watch?: WatchTimes;
 }
 
-/** What makes the servers of one worker. */
+/** Returns the server runtimes of one worker. */
 export const serversOf = (told: Told, watch = OFTEN): ReturnType<typeof httpServers> =>
   httpServers({
     maxItemBytes: 100_000,
@@ -57,7 +57,7 @@ export const serversOf = (told: Told, watch = OFTEN): ReturnType<typeof httpServ
     watch,
   });
 
-/** @param worker by default one of the server's own */
+/** @param worker by default a separate worker for the server */
 export function serverRuntime(told: Told, more: ServerUnderTest, worker = serversOf(told, more.watch)): Runtime {
   const { app = 'test', folder = 'node', replicas = 1, memoryBytes, concurrency = 100, env = {}, ...rest } = more;
   const { timeoutMs = 60_000, startupTimeoutMs = 60_000, watch: _watch, ...server } = rest;
@@ -82,7 +82,7 @@ export function serverRuntime(told: Told, more: ServerUnderTest, worker = server
   });
 }
 
-/** A request as a call; `GET` unless it says otherwise. */
+/** Sends a request as a call. The method is `GET` unless `more` sets it. */
 export function request(
   runtime: Runtime,
   target: string,
@@ -94,7 +94,7 @@ export function request(
 
 const JSON_BODY: HeaderPair = ['content-type', 'application/json'];
 
-/** A deed of the conformance suite as a request. */
+/** Calls a function of the conformance suite by a request. */
 export function deed(runtime: Runtime, name: string, params: object | string = {}, paced = false): Call {
   const body = Buffer.from(typeof params === 'string' ? params : JSON.stringify(params));
   return request(runtime, `/${name}`, { method: 'POST', headers: [JSON_BODY], body, paced });

@@ -1,4 +1,4 @@
-"""What a keeper has to hold: processes that leave their group, memory, and hands that reach for others."""
+"""A hostile app for the tests of the keeper: processes that leave their group, allocate memory, and attack other processes."""
 
 import ctypes
 import os
@@ -15,11 +15,11 @@ def pid():
 
 
 def leaves_a_daemon():
-    """In a session of its own, its parent gone, with an environment of its own, deaf to what can be ignored; holds the pipes."""
+    """Leaves an orphan in a separate session, with its own environment. The orphan ignores SIGTERM and holds the pipes."""
     code = "import os, signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint(os.getpid(), flush=True)\ntime.sleep(600)"
     script = f"import subprocess\nprint(subprocess.Popen([{sys.executable!r}, '-c', {code!r}], env={{}}, start_new_session=True, stdout=1).pid)"
     middle = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, start_new_session=True)
-    # Its parent's word and its own: by then it is deaf, and has nothing more to say to a pipe that nobody reads.
+    # The parent and the orphan each print the orphan's process id. Then the orphan ignores SIGTERM and prints nothing further.
     words = [int(middle.stdout.readline()) for _ in range(2)]
     middle.wait()
     return words[0]
@@ -39,14 +39,14 @@ def holds(mebibytes, seconds):
 
 
 def holds_in_a_child(mebibytes):
-    """What a child holds is its replica's."""
+    """Allocates memory in a child. The child's memory counts for the replica."""
     code = f"held = b'x' * {mebibytes * MIB}\nimport time\ntime.sleep(60)"
     yield subprocess.Popen([sys.executable, "-c", code]).pid
     time.sleep(60)
 
 
 def shares(mebibytes, children):
-    """Forked children share what their parent holds: it is there once."""
+    """Shares memory with forked children. The memory exists once."""
     held = b"x" * (mebibytes * MIB)
     pids = []
     for _ in range(children):
@@ -54,7 +54,7 @@ def shares(mebibytes, children):
         if child == 0:
             signal.pause()
         pids.append(child)
-    time.sleep(1.5)  # longer than from one look to the next
+    time.sleep(1.5)  # longer than the interval of measurements
     for child in pids:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
@@ -62,7 +62,7 @@ def shares(mebibytes, children):
 
 
 def ancestors():
-    """Of the function's process: the keeper, and the worker above it."""
+    """Returns the ancestors of the function's process: the keeper, and the worker above it."""
     found, at = [], os.getpid()
     for _ in range(2):
         with open(f"/proc/{at}/status") as file:
@@ -88,7 +88,7 @@ def reads(path):
 
 
 def peeks(target):
-    """The first bytes of another process's memory, by the system call that debuggers use."""
+    """Attaches to another process by the system call that debuggers use."""
     libc = ctypes.CDLL(None, use_errno=True)
     failed = libc.ptrace(16, target, 0, 0)  # PTRACE_ATTACH
     return failed

@@ -1,4 +1,4 @@
-"""What the conformance suite and the Python runtime's own tests call."""
+"""Functions for the conformance suite and for the tests of the Python runtime."""
 
 import asyncio
 import functools
@@ -24,7 +24,7 @@ def setup():
 
 
 def echo(**params):
-    """Gives back what it got.
+    """Returns its parameters.
 
     Not the first line."""
     return params
@@ -55,7 +55,7 @@ def positional_run(run_id, /, **more):
 
 
 class HttpError(Exception):
-    """As FastAPI's HTTPException."""
+    """An exception like FastAPI's HTTPException."""
 
     def __init__(self, status_code, detail=None, headers=None):
         super().__init__("the text")
@@ -101,14 +101,14 @@ def _wait_for(path):
 
 
 def step_by_step(folder, n=3):
-    """Goes on from an item when the file of its number is there."""
+    """Continues after an item when the file with the item's number exists."""
     for i in range(n):
         yield i
         _wait_for(os.path.join(folder, str(i)))
 
 
 def meets(folder, name, n):
-    """Ends when `n` of them run at the same time."""
+    """Ends when `n` runs of it are open at the same time."""
     yield "waits"
     open(os.path.join(folder, name), "w").close()
     while len(os.listdir(folder)) < n:
@@ -181,7 +181,7 @@ async def async_sleeper():
 
 
 async def cancelled_twice():
-    """Sees that it is cancelled before the word to its task, which comes while it cleans up."""
+    """Notices the cancel before the cancel of its task, which arrives during the clean-up."""
     loop, late = asyncio.get_running_loop(), []
     loop.call_soon_threadsafe = lambda *call, **_context: late.append(call)
     try:
@@ -302,7 +302,7 @@ def streams_and_says(name, n):
 
 
 def says_by_others(name, path):
-    """Threads that it starts, a pool that all runs share, and a thread that outlives it: until the file is there."""
+    """Prints by its own threads, by a pool that all runs share, and by a thread that outlives the run until the file exists."""
     own = threading.Thread(target=print, args=(name, "own thread"))
     own.start()
     own.join()
@@ -322,7 +322,7 @@ async def says_in_a_thread(name):
 
 
 def prints_a_flood(lines, path):
-    """At least so many, and until the file is there."""
+    """Prints at least `lines` lines, and until the file exists."""
     printed = 0
     while printed < lines or not os.path.exists(path):
         for _ in range(1000):
@@ -397,13 +397,13 @@ def stubborn():
 
 
 def notes_signals(path):
-    """Does not end when it is cancelled, and makes a file when it is asked to end by a signal."""
+    """Ignores its cancel, and creates a file when it gets SIGTERM."""
     signal.signal(signal.SIGTERM, lambda _signal, _frame: open(path, "w").close())
     yield from stubborn()
 
 
 def blocked():
-    """In a C call that no exception reaches."""
+    """Waits in a C call that no exception interrupts."""
     yield "blocked"
     lock = threading.Lock()
     lock.acquire()
@@ -500,7 +500,7 @@ def leaks_files():
 
 
 def leaves_no_room_for_threads():
-    """As where the system allows no more; longer than it takes until another thread should read."""
+    """Behaves like a system that allows no further threads, for longer than another thread needs to start reading."""
     start = threading.Thread.start
 
     def refused(thread):
@@ -516,7 +516,7 @@ def deaf_to_cancels():
 
 
 def holds_the_lock():
-    """Matches for longer than anyone waits, without giving the interpreter's lock away."""
+    """Matches for longer than any test, and never releases the interpreter's lock."""
     re.match(r"(a*)*b", "a" * 40)
 
 
@@ -525,7 +525,7 @@ def pid():
 
 
 def own_processes():
-    """The keeper's and this one."""
+    """Returns the process ids of the keeper and of this process."""
     return [os.getppid(), os.getpid()]
 
 
@@ -540,7 +540,7 @@ def pool_of_processes():
 
 
 def _forge(data):
-    """Writes on every descriptor that may be the harness's channel. 100 is the lifeline, which would block."""
+    """Writes to every descriptor that may be the harness's channel, but not to 100. That is the lifeline, which would block."""
     for fd in range(101, 130):
         try:
             os.write(fd, data)
@@ -554,7 +554,7 @@ def forges_a_header(bytes):
 
 
 def forges_items(run_id):
-    """More than the credit of the run allows."""
+    """Sends more than the run's credit allows."""
     for _ in range(100):
         _forge(b'{"r":"%s","k":"s","n":1,"b":32768}\n' % run_id.encode() + b"x" * 32768)
     time.sleep(600)

@@ -1,4 +1,4 @@
-"""What the conformance suite calls, as a web server of its own: FastAPI under uvicorn."""
+"""The functions of the conformance suite as a web server: FastAPI under uvicorn."""
 
 import asyncio
 import os
@@ -60,7 +60,7 @@ async def count(request: Request):
 
 @app.post("/step_by_step")
 async def step_by_step(request: Request):
-    """Goes on from an item when the file of its number is there."""
+    """Continues after an item when the file with the item's number exists."""
     params = await request.json()
 
     async def items():
@@ -175,7 +175,7 @@ async def crashes_after_an_item():
 
 @app.api_route("/seen/{rest:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 async def seen(request: Request):
-    """What arrived, as it arrived."""
+    """Returns the request as it arrived."""
     body = await request.body()
     headers = [[name.decode("latin1"), value.decode("latin1")] for name, value in request.headers.raw]
     return {

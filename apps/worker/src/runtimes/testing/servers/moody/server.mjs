@@ -1,4 +1,4 @@
-// A web server whose checks answer as its test says: by files in the folder that it was started with.
+// A web server whose checks answer as its test demands, by files in the folder of its start.
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -16,13 +16,13 @@ if (has('exits')) {
 const ways = {
   '/health': (response) => response.writeHead(has('unwell') ? 500 : 200).end(),
   '/ready'(response) {
-    if (has('unready')) console.log('looked at');
+    if (has('unready')) console.log('readiness checked');
     response.writeHead(has('unready') ? 503 : 204).end();
   },
   '/pid': (response) => response.end(String(process.pid)),
   '/port': (response) => response.end(PORT),
   '/name': (response) => response.end(process.env.APP_NAME),
-  /** Stops listening, but lives. */
+  /** Stops listening, but does not exit. */
   '/leaves-its-port'(response) {
     server.close();
     setInterval(() => {}, 1000);
@@ -32,18 +32,18 @@ const ways = {
     ways['/leaves-its-port'](response);
     spawn(process.execPath, [import.meta.filename], { stdio: 'inherit' });
   },
-  /** Never answers; tells that it is under way, and when its caller has gone. */
+  /** Never answers. */
   '/hangs'(response) {
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: hangs\n\n');
   },
-  /** In a session of its own, as daemons are. */
+  /** The child has a separate session, as daemons have. */
   '/leaves-a-child': (response) => response.end(String(spawn('sleep', ['600'], { detached: true }).pid)),
-  /** Holds more and more, until it is stopped. */
+  /** Allocates memory until it is stopped. */
   '/hoards'() {
     const held = [];
     setInterval(() => held.push(Buffer.alloc(8 * 1024 * 1024, 1)), 5);
   },
-  /** As a server that does one thing at a time: nothing is answered until it is done. */
+  /** Like a server that handles one request at a time: it answers no other request until it is done. */
   '/blocks'(response) {
     while (!has('done')) readFileSync(import.meta.filename);
     response.end('done');

@@ -1,4 +1,4 @@
-// What the conformance suite calls, as a web server of its own: plain Node, without a framework.
+// The functions of the conformance suite as a web server: plain Node, without a framework.
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -17,7 +17,7 @@ const json = (response, value) => {
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
 };
 
-/** Sends items as events, as fast as they are taken. */
+/** Sends items as events, as fast as the reader takes them. */
 async function events(response, items) {
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   for await (const item of items) {
@@ -43,7 +43,7 @@ const deeds = {
         for (let i = 0; i < n; i++) yield `item ${i}`;
       })(),
     ),
-  /** Goes on from an item when the file of its number is there. */
+  /** Continues after an item when the file with the item's number exists. */
   step_by_step: (response, { folder, n = 3 }) =>
     events(
       response,

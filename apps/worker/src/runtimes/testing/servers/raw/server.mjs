@@ -1,4 +1,4 @@
-// A web server that misbehaves in every way there is: each path answers with the bytes that it names, over a bare socket.
+// A web server with every kind of misbehaviour. Each path answers with its bytes over a bare socket.
 import { createServer } from 'node:net';
 
 const head = (type, ...more) =>
@@ -7,7 +7,7 @@ const chunk = (text) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
 const SSE = head('text/event-stream', 'transfer-encoding: chunked');
 const whole = (text) => head('text/plain', `content-length: ${text.length}`) + text;
 
-/** What each path does with its connection. */
+/** The behaviour of each path on its connection. */
 const ways = {
   fine: (socket) => socket.write(whole('fine')),
   'closes-at-once': (socket) => socket.end(),
@@ -34,7 +34,7 @@ const ways = {
   'two-lengths': (socket) => socket.end(`${head('text/plain', 'content-length: 4', 'content-length: 5')}four`),
   'length-that-is-none': (socket) => socket.end(`${head('text/plain', 'content-length: four')}four`),
   'chunk-size-that-is-none': (socket) => socket.end(`${SSE}zz\r\ndata\r\n`),
-  // With bytes of the body unread, which makes the system reset the connection behind the answer.
+  // Leaves bytes of the body unread, so that the system resets the connection after the answer.
   'refuses-a-body': (socket) =>
     socket.pause().write(whole('no').replace('200 OK', '413 Content Too Large'), () => socket.destroy()),
   'never-answers': () => {},
@@ -119,7 +119,7 @@ const server = createServer((socket) => {
     if (!heard.includes('\r\n\r\n')) return;
     const path = /^\S+ \/(\S*)/.exec(heard)?.[1] ?? '';
     heard = '';
-    // As a server that closes a kept connection just when the next request is on its way.
+    // Like a server that closes a kept connection while the next request is on its way.
     if (path === 'one-each' && answered++ > 0) socket.end();
     else (ways[path] ?? ways.fine)(socket);
   });
