@@ -93,7 +93,7 @@ export class GatewayUnderTest {
       commands: await client('commands'),
       subscriber: await client('subscriber'),
       gatewayId: `g${number}`,
-      // After a time in which no gateway reaped, the reap gives runs a new term. This term is as long, too.
+      // After a long pause between two reaps, every lease gets a fresh term of this length.
       timings: { leaseMs: NEVER_MS, commandMs },
     });
     store.start();

@@ -68,7 +68,7 @@ export class PlayedRun {
     });
   }
 
-  /** Yields items. An item with newlines is a batch of its own, of kind `m`. */
+  /** Yields items. An item with newlines is a separate batch, of kind `m`. */
   async items(items: readonly string[], kind: ItemKind = 's'): Promise<AppendAnswer> {
     const batch = { first: this.#last + 1, count: items.length, kind, blob: Buffer.from(items.join('\n')) };
     this.#last += items.length;

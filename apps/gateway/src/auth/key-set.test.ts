@@ -99,7 +99,7 @@ async function verdict(text: string): Promise<string> {
   }
 }
 
-test('the key that a token names verifies it, and is fetched once for all tokens', async () => {
+test('the key that a token names verifies the token, and is fetched once for all tokens', async () => {
   expect(await Promise.all([token(one), token(one, { typ: 'at+jwt' }), token(one)].map(verdict))).toEqual([
     'acme',
     'acme',

@@ -22,7 +22,7 @@ const WHERE = [
   ['X-Forwarded-Prefix', '/v4/acme/site'],
 ];
 
-test('headers reach the server in their order and spelling, repeated ones too', () => {
+test('headers reach the server in their order and spelling, also repeated headers', () => {
   const raw = ['Cookie', 'a=1', 'X-Own', 'one', 'accept', 'text/html', 'X-OWN', 'two', 'Idempotency-Key', 'k'];
   expect(sent(raw)).toEqual([
     ['Cookie', 'a=1'],
@@ -60,7 +60,7 @@ test('headers that `Connection` names are withheld', () => {
   expect(sent(['Connection', 'close, X-Hop', 'x-hop', '1', 'x-end', '2'])).toEqual([['x-end', '2'], ...WHERE]);
 });
 
-test('the token reaches a server that asks for it', () => {
+test('the token reaches a server with `forward_auth`', () => {
   expect(sent(['Authorization', 'Bearer x'], { forwardAuth: true })).toEqual([['Authorization', 'Bearer x'], ...WHERE]);
 });
 

@@ -20,11 +20,11 @@ test.each([
   ['async=true&x=1&onDisconnect=5&webhookEndpoint=https%3A%2F%2Fhook.example&y=2', '/a?x=1&y=2'],
   ['webhook%45ndpoint=x&ids=true&events=full', '/a?ids=true&events=full'],
   ['Async=true&asynchronous=1&%zz=1', '/a?Async=true&asynchronous=1&%zz=1'],
-])('of the query %s, what is ours is withheld and nothing else', (query, target) => {
+])('of the query %s, only the gateway’s parameters are withheld', (query, target) => {
   expect(serverTarget(`/v4/acme/site/a?${query}`).target).toBe(target);
 });
 
-test('what a run is called is bounded; what the server is asked is not', () => {
+test('the function name of a run is bounded, and the target for the server is not', () => {
   const path = `/${'x'.repeat(5000)}`;
   const { name, target } = serverTarget(`/v4/acme/site${path}`);
   expect(name).toBe('x'.repeat(256));

@@ -10,7 +10,7 @@ import { Subscription, takeWhile, tap } from 'rxjs';
  */
 const FULL_BYTES = 128 * 1024;
 
-/** Returns whether the socket accepts no more bytes now. `drain` reports when the socket accepts bytes again. */
+/** Returns whether the socket accepts no further bytes now. `drain` reports when the socket accepts bytes again. */
 export const isFull = (raw: ServerResponse): boolean => raw.writableLength > FULL_BYTES;
 
 export type RunEntry = Exclude<RunEvent, { type: 'outcome' }>;

@@ -32,7 +32,7 @@ export class StreamResponse implements Quiet {
     return this.#committed;
   }
 
-  /** Whether the socket accepts no more bytes now. */
+  /** Whether the socket accepts no further bytes now. */
   get full(): boolean {
     return isFull(this.raw);
   }
