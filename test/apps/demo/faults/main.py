@@ -1,4 +1,4 @@
-"""Functions that end badly: by their output, or with their process."""
+"""Functions that fail by their output or with their process."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ def fine():
 
 
 class HTTPException(Exception):
-    """As FastAPI's."""
+    """An exception with the same fields as FastAPI's."""
 
     def __init__(self, status_code, detail, headers=None):
         super().__init__(status_code, detail)

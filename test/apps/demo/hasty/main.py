@@ -1,4 +1,4 @@
-"""Functions that go over their time limit and obey."""
+"""Functions that exceed their time limit and end when they are interrupted."""
 
 import asyncio
 import time

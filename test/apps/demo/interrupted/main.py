@@ -1,4 +1,4 @@
-"""Functions that are interrupted, by what they do just then. Each prints what it did about it."""
+"""Functions that are interrupted during different activities. Each function prints its reaction."""
 
 import asyncio
 import contextlib
@@ -29,7 +29,7 @@ def loops():
 
 
 def computes():
-    """Short calls into C that give the interpreter's lock away."""
+    """Makes short calls into C that release the interpreter's lock."""
     with _tidy():
         data = bytes(1_000_000)
         while True:

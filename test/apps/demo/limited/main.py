@@ -1,4 +1,4 @@
-"""Functions that go over what app.toml allows."""
+"""Functions that exceed the limits of app.toml."""
 
 
 def large(n):

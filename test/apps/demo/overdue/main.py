@@ -1,4 +1,4 @@
-"""Functions that go over their time limit and do not obey."""
+"""Functions that exceed their time limit and ignore the interrupt."""
 
 import os
 import threading
@@ -6,7 +6,7 @@ import time
 
 
 def refuses():
-    """Catches what should end it."""
+    """Catches the exception that interrupts it."""
     while True:
         try:
             time.sleep(600)
@@ -15,7 +15,7 @@ def refuses():
 
 
 def blocks():
-    """In C, where nothing reaches it."""
+    """Blocks in C code, where no exception is raised."""
     lock = threading.Lock()
     lock.acquire()
     lock.acquire(timeout=600)

@@ -1,4 +1,4 @@
-"""Functions that say what they do, by print and by logging."""
+"""Functions that print and log."""
 
 import asyncio
 import logging
@@ -23,21 +23,21 @@ def both(text):
 
 
 async def slowly(name, n):
-    """Many of these share one event loop."""
+    """Runs as one of many runs in one event loop."""
     for k in range(n):
         print(f"{name} {k}")
         await asyncio.sleep(0.001)
 
 
 def threaded(name, n):
-    """Many of these share one process, a thread each."""
+    """Runs as one of many runs in one process, with a thread for each run."""
     for k in range(n):
         print(f"{name} {k}")
         time.sleep(0.001)
 
 
 def gated(folder, n):
-    """Prints line k when the gate <folder>/<k> is there."""
+    """Prints line k when the gate <folder>/<k> exists."""
     for k in range(n):
         while not os.path.exists(f"{folder}/{k}"):
             time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Functions that print and log, by every way there is."""
+"""Functions that print and log in every possible way."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ async def speaks_async(name, n):
 
 
 def speaks_raw(gate=None):
-    """Past the interpreter: as C code does, and a child process."""
+    """Writes outside the interpreter, as C code and child processes do."""
     print("first", file=sys.stderr)
     os.write(1, b"from C\n")
     subprocess.run(["echo", "from a child"], check=True)

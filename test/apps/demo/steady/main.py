@@ -1,4 +1,4 @@
-"""What is called all the time while something goes wrong."""
+"""Functions that the tests call all the time during faults."""
 
 import os
 import time
@@ -6,12 +6,12 @@ import uuid
 
 
 def value(value):
-    """Returns what it is given."""
+    """Returns its parameter."""
     return value
 
 
 def numbered(n, seconds):
-    """Items that tell their number and which execution made them."""
+    """Yields items with their number and an id of the execution."""
     execution = uuid.uuid4().hex
     for k in range(n):
         time.sleep(seconds)
@@ -19,7 +19,7 @@ def numbered(n, seconds):
 
 
 def burst(gate, n, size):
-    """One item, and when the gate is there, many large ones at once."""
+    """Yields one item and, when the gate exists, many large items at once."""
     yield "begun"
     while not os.path.exists(gate):
         time.sleep(0.01)
@@ -28,7 +28,7 @@ def burst(gate, n, size):
 
 
 def entered(mark):
-    """Adds a byte to the mark for each time it is called."""
+    """Adds a byte to the mark at each call."""
     with open(mark, "ab", buffering=0) as file:
         file.write(b".")
     return "entered"

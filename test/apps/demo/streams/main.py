@@ -1,4 +1,4 @@
-"""Functions that the tests watch and steer through files: a gate is a file that the test makes, a mark one that the function makes."""
+"""Functions that tests control through files: the test creates a gate, and the function creates a mark."""
 
 import asyncio
 import functools
@@ -7,14 +7,14 @@ import time
 
 
 def _mark(path, text=""):
-    """Whole or not there: who waits for it never reads half of it."""
+    """Writes and renames the file, so that a reader never sees half a text."""
     with open(path + ".new", "w") as file:
         file.write(text)
     os.rename(path + ".new", path)
 
 
 def gated(folder, n):
-    """Yields item k when the gate <folder>/<k> is there."""
+    """Yields item k when the gate <folder>/<k> exists."""
     for k in range(n):
         while not os.path.exists(f"{folder}/{k}"):
             time.sleep(0.01)
@@ -22,7 +22,7 @@ def gated(folder, n):
 
 
 def stepped(gate):
-    """One item at once, and one when the gate is there."""
+    """Yields one item immediately, and a second item when the gate exists."""
     yield "begun"
     while not os.path.exists(gate):
         time.sleep(0.01)
@@ -37,7 +37,7 @@ async def gated_async(folder, n):
 
 
 def items(items):
-    """Yields what it is given."""
+    """Yields the given items."""
     yield from items
 
 
@@ -78,7 +78,7 @@ async def coroutine(value):
 
 
 def value(value):
-    """Returns what it is given."""
+    """Returns its parameter."""
     return value
 
 
@@ -101,9 +101,9 @@ def sleeping(n, seconds):
 
 
 def resumable(n, size, seconds, gate=None):
-    """Yields items that tell their number and cannot be compressed to nothing; with the first, readers are asked to come back soon after a cut.
+    """Yields numbered items that compression hardly shrinks. The first item sets a short reconnection time.
 
-    The second half comes when the gate is there."""
+    The second half follows when the gate exists."""
     for k in range(n):
         while gate and k == n // 2 and not os.path.exists(gate):
             time.sleep(0.01)
@@ -114,7 +114,7 @@ def resumable(n, size, seconds, gate=None):
 
 
 def tidy(mark):
-    """Yields once, then sleeps; what it does when it is interrupted leaves a mark."""
+    """Yields once, then sleeps. Writes a mark when it is interrupted."""
     try:
         yield "begun"
         time.sleep(600)
@@ -123,7 +123,7 @@ def tidy(mark):
 
 
 def waits(gate, started, run_id):
-    """Marks that it runs, with its run's id, and returns when the gate is there."""
+    """Writes its run's id to the mark `started`, and returns when the gate exists."""
     _mark(started, run_id)
     while not os.path.exists(gate):
         time.sleep(0.01)
@@ -131,7 +131,7 @@ def waits(gate, started, run_id):
 
 
 def once(mark, gate):
-    """Adds a byte to the mark for each time it is called, and returns when the gate is there."""
+    """Adds a byte to the mark at each call, and returns when the gate exists."""
     with open(mark, "ab", buffering=0) as file:
         file.write(b".")
     while not os.path.exists(gate):
@@ -140,7 +140,7 @@ def once(mark, gate):
 
 
 def counted(mark, n, size):
-    """Each next() adds a byte to the mark before it yields."""
+    """Adds a byte to the mark before each item."""
     with open(mark, "ab", buffering=0) as file:
         for k in range(n):
             file.write(b".")

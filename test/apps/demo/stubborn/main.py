@@ -1,4 +1,4 @@
-"""Functions that are cancelled and do not obey, and one beside them."""
+"""Functions that ignore a cancel, and a function that runs beside them."""
 
 import os
 import threading
@@ -6,7 +6,7 @@ import time
 
 
 def blocks():
-    """One call into C that no exception reaches."""
+    """Makes one call into C, during which no exception is raised."""
     print("begun")
     lock = threading.Lock()
     lock.acquire()
