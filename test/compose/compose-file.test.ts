@@ -1,4 +1,4 @@
-// docker-compose.yml and what it stands on, read as text: no engine is needed for this.
+// Checks the text of docker-compose.yml and of the files that it uses. These tests need no container engine.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { REDIS_USERS, redisPasswords, usersFile } from '../stack/redis-users.ts'
 const compose = page('docker-compose.yml');
 const dockerfile = page('Dockerfile');
 
-/** The lines of a service, or of another block that begins with `head`. */
+/** Returns the lines of a service, or of another block that begins with `head`. */
 function block(head: string, indent = ''): string {
   const lines = compose.split('\n');
   const from = lines.findIndex((line) => line.startsWith(`${indent}${head}:`));
@@ -31,11 +31,11 @@ const environmentOf = (text: string): string[] =>
 const settingsOf = (heading: RegExp): string[] =>
   tableRows(page('docs/settings.md'), heading).flatMap(([name = '']) => ticked(name));
 
-/** What the image says: there is nothing to choose in a container. */
+/** Settings that the image fixes, because a container has only one useful value. */
 const IN_THE_IMAGE = ['NODE_ENV', 'OPERATIONS_HOST', 'OPERATIONS_PORT', 'HOST', 'PORT', 'DEPLOYMENTS_DIR'];
 
 test.each(['gateway', 'worker', 'dispatcher'])(
-  'every setting of the %s can be set in .env, and no other is passed on',
+  'every setting of the %s can be set in .env, and the container gets no other setting',
   (service) => {
     const wanted = [...settingsOf(/^Every service/), ...settingsOf(new RegExp(`^${service}`, 'i'))];
     const passed = [...environmentOf(block('x-common')), ...environmentOf(block(`x-${service}`))];
@@ -46,7 +46,7 @@ test.each(['gateway', 'worker', 'dispatcher'])(
   },
 );
 
-test('the worker is given neither key', () => {
+test('the worker gets no token key and no sealing key', () => {
   expect(block('x-worker')).not.toMatch(/JWT_|SECRETS_KEY/);
   expect(block('x-common')).not.toMatch(/JWT_|SECRETS_KEY/);
 });
@@ -55,7 +55,7 @@ const services = [
   ...((compose.split(/^services:$/m)[1] ?? '').split(/^networks:$/m)[0]?.matchAll(/^ {2}([a-z-]+):$/gm) ?? []),
 ].map(([, name = '']) => name);
 
-test('every container is bounded, cannot write its root and has no capability that it does not need', () => {
+test('every container has limits, cannot write its root and has only the capabilities that it needs', () => {
   expect(services).toEqual(expect.arrayContaining(['proxy', 'gateway', 'worker', 'dispatcher', 'redis']));
   const bounds = ['read_only: true', 'tmpfs:', 'cap_drop: [ALL]', 'no-new-privileges:true', 'pids_limit:', 'cpus:'];
   for (const bound of bounds) expect(block('x-contained')).toContain(bound);
@@ -66,7 +66,7 @@ test('every container is bounded, cannot write its root and has no capability th
     expect([service, anchor === 'contained' || all.includes('<<: *service')]).toEqual([service, true]);
     expect([service, all.includes('mem_limit:')]).toEqual([service, true]);
   }
-  // What a child overrides, it only makes stricter or says why.
+  // Only one service adds capabilities, and the file states the reason. No service weakens the shared limits.
   expect(compose.match(/cap_add:/g)).toHaveLength(1);
   expect(compose).not.toMatch(/privileged|read_only: false|seccomp|pid: host|network_mode: host/);
 });
@@ -81,20 +81,20 @@ test('a digest can pin every image that is not built here', () => {
   expect(block('x-build-args')).toMatch(/NODE_DIGEST/);
 });
 
-test('an image of one’s own has every setting, bound and network of the workers', () => {
+test('a custom image has every setting, limit and network of the workers', () => {
   const own = page('examples/image/docker-compose.yml');
   expect(own).toContain('extends: { file: docker-compose.yml, service: worker-settings }');
   expect(block('worker-settings', '  ')).toContain('<<: *worker');
   expect(own).not.toMatch(/REDIS_URL|cap_drop|stop_grace_period/);
 });
 
-test('Redis is run as the embedded one is', () => {
+test('the Redis of compose has the settings of the Redis of npm start', () => {
   const command = /command: >-\n([\s\S]*?)\n {4}\w/.exec(block('redis', '  '))?.[1] ?? '';
   const words = command
     .replaceAll(/\$\{\w+:-(\w+)\}/g, '$1')
     .replaceAll("''", '')
     .replaceAll(/\s+/g, ' ');
-  // Where it listens and keeps its file is the container's; all else is what the run store is designed for.
+  // The address and the folder belong to the container. The run store requires all other settings.
   const shared = redisArguments
     .join(' ')
     .split(/(?= ?--)/)
@@ -103,7 +103,7 @@ test('Redis is run as the embedded one is', () => {
   for (const argument of shared) expect(words).toContain(argument);
 });
 
-test('each service is its own user of Redis, and Redis is given the passwords of all of them', () => {
+test('each service has its user of Redis, and Redis gets the passwords of all users', () => {
   for (const service of ['gateway', 'worker', 'dispatcher']) {
     const url = /REDIS_URL: (.*)/.exec(block(`x-${service}`))?.[1] ?? '';
     expect(url).toContain(`://${service}:\${REDIS_${service.toUpperCase()}_PASSWORD:?`);
@@ -114,7 +114,7 @@ test('each service is its own user of Redis, and Redis is given the passwords of
   expect(passwords.sort()).toEqual(REDIS_USERS.map((user) => `REDIS_${user.toUpperCase()}_PASSWORD`).sort());
 });
 
-test('the container of Redis makes the users that the supervisor makes', async () => {
+test('the container of Redis creates the same users as the supervisor', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'redis-users-'));
   const passwords = redisPasswords('a1b2c3');
   const env = Object.fromEntries(REDIS_USERS.map((user) => [`REDIS_${user.toUpperCase()}_PASSWORD`, passwords[user]]));
@@ -140,7 +140,7 @@ test('the container of Redis makes the users that the supervisor makes', async (
   await rm(folder, { recursive: true });
 });
 
-test('a service is killed later than its own deadlines end', () => {
+test('the stop limit of a service is longer than the deadlines of the service', () => {
   const grace = Number(/SHUTDOWN_GRACE_S:-(\d+)/.exec(compose)?.[1]);
   const limits = [...compose.matchAll(/stop_grace_period: \$\{STOP_GRACE_PERIOD:-(\d+)s\}/g)].map(([, s]) => Number(s));
   expect(limits.length).toBeGreaterThan(1);
@@ -156,7 +156,7 @@ test('no service runs as root, and an init is pid 1', () => {
   expect(dockerfile).toMatch(/^ENTRYPOINT \["tini", "--"\]$/m);
 });
 
-test('nothing gets into the images that is not asked for', () => {
+test('the images contain only the named files', () => {
   const [first = ''] = page('.dockerignore')
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#'));

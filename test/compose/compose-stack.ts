@@ -1,4 +1,4 @@
-// The whole service as containers, for one test file: its own project name, ports and keys; gone afterwards, with its volumes.
+// Starts the whole service as containers for one test file, with its own project name, ports and keys. `down` removes it with its volumes.
 import { execFile } from 'node:child_process';
 import { appendFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ export type ServiceName =
   | 'redis'
   | 'receiver';
 
-/** A network of this process, so that two stacks can run at once. */
+/** Returns a network of this process, so that two stacks can run at once. */
 const edgePrefix = (): string => `10.${200 + (process.pid % 50)}.${process.pid % 250}`;
 const FILES = ['docker-compose.yml', 'test/compose/receiver.yml', 'examples/image/docker-compose.yml'];
 
@@ -36,7 +36,7 @@ const lines = (settings: Readonly<Record<string, string>>): string =>
     .join('');
 
 export class ComposeStack {
-  /** All that the commands have printed. */
+  /** The output of all commands. */
   transcript = '';
   readonly #project = `inference-proxy-test-${process.pid}`;
 
@@ -51,7 +51,7 @@ export class ComposeStack {
     readonly folder: string,
   ) {}
 
-  /** Writes the keys as an operator does, and the settings that a test needs. Nothing is started. */
+  /** Writes the keys with the operator's script, and the settings of the test. Starts no container. */
   static async prepare(engine: Engine, settings: Readonly<Record<string, string>>): Promise<ComposeStack> {
     const folder = await mkdtemp(join(tmpdir(), 'compose-'));
     const file = join(folder, 'env');
@@ -78,7 +78,7 @@ export class ComposeStack {
     return appendFile(join(this.folder, 'env'), lines(settings));
   }
 
-  /** A compose command on this stack; its output. @throws Error with its output where it fails */
+  /** Runs a compose command on this stack. Returns its output. @throws Error with the output if the command fails */
   async compose(
     args: readonly string[],
     timeout = COMMAND_MS,
@@ -88,13 +88,13 @@ export class ComposeStack {
     return this.#said(program, [...first, ...this.#options, ...args], timeout, env);
   }
 
-  /** One of the scripts of package.json, on this stack. */
+  /** Runs a script of package.json on this stack. */
   script(name: string, args: readonly string[]): Promise<string> {
     const file = join(root, 'scripts', `${name.replace(':', '-')}.mjs`);
     return this.#said(process.execPath, [file, ...args, ...this.#options], BUILD_MS, {});
   }
 
-  /** The name that compose gives to a volume. */
+  /** Returns the name that compose gives to a volume. */
   volume(name: string): string {
     return `${this.#project}_${name}`;
   }
@@ -104,7 +104,7 @@ export class ComposeStack {
     return ['--env-file', join(this.folder, 'env'), '--project-name', this.#project, ...files];
   }
 
-  /** A command of the engine's; its output. */
+  /** Runs a command of the engine. Returns its output. */
   docker(args: readonly string[], timeout = COMMAND_MS): Promise<string> {
     return this.#said('docker', args, timeout, {});
   }
@@ -118,7 +118,7 @@ export class ComposeStack {
     return this.compose(['up', '--detach', '--no-build', ...services], COMMAND_MS, env);
   }
 
-  /** The ids of a service's running containers. */
+  /** Returns the ids of a service's running containers. */
   async containers(service: ServiceName): Promise<string[]> {
     const ids = (await this.compose(['ps', '--quiet', service])).split('\n').filter(Boolean);
     const running = await Promise.all(
@@ -127,7 +127,7 @@ export class ComposeStack {
     return ids.filter((_, at) => running[at]);
   }
 
-  /** Removes everything it has made, but the images. */
+  /** Removes everything but the images. */
   async down(): Promise<void> {
     await this.compose(['down', '--volumes', '--timeout', '20']);
     await rm(this.folder, { recursive: true, force: true });
@@ -139,7 +139,7 @@ export class ComposeStack {
     timeout: number,
     env: Readonly<Record<string, string>>,
   ): Promise<string> {
-    // Nothing of ours may stand in for a setting that the file lacks.
+    // Variables of the test's environment must not replace settings that the file lacks.
     const { PATH, HOME, DOCKER_HOST } = process.env;
     const { stdout, stderr } = await run(program, args, {
       cwd: root,

@@ -1,4 +1,4 @@
-// docker-compose.yml, for real: the commands of docs/operations/*.md and their results. Runs if a container engine answers; otherwise reports the skip.
+// docker-compose.yml with a real engine: the commands of docs/operations/*.md. Without an engine the tests are skipped with a message.
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, cp, mkdtemp, readFile, rm } from 'node:fs/promises';
@@ -22,13 +22,13 @@ const BUILD_MS = 660_000;
 
 const SCALE = { gateway: 3, worker: 4, dispatcher: 2 } as const;
 const ALL = ['proxy', 'gateway', 'worker', 'dispatcher', 'receiver'] as const;
-/** The networks that Docker gives to compose: the receiver is in one of them. */
+/** The networks that Docker gives to compose. The receiver is in one of these networks. */
 const PRIVATE_NETWORKS = '10.0.0.0/8,172.16.0.0/12,192.168.0.0/16';
 const HOOK = { url: 'http://receiver:8090/', secret: RECEIVER_SECRET };
 
 const DASHBOARD_TOKEN = 'a-token-of-the-dashboard';
 
-/** As `until`, where a dozen containers have two cores among them. */
+/** Waits longer than `until`, because a dozen containers share two cores. */
 async function patiently<T>(look: () => Promise<T | false | undefined>, everyMs = 200): Promise<T> {
   for (let left = 3; ; left--) {
     try {
@@ -75,7 +75,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     await rm(deployments, { recursive: true, force: true });
   }, 120_000);
 
-  /** A container that was just started is not yet a service. */
+  /** Waits for an answer, because a started container is not ready immediately. */
   const answers = () =>
     patiently(() =>
       stack.caller.call('streams/value', { value: 1 }).then(
@@ -84,7 +84,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
       ),
     );
 
-  test('comes up, three gateways, four workers and two dispatchers, and answers', async () => {
+  test('starts three gateways, four workers and two dispatchers, and answers', async () => {
     const began = performance.now();
     await stack.up(ALL);
     await answers();
@@ -93,7 +93,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
       expect(await stack.containers(service)).toHaveLength(SCALE[service]);
   });
 
-  test('every service runs as an ordinary user under an init, and none has a key that is not its own', async () => {
+  test('every service runs as an ordinary user under an init, and has no key of another service', async () => {
     for (const service of ['gateway', 'worker', 'dispatcher'] as const) {
       const [id = ''] = await stack.containers(service);
       expect((await stack.docker(['exec', id, 'id', '-un'])).trim()).toBe('node');
@@ -120,10 +120,10 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     }, 1000);
   });
 
-  test('every container is bounded, cannot write its root and has no privilege that it does not need', async () => {
+  test('every container has limits, cannot write its root and has only the privileges that it needs', async () => {
     for (const service of ['proxy', 'gateway', 'worker', 'dispatcher', 'redis'] as const) {
       const [id = ''] = await stack.containers(service);
-      // The proxy's six: CHOWN, DAC_OVERRIDE, KILL, SETGID, SETUID, NET_BIND_SERVICE.
+      // The proxy has six capabilities: CHOWN, DAC_OVERRIDE, KILL, SETGID, SETUID, NET_BIND_SERVICE.
       const capabilities = [service === 'proxy' ? '00000000000004e3' : '0000000000000000'];
       const found = await contained(stack, id);
       expect([service, found]).toEqual([
@@ -154,7 +154,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
         targets.push(...ports.map((port) => `${host} ${port}`));
     }
     expect(await reached(stack, worker, ['redis 6379', ...targets])).toEqual(['redis 6379']);
-    // On the edge network gateways and dispatchers are reachable, and Redis is not.
+    // On the edge network, containers reach gateways and dispatchers, but not Redis.
     const peers = ['dispatcher 9466', 'gateway 8080'];
     const [gateway = ''] = await stack.containers('gateway');
     expect(await reached(stack, gateway, peers)).toEqual(peers);
@@ -162,7 +162,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     expect(await reached(stack, receiver, [...peers, 'redis 6379'])).toEqual(peers);
   });
 
-  test('gateways believe the proxy and nobody else on where a call came from, and callers cannot speak for the proxy', async () => {
+  test('gateways accept forwarding headers from the proxy only, and the proxy drops the callers’ forwarding headers', async () => {
     const [proxy = ''] = await stack.containers('proxy');
     const [gateway = ''] = await stack.containers('gateway');
     expect(await addresses(stack, proxy)).toEqual([stack.proxyAddress]);
@@ -184,7 +184,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     expect(prefix).toBe('/v4/demo/heads');
     expect(Object.keys(heads).filter((name) => name in claimed)).toEqual([]);
     expect(heads['x-forwarded-for']?.split(', ').at(-1)).toBe(stack.proxyAddress);
-    // A neighbour on the edge network is no proxy: the gateway passes none of its claims.
+    // Another container on the edge network is not a proxy, so the gateway drops its headers.
     const [receiver = ''] = await stack.containers('receiver');
     const token = (await stack.compose(['exec', '-T', 'gateway', 'token', '--project', 'demo'])).trim();
     const asked = `fetch('http://gateway:8080/v4/demo/heads/', { headers: { authorization: 'Bearer ' + process.argv[1],
@@ -194,7 +194,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     expect(direct['x-forwarded-prefix']).toBe('/v4/demo/heads');
   });
 
-  test('gives a token, and a call with it is answered; without one it is 401', async () => {
+  test('prints a token, and a call with the token is answered; a call without a token is 401', async () => {
     const token = (await stack.compose(['exec', '-T', 'gateway', 'token', '--project', 'demo'])).trim();
     const headers = { authorization: `Bearer ${token}` };
     expect((await stack.caller.call('streams/value', { value: 1 }, { headers })).status).toBe(200);
@@ -203,7 +203,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     expect(refused.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
   });
 
-  test('the queues can be seen at the dispatcher, behind a token', async () => {
+  test('the dispatcher serves the queue page to callers with the token', async () => {
     const [dispatcher = ''] = await stack.containers('dispatcher');
     const asked = `fetch('http://127.0.0.1:9466/queues', { headers: { authorization: process.argv[1] } })
       .then(async (answer) => console.log(answer.status, await answer.text()))`;
@@ -212,7 +212,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     expect(await page('another-token-of-length')).toMatch(/^401 /);
   });
 
-  test('streams through the proxy item by item, zipped or not, and a caller that leaves ends the run', async () => {
+  test('streams through the proxy item by item, with and without gzip, and a disconnect ends the run', async () => {
     for (const encoding of ['identity', 'gzip']) {
       const headers = { 'accept-encoding': encoding };
       const { answer, events, runId } = await stack.caller.stream(
@@ -224,7 +224,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
       expect(answer.headers['content-encoding']).toBe(encoding === 'gzip' ? 'gzip' : undefined);
       expect([answer.headers['x-accel-buffering'], answer.headers.server]).toEqual(['no', 'inference-proxy']);
       expect(await events.next()).toBe('data: 0');
-      // The rest is still to be yielded.
+      // The run is still running, so the function has yet to yield the other items.
       expect((await stack.caller.lookUp(runId)).status).toBe('running');
       expect(await events.rest()).toEqual(['data: 1', 'data: 2', 'data: 3']);
     }
@@ -234,11 +234,11 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     expect((await stack.caller.ended(runId)).status).toBe('cancelled');
   });
 
-  /** Waits until the receiver has printed a verified delivery of each of these runs; what it printed. */
+  /** Waits until the receiver has printed a verified delivery of each of these runs. Returns the output of the receiver. */
   async function delivered(runIds: readonly string[]): Promise<string> {
     const [receiver = ''] = await stack.containers('receiver');
     let printed = '';
-    // Attempts of a dispatcher that died are made again when its leases have run out: longer than `until` waits.
+    // The attempts of a killed dispatcher are repeated when their leases expire, which takes longer than `until` waits.
     await patiently(async () => {
       printed = await stack.docker(['logs', receiver]);
       return runIds.every((id) => new RegExp(`^verified [^\\n]*"run_id":"${id}"`, 'm').test(printed));
@@ -255,7 +255,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     expect(await delivered([runId])).toContain(answer.text);
   });
 
-  /** A dozen containers on a machine that stands still for two seconds: its gateways say so, and no container that ended is the reason. */
+  /** Whether a call failed because the machine, which runs a dozen containers, stood still for two seconds. No ended container is the reason then. */
   const stoodStill = ({ is, message, beganAt, endedAt }: CallOutcome): boolean =>
     is === 'unavailable' && message?.startsWith('The run store ') === true && endedAt - beganAt >= 2000;
   const failures = (outcomes: readonly CallOutcome[]): readonly CallOutcome[] =>
@@ -268,10 +268,10 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
       .join('; ') || 'none';
   const runsOf = (outcomes: readonly CallOutcome[]): string[] => outcomes.flatMap(({ runId }) => runId ?? []);
 
-  test('one container of each service is killed under load: only what was under way there is told of it, and every promise is kept', async () => {
+  test('if one container of each service is killed under load, only its open calls fail, and every promised run is delivered', async () => {
     const load = new Load(stack.caller, HOOK);
     await load.succeeds(20);
-    /** When a container of each service was killed: before the word, and after. */
+    /** For each service, the times before and after the kill of its container. */
     const killed: Partial<Record<'gateway' | 'worker' | 'dispatcher', readonly [number, number]>> = {};
     for (const service of ['gateway', 'worker', 'dispatcher'] as const) {
       const [victim = ''] = await stack.containers(service);
@@ -287,7 +287,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     };
     const failed = failures(outcomes);
     say(`killed one of each under load: ${outcomes.length} calls, failed: ${saidOf(failed)}`);
-    // The gateway's own connections are broken, or answered by the proxy where no head was sent; the worker's runs are lost. Nothing else, and nobody later.
+    // Connections of the killed gateway break, or the proxy answers if no head was sent. Runs of the killed worker are lost. No later call fails.
     const allowed = (one: CallOutcome): boolean =>
       (during('gateway', one) && ['unavailable', 'broken'].includes(one.is)) ||
       (during('worker', one) && one.is === 'worker_lost') ||
@@ -302,7 +302,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
       expect(await stack.containers(service)).toHaveLength(SCALE[service] - 1);
   });
 
-  test('scaled up again, the proxy finds the new gateways by itself', async () => {
+  test('after a scale-up the proxy finds the new gateways without a restart', async () => {
     await stack.up(ALL);
     await patiently(async () => {
       await Promise.all(Array.from({ length: 12 }, () => stack.caller.call('streams/value', { value: 1 })));
@@ -312,7 +312,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     }, 1000);
   });
 
-  test('one of each that is stopped in order under load loses nothing at all', async () => {
+  test('one container of each service, stopped in order under load, fails no call', async () => {
     const load = new Load(stack.caller, HOOK);
     await load.succeeds(10);
     for (const service of ['gateway', 'worker', 'dispatcher'] as const) {
@@ -333,7 +333,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     await load.succeeds(10);
     for (const gateway of await stack.containers('gateway')) {
       await stack.docker(['restart', '--time', '60', gateway]);
-      // As `npm run compose:upgrade` does: the next one only when this one serves again.
+      // Like `npm run compose:upgrade`: restarts the next gateway only when this gateway is ready again.
       await patiently(() =>
         stack.docker(['exec', gateway, 'node', 'deploy/healthcheck.mjs', 'readyz']).then(
           () => true,
@@ -347,7 +347,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     expect(failures(outcomes)).toEqual([]);
   });
 
-  test('an image of one’s own brings an app with its dependencies', async () => {
+  test('a custom image serves an app with its dependencies', async () => {
     await stack.build('acme-worker');
     await stack.up([...ALL, 'acme-worker']);
     await answers();
@@ -358,7 +358,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     });
     const { events } = await stack.acme.stream('report/banner', { text: 'hi' });
     expect((await events.rest()).join('\n')).toContain('|_| |_|_|');
-    // Settings and bounds are those of the service's own workers.
+    // Settings and limits are those of the service's workers.
     const [own = ''] = await stack.containers('acme-worker');
     const [worker = ''] = await stack.containers('worker');
     expect(await contained(stack, own)).toEqual(await contained(stack, worker));
@@ -368,7 +368,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     expect(await reached(stack, own, ['redis 6379', ...operations])).toEqual(['redis 6379']);
   });
 
-  test('wrong settings end `up` and the upgrade with an error, and what runs goes on', async () => {
+  test('wrong settings end `up` and the upgrade with an error, and running containers continue', async () => {
     const before = await stack.containers('dispatcher');
     await stack.set({ OPERATIONS_TOKEN: 'too-short' });
     await expect(stack.up(ALL)).rejects.toThrow();
@@ -379,7 +379,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     await stack.set({ OPERATIONS_TOKEN: DASHBOARD_TOKEN });
   });
 
-  test('`npm run compose:upgrade` applies other settings under load and fails no call, and `exec gateway token` works after it', async () => {
+  test('`npm run compose:upgrade` applies new settings under load without a failed call, and `exec gateway token` works afterwards', async () => {
     await stack.set({ LOG_LEVEL: 'debug', DISPATCHERS: '1' });
     const load = new Load(stack.caller, HOOK);
     await load.succeeds(10);
@@ -399,7 +399,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     expect((await stack.caller.call('streams/value', { value: 1 }, { headers })).status).toBe(200);
   });
 
-  test('a backup that was made under load brings runs and deliveries back after the loss of the volume', async () => {
+  test('a backup made under load restores runs and deliveries after the loss of the volume', async () => {
     const file = join(stack.folder, 'backup.rdb');
     const load = new Load(stack.caller, HOOK);
     await load.succeeds(30);
@@ -427,7 +427,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     const again = await stack.caller.request(`/v4/demo/runs/${run}/deliveries/${delivery}/redeliver`);
     expect(again.status).toBe(202);
     await patiently(async () => (await attempts()) > once);
-    // Data that is there is not overwritten unasked.
+    // The restore does not overwrite existing data unless the operator asks for it.
     await expect(stack.script('compose:restore', [file])).rejects.toThrow();
     await stack.compose(['up', '--detach', '--no-build']);
     await answers();
@@ -442,7 +442,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     );
   };
 
-  test('with no gateway the proxy answers in the contract’s shape, logs it and counts it', async () => {
+  test('without a gateway the proxy answers in the contract’s shape, and logs and counts the answer', async () => {
     await stack.up(['proxy-exporter']);
     await patiently(() =>
       proxyMetrics().then(
@@ -460,7 +460,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     expect(answer.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
     expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
     expect(JSON.parse(answer.text)).toMatchObject({ error: { code: 'unavailable', retryable: true } });
-    // The kernel reports an earlier refusal of the exporter's port to nginx once: that one answer is not counted.
+    // The kernel reports an earlier rejection of the exporter's port to nginx once, so nginx does not count that one answer.
     await patiently(async () => {
       if (((await proxyMetrics())[unserved] ?? 0) > before) return true;
       await stack.caller.call('streams/value');
@@ -482,7 +482,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
     expect(logged.join('\n')).not.toContain('pretend');
   });
 
-  test('TLS_CERTIFICATES is TLS: the same service under https, and http leads there', async () => {
+  test('TLS_CERTIFICATES serves the service under https and redirects http', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'certificates-'));
     const [key, certificate] = [join(folder, 'privkey.pem'), join(folder, 'fullchain.pem')];
     const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Brings a container engine up where one can be had: as root, from Debian's or Ubuntu's packages. One that answers is used as it is.
-#   test/compose/engine.sh start|stop      start ends with 1, and says why, where there is none to be had
+# Starts a container engine, as root, from Debian's or Ubuntu's packages. Uses a running engine if there is one.
+# test/compose/engine.sh start|stop      start exits with 1 and prints the reason if no engine can be started
 set -u
 cd "$(dirname "$0")/../.."
 mkdir -p .data
@@ -16,13 +16,13 @@ refuse() {
 
 start() {
   if answers && composes; then return; fi
-  [ "$(id -u)" = 0 ] || refuse 'none answers, and only root can start one'
+  [ "$(id -u)" = 0 ] || refuse 'no engine answers (docker info), and only root can start an engine; run this script as root'
   if ! command -v dockerd >/dev/null || ! composes || ! command -v debootstrap >/dev/null; then
-    command -v apt-get >/dev/null || refuse 'no dockerd, and no apt-get to install it with'
+    command -v apt-get >/dev/null || refuse 'no dockerd on PATH, and no apt-get to install it; install Docker and its compose plugin'
     export DEBIAN_FRONTEND=noninteractive
     timeout 120 apt-get update -qq >"$log" 2>&1 &&
       timeout 300 apt-get install -y -qq --no-install-recommends docker.io docker-compose iptables debootstrap >>"$log" 2>&1 ||
-      refuse "apt-get could not install one: $(tail -n 1 "$log")"
+      refuse "apt-get could not install Docker (log: $log): $(tail -n 1 "$log")"
   fi
   if answers; then return; fi
   nohup dockerd >"$log" 2>&1 </dev/null &
@@ -33,10 +33,10 @@ start() {
     sleep 0.5
   done
   stop
-  refuse "dockerd does not start: $(grep -v level=info "$log" | tail -n 1)"
+  refuse "dockerd does not start (log: $log): $(grep -v level=info "$log" | tail -n 1)"
 }
 
-# Only the one that was started here.
+# Stops only an engine that this script started.
 stop() {
   [ -f "$pid_file" ] || return 0
   kill "$(cat "$pid_file")" 2>/dev/null

@@ -1,4 +1,4 @@
-// Whether containers can be run here, and what runs them: an engine that answers, compose in one of its two forms, and the base images.
+// Finds the parts that run containers: an engine that answers, compose in one of its two forms, and the base images.
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -6,17 +6,17 @@ import { page, root } from '../documents/markdown.ts';
 
 const run = promisify(execFile);
 const ANSWER_MS = 60_000;
-/** Three base images over a slow line. */
+/** Long enough for three base images over a slow line. */
 const PULL_MS = 300_000;
 
-/** A program and the arguments that come first. */
+/** A program and its first arguments. */
 export type Command = readonly [string, ...string[]];
 
 export interface Engine {
   readonly compose: Command;
 }
 
-/** Why there is none, in words for whoever reads the tests' output. */
+/** There is no usable engine. The message has the reason. */
 export class NoEngine extends Error {}
 
 const succeeds = (program: string, args: readonly string[], timeout = ANSWER_MS): Promise<boolean> =>
@@ -25,7 +25,7 @@ const succeeds = (program: string, args: readonly string[], timeout = ANSWER_MS)
     () => false,
   );
 
-/** The images that are not built here, as the Dockerfile and docker-compose.yml name them. Those of the profile `monitoring` are not started by tests. */
+/** Returns the base images, as the Dockerfile and docker-compose.yml name them. Tests start no image of the profile `monitoring`. */
 export function baseImages(): string[] {
   const named = [
     ...page('Dockerfile').matchAll(/^ARG NODE_IMAGE=(\S+)$/gm),
@@ -34,7 +34,7 @@ export function baseImages(): string[] {
   return named.map(([, name = '']) => name);
 }
 
-/** A base image that is there, pulled, or made of Debian's packages where there is no registry and we are root. */
+/** Finds or pulls a base image. Without a registry, root builds the image from Debian's packages. */
 async function obtain(image: string): Promise<boolean> {
   if (await succeeds('docker', ['image', 'inspect', image])) return true;
   if (await succeeds('docker', ['pull', '--quiet', image], PULL_MS)) return true;
@@ -43,7 +43,7 @@ async function obtain(image: string): Promise<boolean> {
   return (await succeeds(script, [], PULL_MS)) && succeeds('docker', ['image', 'inspect', image]);
 }
 
-/** @throws NoEngine that says what is missing */
+/** @throws NoEngine with the missing part */
 export async function findEngine(): Promise<Engine> {
   if (!(await succeeds('docker', ['--version']))) throw new NoEngine('there is no docker on PATH');
   if (!(await succeeds('docker', ['info', '--format', '{{.ServerVersion}}'])))

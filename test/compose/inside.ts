@@ -1,19 +1,19 @@
-// Looks from inside a container: at files, privileges, bounds, and the addresses that the container reaches.
+// Looks from inside a container: at privileges, limits, and the addresses that the container reaches.
 import type { ComposeStack } from './compose-stack.ts';
 
 export interface Contained {
-  /** Effective, permitted and bounding capabilities, in hexadecimal; each once. */
+  /** The different values of the effective, permitted and bounding capabilities, in hexadecimal. */
   readonly capabilities: readonly string[];
   readonly noNewPrivileges: boolean;
   readonly rootCanBeWritten: boolean;
   readonly tmpCanBeWritten: boolean;
-  /** `undefined` where there is no bound. */
+  /** `undefined` if there is no limit. */
   readonly pids: number | undefined;
   readonly memoryBytes: number | undefined;
   readonly cpus: number | undefined;
 }
 
-/** Bounds of cgroups in their first and their second form. */
+/** Reads the limits of cgroups v1 and v2. */
 const LOOK = `grep -E '^(CapPrm|CapEff|CapBnd|NoNewPrivs):' /proc/1/status
 touch /written 2>/dev/null && echo root: yes
 touch /tmp/written 2>/dev/null && echo tmp: yes
@@ -22,7 +22,7 @@ echo pids: $(cat pids.max pids/pids.max 2>/dev/null)
 echo memory: $(cat memory.max memory/memory.limit_in_bytes 2>/dev/null)
 echo cpu: $(cat cpu.max cpu/cpu.cfs_quota_us cpu/cpu.cfs_period_us 2>/dev/null)`;
 
-/** More than any machine has: cgroups of the first form print such a number where there is no bound. */
+/** Larger than the resources of any machine: cgroups v1 prints such a number if there is no limit. */
 const NO_BOUND = 2 ** 60;
 
 const bound = (text: string | undefined): number | undefined => {
@@ -46,7 +46,7 @@ export async function contained(stack: ComposeStack, id: string): Promise<Contai
   };
 }
 
-/** Long for a network of one machine, where whoever listens accepts at once. */
+/** Long for a network within one machine, where a listener accepts immediately. */
 const REACH_MS = 2000;
 const REACH = `for (const target of process.argv.slice(1)) {
   const [host, port] = target.split(' ');
@@ -55,14 +55,14 @@ const REACH = `for (const target of process.argv.slice(1)) {
   socket.on('timeout', () => socket.destroy()).on('error', () => {});
 }`;
 
-/** Those of the targets, written as `host port`, to which a process of that container can connect. The container has Node. */
+/** Returns the targets (`host port`) to which a process of the container can connect. The container has Node. */
 export async function reached(stack: ComposeStack, id: string, targets: readonly string[]): Promise<string[]> {
   const printed = await stack.docker(['exec', id, 'node', '-e', REACH, ...targets]);
   const found = new Set(printed.split('\n'));
   return targets.filter((target) => found.has(target));
 }
 
-/** The addresses of a container on all its networks. */
+/** Returns the addresses of a container on all its networks. */
 export async function addresses(stack: ComposeStack, id: string): Promise<string[]> {
   const format = '{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}';
   return (await stack.docker(['inspect', '--format', format, id])).split(/\s+/).filter(Boolean);

@@ -1,30 +1,30 @@
-// Callers that never stop: what each call came to, and when, so that a test can say which may have failed.
+// Callers that never stop. They record each call's result and times, so that a test can check which calls may have failed.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Caller } from '../client/caller.ts';
 import { errorOf, textOf } from '../client/http.ts';
 
 export interface CallOutcome {
   readonly kind: 'call' | 'stream' | 'promised';
-  /** `performance.now()`. */
+  /** Time of `performance.now()`. */
   readonly beganAt: number;
   readonly endedAt: number;
-  /** `ok`; or the contract's code of what it was answered with; or `broken`: the connection ended within the answer. */
+  /** `ok`, or the contract's error code, or `broken` if the connection ended within the answer. */
   readonly is: string;
-  /** What the error object said beside its code. */
+  /** The message of the error object. */
   readonly message?: string;
   readonly runId?: string;
 }
 
 const ITEMS = 5;
 const ITEM_S = 0.2;
-/** As many as keep a machine of two cores busy without drowning it. */
+/** Enough callers to keep a machine of two cores busy without overloading it. */
 const CALLERS = { call: 4, stream: 4, promised: 1 } as const;
 const PROMISED_EVERY_MS = 150;
 
-/** What one call came to. */
+/** The result of one call. */
 type Came = Pick<CallOutcome, 'is' | 'message' | 'runId'>;
 
-/** What an answer that is no success says. */
+/** Returns the error of a failed answer. */
 function refusal(text: string): Came {
   try {
     const { code, message } = errorOf({ text });
@@ -57,7 +57,7 @@ export class Load {
   #stopped = false;
   readonly #loops: Promise<void>[];
 
-  /** Begins at once. @param webhook where promised calls have their envelope sent to, and the secret */
+  /** Starts the calls. @param webhook receiver of the promised calls, and the secret */
   constructor(caller: Caller, webhook: { readonly url: string; readonly secret: string }) {
     const query = `?async=true&webhookEndpoint=${encodeURIComponent(webhook.url)}`;
     const headers = { 'x-webhook-secret': webhook.secret };
@@ -76,13 +76,13 @@ export class Load {
     );
   }
 
-  /** Resolves when `count` further calls have ended well. */
+  /** Resolves when `count` further calls have succeeded. */
   async succeeds(count: number): Promise<void> {
     const wanted = this.#good() + count;
     while (this.#good() < wanted) await sleep(50);
   }
 
-  /** Begins no more calls; resolves with what all came to. */
+  /** Starts no more calls. Resolves with the results of all calls. */
   async stop(): Promise<readonly CallOutcome[]> {
     this.#stopped = true;
     await Promise.all(this.#loops);

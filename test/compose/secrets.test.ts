@@ -1,4 +1,4 @@
-// `npm run secrets`: the keys and passwords of production, each written once.
+// `npm run secrets`: writes the keys and passwords of production, each once.
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-test('writes keys and passwords for its owner alone, and never over a value that is there', async () => {
+test('writes keys and passwords that only the owner may read, and keeps existing values', async () => {
   const file = join(folder, 'env');
   await secrets('--file', file);
   const text = await readFile(file, 'utf8');
@@ -35,7 +35,7 @@ test('writes keys and passwords for its owner alone, and never over a value that
   expect(await readFile(file, 'utf8')).toBe(text);
 });
 
-test('adds to an older file what the file lacks, and changes nothing else', async () => {
+test('adds only the missing values to an older file', async () => {
   const file = join(folder, 'older');
   const older = 'JWT_JWKS_URL=https://idp.test/keys\nSECRETS_KEY=kept\nREDIS_MAXMEMORY=2gb';
   await writeFile(file, older);
@@ -47,7 +47,7 @@ test('adds to an older file what the file lacks, and changes nothing else', asyn
   );
 });
 
-test('no two files are alike, and what is not understood is refused', async () => {
+test('writes different values to each file, and rejects unknown arguments', async () => {
   const texts = await Promise.all(
     ['a', 'b'].map(async (name) => {
       await secrets('--file', join(folder, name));

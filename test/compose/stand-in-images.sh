@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Where no image registry can be reached: stand-ins for the three base images, under the names that the Dockerfile and docker-compose.yml
-# use, made of Debian's packages and this machine's Node. Needs root, debootstrap, and an engine that answers. An image that is there is left.
+# Builds substitutes for the three base images if no image registry can be reached, under the names of the Dockerfile and docker-compose.yml,
+# from Debian's packages and this machine's Node. Requires root, debootstrap, and a running engine. Keeps existing images.
 #
-# They carry this machine's way to packages, as containers have to use it too: its certificates, npm's registry, and the wheels that the
-# examples ask for. So they are for trying and testing on this machine, and not to be pushed anywhere.
+# The images contain this machine's access to packages: its certificates, npm's registry, and the wheels of the examples.
+# Containers need this access, too. Use the images for tests on this machine only, and never push them.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-# The public names, from where they are used.
+# Reads the public names from the files that use them.
 name_in() { sed -nE "s/.*$2[:=]-?([a-z]+:[a-z0-9.-]+).*/\1/p" "$1" | head -n 1; }
 node_image=$(name_in Dockerfile NODE_IMAGE)
 redis_image=$(name_in docker-compose.yml REDIS_IMAGE)
@@ -33,7 +33,7 @@ if ! there "$base"; then
   tar -C "$work/root" --one-file-system -c . | docker import --change 'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' - "$base" >/dev/null
 fi
 
-# begin, change by commands and copies, and keep under a name: no builder is needed for it.
+# Creates a container, changes it with commands and copies, and commits it under a name. This needs no image builder.
 begin() { container=$(docker create --label stand-in=true "$base" sh -c "$1"); }
 keep() {
   local name=$1
@@ -49,7 +49,7 @@ keep() {
 
 if ! there "$node_image"; then
   mkdir -p "$work/node/bin" "$work/node/lib/node_modules" "$work/wheels"
-  # Node 24 is the package `node` of this project; npm is the machine's.
+  # Node 24 is the package `node` of this project. npm is the machine's npm.
   cp -L node_modules/node/bin/node "$work/node/bin/node"
   cp -RL "$(npm root --global)/npm" "$work/node/lib/node_modules/npm"
   ln -s ../lib/node_modules/npm/bin/npm-cli.js "$work/node/bin/npm"
@@ -64,7 +64,7 @@ if ! there "$node_image"; then
     "ENV npm_config_registry=$(npm config get registry)" 'ENV PIP_NO_INDEX=1' 'ENV PIP_FIND_LINKS=/wheels' 'CMD ["node"]'
 fi
 if ! there "$redis_image"; then
-  # The public image gives its user this number, and docker-compose.yml names the number.
+  # The public image's user has this id, and docker-compose.yml names this id.
   begin 'usermod --uid 999 redis && mkdir /data && chown redis:redis /data'
   keep "$redis_image" 'VOLUME /data' 'WORKDIR /data' 'USER redis' 'CMD ["redis-server"]'
 fi
