@@ -1,4 +1,4 @@
-// deploy/prometheus: the alert rules are valid, fire when they must, name metrics that exist, and each has its section in the runbook.
+// deploy/prometheus: the alert rules are valid, fire as tested, use existing metrics, and each has a section in the runbook.
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -23,7 +23,7 @@ if ('missing' in promtool) process.stderr.write(`alerts: promtool is not run: ${
 const path = 'path' in promtool ? promtool.path : '';
 
 (path === '' ? test.skip : test)(
-  'promtool accepts the rules and the configuration, and every rule fires as its test says',
+  'promtool accepts the rules and the configuration, and every rule fires as tested',
   async () => {
     const folder = join(root, 'deploy', 'prometheus');
     const promtoolSays = async (...args: string[]): Promise<string> => (await run(path, args, { cwd: folder })).stdout;
@@ -33,7 +33,7 @@ const path = 'path' in promtool ? promtool.path : '';
   },
 );
 
-test('every alert has a test and a section of its name in the runbook, and the runbook has no other', () => {
+test('every alert has a test and a section of its name in the runbook, and the runbook has no other section', () => {
   const tested = new Set(
     [...page('deploy/prometheus/rules.test.yml').matchAll(/alertname: (\w+)/g)].map(([, one]) => one),
   );
@@ -45,7 +45,7 @@ test('every alert has a test and a section of its name in the runbook, and the r
 });
 
 test.each(['gateway', 'worker', 'dispatcher', 'redis', 'proxy'])(
-  '%s that does not answer and one that is absent both raise an alert',
+  '%s raises an alert if it does not answer and if it is absent',
   (job) => {
     const exprs = alerts.map(({ expr }) => expr);
     expect(exprs.filter((expr) => expr.includes(`up{job="${job}"} == 0`))).toHaveLength(1);
@@ -54,7 +54,7 @@ test.each(['gateway', 'worker', 'dispatcher', 'redis', 'proxy'])(
   },
 );
 
-test('the rules use metrics that the services, the exporters or Prometheus itself have', () => {
+test('the rules use only metrics of the services, the exporters or Prometheus', () => {
   const own = ['gateway', 'worker', 'dispatcher', 'proxy'].flatMap((service) =>
     tableRows(page('docs/operations/metrics.md'), new RegExp(`^Metrics of the ${service}$`)).map(
       ([name = '']) => ticked(name)[0],
@@ -63,7 +63,7 @@ test('the rules use metrics that the services, the exporters or Prometheus itsel
   const common = openRegistry()
     .getMetricsAsArray()
     .map(({ name }) => name);
-  // Of oliver006/redis_exporter.
+  // Metrics of oliver006/redis_exporter.
   const exporters = ['up', 'redis_up', 'redis_memory_used_bytes', 'redis_memory_max_bytes'];
   const known = new Set([...own, ...common, ...exporters]);
   for (const { name, expr } of alerts) {

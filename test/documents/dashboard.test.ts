@@ -1,4 +1,4 @@
-// dashboards/inference-proxy.json: its queries name metrics that the services export (docs/operations/metrics.md lists them, test/contract checks the list).
+// dashboards/inference-proxy.json: its queries name exported metrics. docs/operations/metrics.md lists the metrics, and test/contract checks the list.
 import { openRegistry } from '@inference-proxy/platform';
 import { expect, test } from '@jest/globals';
 import { page, tableRows, ticked } from './markdown.ts';
@@ -46,18 +46,18 @@ const told = (service: string): [string, Metric][] =>
     ],
   );
 const own = new Map(['gateway', 'worker', 'dispatcher', 'proxy'].flatMap(told));
-/** Those of every Node process. */
+/** Metrics of every Node process. */
 const common = new Map(
   openRegistry()
     .getMetricsAsArray()
     .map(({ name, type }): [string, Metric] => [name, { type: String(type), labels: [] }]),
 );
 
-/** Added by Prometheus when it scrapes. */
+/** Labels that Prometheus adds when it scrapes. */
 const SCRAPED = ['job', 'instance'];
 const FUNCTIONS = new Set(['sum', 'max', 'rate', 'histogram_quantile', 'by']);
 
-/** The words of an expression, its strings, numbers, ranges and brackets; throws for anything else. */
+/** Returns the words, strings, numbers, ranges and brackets of an expression. @throws Error for other text */
 function tokens(expr: string): string[] {
   const found: string[] = [];
   let rest = expr;
@@ -66,7 +66,7 @@ function tokens(expr: string): string[] {
       /^(?:\s+|([A-Za-z_][A-Za-z0-9_]*)|("(?:[^"\\]|\\.)*")|([0-9.]+)|(\[\$__rate_interval\])|(=~|[{}(),=]))/.exec(
         rest,
       );
-    if (!match) throw new Error(`not PromQL at: ${rest}`);
+    if (!match) throw new Error(`the expression ${expr} is not PromQL at: ${rest}`);
     found.push(...match.slice(1).filter((token) => token !== undefined));
     rest = rest.slice(match[0].length);
   }
@@ -78,13 +78,14 @@ function metricOf(name: string): Metric & { readonly histogram: boolean } {
   const found = own.get(name) ?? common.get(name);
   if (found) return { ...found, histogram: false };
   const histogram = own.get(base);
-  if (histogram?.type !== 'histogram') throw new Error(`no service has ${name}`);
+  if (histogram?.type !== 'histogram')
+    throw new Error(`no service has the metric ${name}; correct the dashboard or docs/operations.md`);
   return { ...histogram, labels: [...histogram.labels, 'le'], histogram: true };
 }
 
-test('it can be imported and provisioned: the data source is a variable that every panel uses, panels have ids and places of their own', () => {
+test('the dashboard can be imported and provisioned: all panels use the data source variable and have unique ids and places', () => {
   expect(dashboard.title).toBe('inference-proxy');
-  // Grafana asks for `__inputs` at an import by hand only. A provisioned dashboard would not find its data source.
+  // Grafana asks for `__inputs` only at a manual import. A provisioned dashboard would not find its data source.
   expect(dashboard).not.toHaveProperty('__inputs');
   expect(dashboard.templating.list[0]).toMatchObject({
     name: 'DS_PROMETHEUS',
@@ -100,35 +101,38 @@ test('it can be imported and provisioned: the data source is a variable that eve
   expect(dashboard.panels.filter(({ gridPos: { x, w } }) => x + w > 24)).toEqual([]);
 });
 
-test.each(targets.map(({ title, expr, legendFormat }) => [title, expr, legendFormat]))('%s: %s', (_, expr, legend) => {
-  const words = tokens(expr);
-  const open: string[] = [];
-  const pairs: Record<string, string> = { ')': '(', '}': '{' };
-  const names: string[] = [];
-  const labels: string[] = [...legend.matchAll(/\{\{(\w+)\}\}/g)].map(([, name = '']) => name);
-  words.forEach((word, at) => {
-    if (word === '(' || word === '{') open.push(word);
-    if (pairs[word] !== undefined) expect(open.pop()).toBe(pairs[word]);
-    if (!/^[a-z_]/i.test(word) || FUNCTIONS.has(word)) return;
-    const grouped = words.lastIndexOf('by', at) > words.lastIndexOf(')', at);
-    if (open.at(-1) === '{' || grouped) labels.push(word);
-    else names.push(word);
-  });
-  expect(open).toEqual([]);
-  expect(names).toHaveLength(1);
-  const metric = metricOf(names[0] as string);
-  expect(labels.filter((label) => ![...metric.labels, ...SCRAPED].includes(label))).toEqual([]);
-  // A counter is looked at by its rate, a histogram by its quantiles, a gauge as it is.
-  expect(words.includes('rate')).toBe(metric.type !== 'gauge');
-  expect(words.includes('histogram_quantile')).toBe(metric.histogram);
-});
+test.each(targets.map(({ title, expr, legendFormat }) => [title, expr, legendFormat]))(
+  'the panel %s has a valid expression: %s',
+  (_, expr, legend) => {
+    const words = tokens(expr);
+    const open: string[] = [];
+    const pairs: Record<string, string> = { ')': '(', '}': '{' };
+    const names: string[] = [];
+    const labels: string[] = [...legend.matchAll(/\{\{(\w+)\}\}/g)].map(([, name = '']) => name);
+    words.forEach((word, at) => {
+      if (word === '(' || word === '{') open.push(word);
+      if (pairs[word] !== undefined) expect(open.pop()).toBe(pairs[word]);
+      if (!/^[a-z_]/i.test(word) || FUNCTIONS.has(word)) return;
+      const grouped = words.lastIndexOf('by', at) > words.lastIndexOf(')', at);
+      if (open.at(-1) === '{' || grouped) labels.push(word);
+      else names.push(word);
+    });
+    expect(open).toEqual([]);
+    expect(names).toHaveLength(1);
+    const metric = metricOf(names[0] as string);
+    expect(labels.filter((label) => ![...metric.labels, ...SCRAPED].includes(label))).toEqual([]);
+    // A counter is shown by its rate, a histogram by its quantiles, and a gauge by its value.
+    expect(words.includes('rate')).toBe(metric.type !== 'gauge');
+    expect(words.includes('histogram_quantile')).toBe(metric.histogram);
+  },
+);
 
-test('every metric of ours has a panel', () => {
+test('every metric of the services and the proxy has a panel', () => {
   const shown = targets.map(({ expr }) => expr).join(' ');
   expect([...own.keys()].filter((name) => !new RegExp(`\\b${name}(_bucket)?\\b`).test(shown))).toEqual([]);
 });
 
-test('its variables read labels that there are', () => {
+test('the variables of the dashboard read existing labels', () => {
   const queries = dashboard.templating.list.filter(({ type }) => type === 'query');
   expect(queries.length).toBeGreaterThan(0);
   for (const { name, definition = '' } of queries) {

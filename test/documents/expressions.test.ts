@@ -1,4 +1,4 @@
-// `npm run lint` refuses regular expressions that can take more than linear time (scripts/lint-expressions.mjs).
+// `npm run lint` rejects regular expressions that can take more than linear time (scripts/lint-expressions.mjs).
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -46,7 +46,7 @@ test('expressions that take linear time pass the lint', async () => {
   expect((await lint(script, python)).stderr).toBe('');
 });
 
-test('every expression of the services passes, and `npm run lint` checks them', async () => {
+test('every expression of the services passes the lint, and `npm run lint` checks them', async () => {
   expect((await lint()).stderr).toBe('');
   const { scripts } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
   expect(scripts.lint.split(' && ')).toContain('node scripts/lint-expressions.mjs');

@@ -1,10 +1,10 @@
-// docs/architecture.md, "Imports run downward": held to every package.json and every import.
+// docs/architecture.md, "Imports run downward": checks every package.json and every import.
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { root } from './markdown.ts';
 
-/** Which of our packages each workspace may use. */
+/** The packages of this repository that each workspace may use. */
 const ARROWS: Record<string, readonly string[]> = {
   'packages/contracts': [],
   'packages/crypto': ['contracts'],
@@ -29,7 +29,7 @@ const filesOf = (...patterns: string[]): string[] =>
   );
 const textOf = (file: string): string => readFileSync(join(root, file), 'utf8');
 
-/** Test code: the tests themselves, what stands beside them in folders of that name, and the workspace `test`. */
+/** Whether a file is test code: a test, a helper in a folder for tests, or a file of the workspace `test`. */
 const isTest = (file: string): boolean =>
   /\.test\.ts$|\/(testing|property|lua-tests|journeys|test)\/|^test\/|conformance\.ts$/.test(file);
 
@@ -47,13 +47,13 @@ const imports: Imports[] = filesOf('apps/*/{src,test}/**/*.ts', 'packages/*/src/
 const sources = imports.filter(({ file }) => !isTest(file));
 const workspaceOf = (file: string): string => Object.keys(ARROWS).find((name) => file.startsWith(`${name}/`)) ?? '';
 
-test('there is an arrow for every workspace, and imports were found in each', () => {
+test('every workspace has an arrow and imports', () => {
   const workspaces = filesOf('apps/*/package.json', 'packages/*/package.json', 'test/package.json');
   expect(workspaces.map((file) => file.replace('/package.json', '')).sort()).toEqual(Object.keys(ARROWS).sort());
   expect(new Set(imports.map(({ file }) => workspaceOf(file)))).toEqual(new Set(Object.keys(ARROWS)));
 });
 
-test.each(Object.entries(ARROWS))('%s depends on nothing of ours but %j', (workspace, allowed) => {
+test.each(Object.entries(ARROWS))('%s depends on no packages of this repository but %j', (workspace, allowed) => {
   const { dependencies = {}, devDependencies = {} } = JSON.parse(textOf(`${workspace}/package.json`)) as Record<
     string,
     Record<string, string>
@@ -61,7 +61,7 @@ test.each(Object.entries(ARROWS))('%s depends on nothing of ours but %j', (works
   const ours = (names: string[]): string[] =>
     names.filter((name) => name.startsWith(OURS)).map((name) => name.slice(OURS.length));
   expect(ours(Object.keys(dependencies)).filter((name) => !allowed.includes(name))).toEqual([]);
-  // For tests, the real parts of `test` too.
+  // Test code may also use the workspace `test`.
   expect(ours(Object.keys(devDependencies)).filter((name) => ![...allowed, 'test'].includes(name))).toEqual([]);
 
   const own = imports.filter(({ file }) => workspaceOf(file) === workspace && !/^(node:|\.)/.test(file));
@@ -71,13 +71,13 @@ test.each(Object.entries(ARROWS))('%s depends on nothing of ours but %j', (works
     return !allowed.includes(name) && !(name === 'test' && isTest(file));
   });
   expect(wrong).toEqual([]);
-  // What is imported is declared.
+  // Every imported package is declared.
   const packageOf = (from: string): string =>
     from
       .split('/')
       .slice(0, from.startsWith('@') ? 2 : 1)
       .join('/');
-  // jest is the root's; `test` stands on `platform`, whose tests use it all the same: declared, that would be a circle.
+  // The root declares jest. `test` depends on `platform`, whose tests use `test`: declaring this would make a circle.
   const UNDECLARED = new Set(['@jest/globals', '@inference-proxy/test']);
   const undeclared = own.filter(({ file, from }) => {
     if (/^(node:|\.)/.test(from) || UNDECLARED.has(packageOf(from))) return false;
@@ -86,14 +86,14 @@ test.each(Object.entries(ARROWS))('%s depends on nothing of ours but %j', (works
   expect(undeclared).toEqual([]);
 });
 
-test('no file reaches into another workspace by a relative path', () => {
+test('no file imports from another workspace by a relative path', () => {
   const wrong = imports.filter(
     ({ file, from }) => from.startsWith('.') && workspaceOf(join(file, '..', from)) !== workspaceOf(file),
   );
   expect(wrong).toEqual([]);
 });
 
-/** The source files that import such a package. */
+/** Returns the source files that import a matching package. */
 const users = (pattern: RegExp): string[] => sources.filter(({ from }) => pattern.test(from)).map(({ file }) => file);
 
 test('Nest is only in apps and packages/platform', () => {
@@ -104,7 +104,7 @@ test('BullMQ is only in packages/store and apps/dispatcher', () => {
   expect(users(/^bullmq$/).filter((file) => !/^(packages\/store|apps\/dispatcher)\//.test(file))).toEqual([]);
 });
 
-test('RxJS is only where a run’s entries become a reply', () => {
+test('RxJS is only in the run reader and the gateway’s streaming', () => {
   expect(
     users(/^rxjs/).filter(
       (file) => file !== 'packages/store/src/runs/reader.ts' && !file.startsWith('apps/gateway/src/streaming/'),
@@ -112,11 +112,11 @@ test('RxJS is only where a run’s entries become a reply', () => {
   ).toEqual([]);
 });
 
-test('jose is only where key sets are read', () => {
+test('jose is only in the reader of key sets', () => {
   expect(users(/^jose$/)).toEqual(['apps/gateway/src/auth/key-set.ts']);
 });
 
-test('the environment is read only where settings are', () => {
+test('only settings files read the environment', () => {
   const readers = filesOf('apps/*/src/**/*.ts', 'packages/*/src/**/*.ts').filter(
     (file) => !isTest(file) && textOf(file).includes('process.env'),
   );

@@ -1,4 +1,4 @@
-// As much of Markdown as the documents use: code blocks and tables.
+// Parses the parts of Markdown that the documents' tests need: code blocks and tables.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { projectRoot } from '../stack/folders.ts';
@@ -7,13 +7,13 @@ export const root = projectRoot();
 
 export const page = (path: string): string => readFileSync(join(root, path), 'utf8');
 
-/** The code blocks in a language, in order. */
+/** Returns the code blocks in a language, in order. */
 export const codeBlocks = (text: string, language: string): string[] =>
   [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)]
     .filter(([, name]) => name === language)
     .map(([, , code = '']) => code);
 
-/** The cells of all table rows below a heading, up to the next heading; header and rule left out. */
+/** Returns the cells of all table rows below a heading, up to the next heading, without the table's head and rule. */
 export function tableRows(text: string, heading: RegExp): string[][] {
   const section = text.split(/^#+ /m).find((one) => heading.test(one.split('\n', 1)[0] ?? '')) ?? '';
   const rows = section
@@ -28,5 +28,5 @@ export function tableRows(text: string, heading: RegExp): string[][] {
   return rows.slice(2);
 }
 
-/** The words of a cell that are in backticks. */
+/** Returns the words of a cell that are in backticks. */
 export const ticked = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, word = '']) => word);

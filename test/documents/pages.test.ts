@@ -1,4 +1,4 @@
-// What the pages say of codes, settings and files is what the code says.
+// The pages and the code agree on error codes, settings and files.
 import { execFileSync } from 'node:child_process';
 import { existsSync, globSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -6,7 +6,7 @@ import { errorKinds } from '@inference-proxy/contracts';
 import { expect, test } from '@jest/globals';
 import { page, root, tableRows, ticked } from './markdown.ts';
 
-test('docs/errors.md lists every error code with its status, and no other', () => {
+test('docs/errors.md lists exactly the error codes, with their status', () => {
   const told = tableRows(page('docs/errors.md'), /^Errors/).map(([code = '', status, retryable]) => [
     ...ticked(code),
     status,
@@ -22,7 +22,7 @@ test('docs/errors.md lists every error code with its status, and no other', () =
 
 const SERVICES = ['gateway', 'worker', 'dispatcher'] as const;
 
-/** A service's settings as its `--help` tells them: name, default, meaning. */
+/** Returns the name, default and meaning of a service's settings from its `--help`. */
 function helpOf(service: string): string[][] {
   const help = execFileSync(process.execPath, [join(root, 'apps', service, 'dist', 'bundle', 'main.js'), '--help'], {
     encoding: 'utf8',
@@ -36,16 +36,13 @@ function helpOf(service: string): string[][] {
   );
 }
 
-test.each(SERVICES)(
-  'docs/settings.md lists every setting of the %s with its default and meaning, and no other',
-  (service) => {
-    const settings = page('docs/settings.md');
-    const told = [...tableRows(settings, /^Every service/), ...tableRows(settings, new RegExp(`^${service}`, 'i'))];
-    expect(told).toEqual(helpOf(service));
-  },
-);
+test.each(SERVICES)('docs/settings.md lists exactly the settings of the %s, with default and meaning', (service) => {
+  const settings = page('docs/settings.md');
+  const told = [...tableRows(settings, /^Every service/), ...tableRows(settings, new RegExp(`^${service}`, 'i'))];
+  expect(told).toEqual(helpOf(service));
+});
 
-/** A default as README writes it: sizes in words, none by its reason. */
+/** Returns a default in README's form: sizes in words, and a reason for a missing default. */
 const asReadme = (fallback: string): string =>
   fallback
     .replaceAll('`', '')
@@ -58,7 +55,7 @@ const asReadme = (fallback: string): string =>
 test('the settings that README names exist, with these defaults', () => {
   const known = new Map(SERVICES.flatMap(helpOf).map(([name = '', fallback = '']) => [name, asReadme(fallback)]));
   known.set('`REDIS_URL`', 'development starts its own');
-  // One of the three is required; `npm start` makes the first.
+  // One of the three settings is required. `npm start` creates the first.
   for (const name of ['`JWT_SECRET`', '`JWT_PUBLIC_KEY`', '`JWT_JWKS_URL`']) known.set(name, 'development makes one');
   known.set('`CORS_ORIGINS`', 'none (development: all)');
   for (const [names = '', defaults = ''] of tableRows(page('README.md'), /^Settings/)) {

@@ -1,4 +1,4 @@
-// README.md: what it shows is run. Left out by name is what has tests of its own (test/stack, test/compose), and `npm test`, which runs this.
+// README.md: runs its commands and snippets. Excludes `npm start`, `npm run secrets` (tested elsewhere) and `npm test`, which runs this file.
 import { execFile } from 'node:child_process';
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -19,7 +19,7 @@ const END = '--- end of block ---';
 let stack: TestStack;
 let caller: Caller;
 let sink: Awaited<ReturnType<typeof receiver>>;
-/** What each command block has printed, in order. */
+/** The output of each command block, in order. */
 let printed: string[];
 beforeAll(async () => {
   sink = await receiver(() => ({ status: 204 }));
@@ -73,7 +73,7 @@ test('the call with a webhook is delivered, with the headers of the table, and t
     verify(
       createHmac,
       timingSafeEqual,
-      // The receiver that `npm start` runs has this one: the command has to name it.
+      // The command has to contain this secret, because the receiver of `npm start` uses it.
       RECEIVER_SECRET,
       headers['x-request-id'],
       headers['x-service-webhook-timestamp'],
@@ -86,7 +86,7 @@ test('the call with a webhook is delivered, with the headers of the table, and t
   expect(verified(`${signature.slice(0, -1)}x`, body)).toBe(false);
 });
 
-test('the function that README writes can be called where it says', async () => {
+test('the function that README shows can be called at the path that README shows', async () => {
   const [code = ''] = codeBlocks(README, 'python');
   const folder = join(stack.appsDir, 'demo', 'written');
   await mkdir(folder);

@@ -1,5 +1,5 @@
-// docs/decisions/0031: the rules of the users that functions may get hold of, or that have explicit keys, cover the scripts that these
-// services run. A denied command would show only where a test runs the script on a whole stack.
+// docs/decisions/0031: users of Redis with explicit keys may use the keys and commands of their services' scripts. Otherwise a denied command
+// would be found only if a test runs the script on a whole stack.
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
@@ -7,7 +7,7 @@ import { page, root } from './markdown.ts';
 
 const LUA = 'packages/store/lua';
 
-/** The scripts of each service. Receivers' slots and circuits are the dispatcher's alone, with all their keys. */
+/** The scripts of each service. Only the dispatcher uses receivers' slots and circuits, and it may use all their keys. */
 const SCRIPTS = {
   worker: ['take', 'append', 'reserve', 'head', 'end', 'renew', 'log', 'ready'],
   dispatcher: ['delivery-begin', 'delivery-record', 'ready'],
@@ -18,13 +18,13 @@ const SCRIPTS = {
   ],
 } as const;
 
-/** A script with its shared parts, without comments. */
+/** Returns a script with its shared parts, without comments. */
 const source = (name: string): string =>
   page(`${LUA}/${name}.lua`)
     .replace(/^--@include (\S+)$/gm, (_, part: string) => source(`shared/${part}`))
     .replace(/^\s*--.*$/gm, '');
 
-/** What a name of keys.ts stands for, such as `run:` of `K.run`. */
+/** Returns the text of a name in keys.ts, such as `run:` for `K.run`. */
 function keyOf(name: string): string {
   const [, text = ''] = new RegExp(`^  ${name}: '([^']+)',$`, 'm').exec(page('packages/store/src/keys.ts')) ?? [];
   expect([name, text]).not.toEqual([name, '']);
@@ -36,7 +36,7 @@ const rulesOf = (user: string): string[] => {
   return new RegExp(`^user ${user} (.*)$`, 'm').exec(rules)?.[1]?.split(' ') ?? [];
 };
 
-test('every script is run by a service of this list', () => {
+test('this list has a service for every script', () => {
   const files = readdirSync(join(root, LUA)).filter((name) => name.endsWith('.lua'));
   const listed = new Set<string>(Object.values(SCRIPTS).flat());
   expect(files.map((name) => name.replace('.lua', '')).filter((name) => !listed.has(name))).toEqual([]);

@@ -1,4 +1,4 @@
-// What docs/webhooks.md says of signatures and times is what the code does.
+// docs/webhooks.md and the code agree on signatures and times.
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,12 +8,12 @@ import { page, root } from './markdown.ts';
 
 const text = page('docs/webhooks.md');
 
-test('the vectors are those that the code is held to', () => {
+test('the page has the test vectors of the code', () => {
   const told: unknown = JSON.parse(/```json\n([\s\S]*?)```/.exec(text)?.[1] ?? '');
   expect(told).toEqual(JSON.parse(readFileSync(join(root, 'packages/crypto/vectors/webhook-signatures.json'), 'utf8')));
 });
 
-test('the example is signed by both schemes', () => {
+test('the example is signed in both schemes', () => {
   const [, head = '', body = ''] = /```\nPOST [^\n]*\n([\s\S]*?)\n\n([\s\S]*?)\n```/.exec(text) ?? [];
   const headers = Object.fromEntries(
     head.split('\n').map((line) => {
@@ -30,7 +30,7 @@ test('the example is signed by both schemes', () => {
   expect(headers['webhook-signature']).toBe(standard);
 });
 
-test('the schedule is the one in docs/settings.md', () => {
+test('the schedule is the same as in docs/settings.md', () => {
   const [, seconds = ''] = /`WEBHOOK_SCHEDULE` \| `([\d,]+)`/.exec(page('docs/settings.md')) ?? [];
   const [, told = ''] = /`WEBHOOK_JITTER`\): at once, after ([\s\S]*?)\. `Retry-After`/.exec(text) ?? [];
   const units: Record<string, number> = { s: 1, min: 60, h: 3600 };
