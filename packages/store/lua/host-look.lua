@@ -1,10 +1,11 @@
 #!lua flags=allow-oom
--- webhooks.md "Isolation": what no attempt's end tells. Probes of open circuits that are due, and slots whose dispatcher died.
+-- Contract 4, "Isolation": wakes due probes of open circuits, and frees slots whose dispatcher died. No attempt's end triggers these steps.
+-- Every dispatcher may call this script repeatedly.
 --
--- KEYS  1 the prefix of the receivers' keys
--- ARGV  1-5 see shared/host-slots  6 lines looked at, at most
--- Returns {woken deliveries as {project, run, attempt, host:port, slot, watched (1/0)}, deliveries of lapsed slots as {project, run, attempt}}
--- Any dispatcher may ask at any time.
+-- KEYS  1  the prefix of the receivers' keys
+-- ARGV  1-5  see shared/host-slots
+--       6  maximum number of lines
+-- Returns {woken deliveries as {project, run, attempt, host:port, slot, watched (1/0)}, deliveries of expired slots as {project, run, attempt}}
 --@include clock
 --@include host-slots
 local lapsed = {}
@@ -34,7 +35,7 @@ for _, line in ipairs(redis.call('ZRANGEBYSCORE', K.watch, '-inf', now, 'LIMIT',
     wake(host, line, 0)
   end
   wake_project(project)
-  -- Next: when the first slot lapses, or the next probe is due and there is something to probe with.
+  -- The next look is due when the first slot expires, or when the next probe is due and a delivery is parked.
   local first = redis.call('ZRANGE', K.open .. line, 0, 0, 'WITHSCORES')[2]
   local next_at = first and tonumber(first) + 1
   if c.open and not c.probing and c.probe > now and redis.call('EXISTS', K.parked .. line) == 1 then

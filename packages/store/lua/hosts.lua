@@ -1,16 +1,21 @@
 #!lua flags=allow-oom
--- webhooks.md "Isolation": attempts enter a receiver and leave it, over all dispatchers. What leaves makes room for what is parked.
+-- Contract 4, "Isolation": attempts enter and leave a receiver, over all dispatchers. A leaving attempt makes room for parked deliveries.
 --
--- KEYS  1 the prefix of the receivers' keys
--- ARGV  1-5 see shared/host-slots, then per step: enter | leave | drop, project, host:port, run, attempt, the slot, how many attempts the line may
---       have open where it has proved itself, '1' where the dispatcher knows that the line has succeeded, and
---       for enter  n | p: was parked before | f: is let in whatever is open
---       for leave  good | bad | none (says nothing of the receiver)
--- Returns {one answer per step, woken deliveries as {project, run, attempt, host:port, slot, watched (1/0)}}
---       enter: open | watched (open, and every outcome counts: there was a failure of late, or the line never
---       succeeded) | parked circuit_open | parked host_busy | parked project_busy
---       leave: left | woke (its slot went to a parked delivery)
--- Asked again: a slot that is there is not counted twice, one that was left is not left again.
+-- KEYS  1  the prefix of the receivers' keys
+-- ARGV  1-5  see shared/host-slots
+--       steps   per step: kind, project, host:port, run, attempt, slot, grown, known, flag
+--       kind    enter | leave | drop
+--       grown   number of attempts that the line may have open after a success
+--       known   '1' if the dispatcher knows that the line has succeeded
+--       flag    of enter: n | p (was parked before) | f (enters for any number of open attempts)
+--               of leave: good | bad | none (has no meaning for the receiver)
+-- Returns {answers, woken deliveries as {project, run, attempt, host:port, slot, watched (1/0)}}, with one answer per step:
+--       open     the answer of enter
+--       watched  open, and every outcome counts, because of a recent failure or because the line never succeeded
+--       parked circuit_open | parked host_busy | parked project_busy
+--       left     the answer of leave and drop
+--       woke     left, and a parked delivery was woken
+-- A repeated step counts an existing slot only once, and gives a slot back only once.
 --@include clock
 --@include host-slots
 local function enter(project, host, run, attempt, slot, grown, known, how)
@@ -38,8 +43,8 @@ local function enter(project, host, run, attempt, slot, grown, known, how)
     return (watched(c) or new) and 'watched' or 'open'
   end
   if redis.call('ZADD', K.parked .. line, 'NX', now_us, member) == 1 then redis.call('INCR', K.parkedCount) end
-  -- An open circuit's line is woken by its probe, a full one's by its own slots, one that waits for the whole receiver by anybody's, and one
-  -- that waits for its project by any of the project's.
+  -- A line with an open circuit is woken by its probe. A line whose share is used is woken by its own slots. A line of a full receiver is woken
+  -- by any slot of the receiver. A line of a project whose share is used is woken by any slot of the project.
   if c.open then
     watch_from(line, math.max(c.probe, now))
   elseif why == 'project_busy' then
@@ -57,14 +62,14 @@ local function leave(project, host, slot, grown, known, outcome)
   if outcome == 'bad' or redis.call('EXISTS', K.circuit .. line) == 1 then learn(line, host, outcome, slot) end
   if redis.call('EXISTS', K.parked .. line, K.turns .. host, K.waitingHosts .. project) == 0 then return 'left' end
   if redis.call('EXISTS', K.parked .. line) == 1 then redis.call('ZADD', K.turns .. host, 'NX', now_us, project) end
-  -- The project's other receivers first: a receiver with many parked would keep the place.
+  -- The project's other receivers come first, because a receiver with many parked deliveries would keep the place.
   wake_project(project)
   local before = #woken
   wake(host, line, tonumber(grown))
   return #woken > before and 'woke' or 'left'
 end
 
--- Gives a slot back that was not used, by a dispatcher that stops. The next look of another dispatcher wakes what is parked.
+-- Gives an unused slot back, because its dispatcher stops. The next look of another dispatcher wakes parked deliveries.
 local function drop(project, host, slot)
   local line = project .. ' ' .. host
   if not take_back(project, line, host, slot) then return 'left' end

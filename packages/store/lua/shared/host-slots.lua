@@ -1,17 +1,21 @@
--- webhooks.md "Isolation": a receiver's open attempts, its parked deliveries and its circuit. A line is one project's part of a receiver
--- (`<project> <host:port>`); a slot is an open attempt (`<attempt> <project> <run> <unique>`), a lease.
--- ARGV 1 lease of a slot (ms)  2 open attempts per line  3 open attempts per receiver  4 first time between two probes (ms)
--- 5 open attempts per project to all receivers
--- A line that never succeeded has one attempt open, so receivers that hang take few places (docs/decisions/0028).
--- A line that has proved itself may have more than its share open (a dispatcher says how many), but never the receiver's last places: whatever
--- one project has open there, another finds its share.
+-- Contract 4, "Isolation": a receiver's open attempts, its parked deliveries and its circuit. A line is one project's part of a receiver
+-- (`<project> <host:port>`). A slot is the lease of an open attempt (`<attempt> <project> <run> <unique>`).
+-- ARGV  1  lease of a slot (ms)
+--       2  open attempts per line
+--       3  open attempts per receiver
+--       4  time from the opening of a circuit to its first probe (ms)
+--       5  open attempts per project to all receivers
+--
+-- A line that never succeeded may have one open attempt, so receivers that hang take few places (docs/decisions/0028).
+-- A line that has succeeded may exceed its share, up to a number from the dispatcher. The receiver's last places stay free, so every other
+-- project finds its share there.
 local LEASE, PER_LINE, PER_HOST, PROBE = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local PER_PROJECT = tonumber(ARGV[5])
 local IN_A_ROW, WINDOW, OF_WINDOW, LONGEST_PROBE, FORGET = 20, 100, 50, 60, 7200000
 local SUCCEEDED_FOR = 30 * 24 * 3600 * 1000
 local woken = {}
 
--- Slots of the dead do not count, though only `host-look` takes them off: it hands their deliveries out again.
+-- Counts open slots. Expired slots do not count. Only `host-look` removes expired slots, because it hands their deliveries over again.
 local function open_in(key) return redis.call('ZCOUNT', key, now, '+inf') end
 
 local function circuit_of(line)
@@ -20,20 +24,20 @@ local function circuit_of(line)
     ramp = tonumber(f[6] or 0), open = f[3] and true or false}
 end
 
--- Whether every outcome counts, for there was a failure of late.
+-- Returns whether every outcome counts, because there was a recent failure.
 local function watched(c) return c.open or c.ramp > 0 or c.window ~= '' end
 
--- Whether a line never succeeded. `known`: '1' where a dispatcher knows that the line has succeeded.
+-- Returns whether a line never succeeded. `known` is '1' if a dispatcher knows that the line has succeeded.
 local function is_new(line, known) return known ~= '1' and redis.call('EXISTS', K.succeeded .. line) == 0 end
 
--- Whether a line may have another attempt open. `grown` is how many it may have where there was no failure of late.
+-- Returns whether a line may have another open attempt. `grown` is its limit without a recent failure.
 local function has_room(line, host, c, grown, new)
   local mine, share = open_in(K.open .. line), PER_LINE
   if new then share = 1 elseif c.ramp > 0 then share = math.min(c.ramp, PER_LINE) elseif not watched(c) then share = math.max(grown, PER_LINE) end
   return mine < share and open_in(K.openAll .. host) < (mine < PER_LINE and PER_HOST or PER_HOST - PER_LINE)
 end
 
--- Whether a project may have another attempt open, to any receiver.
+-- Returns whether a project may have another open attempt, to any receiver.
 local function project_has_room(project) return open_in(K.openProject .. project) < PER_PROJECT end
 
 local function grant(project, line, host, slot)
@@ -43,7 +47,7 @@ local function grant(project, line, host, slot)
   redis.call('ZADD', K.watch, 'NX', now + LEASE, line)
 end
 
--- Returns whether the slot was there.
+-- Returns whether the slot existed.
 local function take_back(project, line, host, slot)
   redis.call('ZREM', K.openAll .. host, slot)
   redis.call('ZREM', K.openProject .. project, slot)
@@ -54,7 +58,7 @@ local function wait_in_project(project, host) redis.call('ZADD', K.waitingHosts 
 
 local function watch_from(line, at) redis.call('ZADD', K.watch, 'LT', at, line) end
 
--- Gives a slot to a parked delivery: the longest parked and the newest by turns, so that fresh ones do not wait for a backlog to drain.
+-- Gives a slot to a parked delivery: the longest parked and the newest in turn, so that new deliveries do not wait for a backlog.
 local function wake_one(line, project, host, watched)
   local parked = K.parked .. line
   local newest = redis.call('HINCRBY', K.turn, line, 1) % 2 == 0
@@ -69,8 +73,8 @@ local function wake_one(line, project, host, watched)
   return slot
 end
 
--- Free slots of a receiver go round its projects that have deliveries parked, the one served longest ago first. `own` is the line that freed
--- one, `grown` how many it may have open.
+-- Gives a receiver's free slots to its projects with parked deliveries, in turn: the project with the oldest turn comes first. `own` is the
+-- line that freed a slot, and `grown` is the limit of its open attempts.
 local function wake(host, own, grown)
   local turns = K.turns .. host
   for _ = 1, 64 do
@@ -79,7 +83,7 @@ local function wake(host, own, grown)
     if not project then return end
     local line = project .. ' ' .. host
     local c, new = circuit_of(line), is_new(line)
-    -- A line whose share is taken comes back when a slot of its own is freed, one with an open circuit when that closes.
+    -- A line whose share is used returns when one of its slots is freed. A line with an open circuit returns when the circuit closes.
     if c.open or not has_room(line, host, c, line == own and grown or 0, new) then
       redis.call('ZREM', turns, project)
     elseif not project_has_room(project) then
@@ -93,7 +97,7 @@ local function wake(host, own, grown)
   end
 end
 
--- Free places of a project go round its receivers that wait for one, the one served longest ago first.
+-- Gives a project's free places to its waiting receivers, in turn: the receiver with the oldest turn comes first.
 local function wake_project(project)
   local waiting = K.waitingHosts .. project
   for _ = 1, 64 do
@@ -102,7 +106,7 @@ local function wake_project(project)
     local line = project .. ' ' .. host
     local c, new = circuit_of(line), is_new(line)
     redis.call('ZREM', waiting, host)
-    -- An open circuit's line is woken by its probe.
+    -- A line with an open circuit is woken by its probe.
     if not c.open and redis.call('EXISTS', K.parked .. line) == 1 then
       if has_room(line, host, c, 0, new) then
         wake_one(line, project, host, watched(c) or new)
@@ -114,7 +118,7 @@ local function wake_project(project)
   end
 end
 
--- The circuit's table (docs/webhooks.md) for one ended attempt: good, bad or none (nothing was learnt).
+-- Applies the circuit's table (docs/webhooks.md) for one ended attempt: good, bad, or none (without a meaning).
 local function learn(line, host, outcome, slot)
   local key, c = K.circuit .. line, circuit_of(line)
   if c.open then

@@ -1,4 +1,4 @@
-// Contract 5: a project's deliveries as their log tells them, and their redelivery.
+// Contract 5, "Deliveries": reads a project's deliveries with their log, and redelivers them.
 import { randomBytes } from 'node:crypto';
 import { isRunId, type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
@@ -11,16 +11,16 @@ import type { AttemptRecord } from './delivery-store.ts';
 import type { DeliveryQueue } from './queue.ts';
 import { deliveryIdOf, isHeld, parkedOf } from './stored-delivery.ts';
 
-/** `waiting`: its run has not ended. */
+/** `waiting`: the delivery's run has not ended. */
 export type DeliveryState = 'waiting' | 'pending' | 'delivered' | 'failed';
 
-/** An attempt as it was recorded. Times are Unix ms. */
+/** A recorded attempt. Times are Unix ms. */
 export interface LoggedAttempt extends AttemptRecord {
   readonly attempt: number;
-  /** What became of the delivery by it. */
+  /** State of the delivery after the attempt. */
   readonly state: DeliveryState;
   readonly nextAt?: number;
-  /** Set where it was parked before. */
+  /** Set if the delivery was parked before. */
   readonly parked?: { readonly since: number; readonly reason: string };
 }
 
@@ -30,16 +30,16 @@ export interface Delivery {
   readonly deliveryId: string;
   readonly url: string;
   readonly state: DeliveryState;
-  /** How many were made. */
+  /** Number of attempts so far. */
   readonly attempts: number;
-  /** When its run ended, Unix ms. */
+  /** End of the run, Unix ms. */
   readonly createdAt?: number;
-  /** When the next attempt is due, Unix ms. */
+  /** Time of the next attempt, Unix ms. */
   readonly nextAt?: number;
   readonly parked?: { readonly since: number; readonly reason: string };
-  /** Whether an attempt is being made just now. */
+  /** Whether an attempt is open now. */
   readonly underWay: boolean;
-  /** Oldest first, the newest hundred; only the last one in a list. */
+  /** The newest hundred attempts, oldest first. A list has only the last attempt. */
   readonly log: readonly LoggedAttempt[];
 }
 
@@ -47,20 +47,20 @@ export interface DeliveryFilter {
   readonly state?: DeliveryState;
   /** `host` or `host:port`. */
   readonly host?: string;
-  /** The run's end, Unix ms, both included. */
+  /** Bounds of the run's end, Unix ms. Both are included. */
   readonly since?: number;
   readonly until?: number;
 }
 
 export interface DeliveryPage {
   readonly deliveries: readonly Delivery[];
-  /** Set where there may be more. */
+  /** Set if further deliveries may follow. */
   readonly cursor?: string;
 }
 
 export type Redelivered = 'asked' | 'under-way' | 'unknown';
 
-/** Records looked at for one page: a filter that fits few of them does not hold Redis. */
+/** Records examined for one page, so that a filter with few matches does not hold Redis. */
 const EXAMINED = 500;
 const PORTION = 100;
 const FIELDS = ['hook', 'delivery', 'tries', 'ended', 'next', 'parked', 'hold', 'state'] as const;
@@ -72,7 +72,7 @@ export class DeliveryLog {
     private readonly timings: Pick<StoreTimings, 'commandMs' | 'handoverMs'>,
   ) {}
 
-  /** A run's deliveries, with all their attempts; `undefined` where the run is unknown or past its retention. */
+  /** Returns a run's deliveries with all their attempts, or `undefined` if the run is unknown or past its retention. */
   async ofRun(project: string, runId: RunId): Promise<readonly Delivery[] | undefined> {
     const [found] = await this.read(project, [runId], 0);
     if (found === undefined) return undefined;
@@ -80,9 +80,9 @@ export class DeliveryLog {
   }
 
   /**
-   * Newest first, by the end of their runs. A page may be shorter than `limit` and still have a cursor.
+   * Returns deliveries, newest first, by the end of their runs. A page may be shorter than `limit` and still have a cursor.
    *
-   * @throws ServiceError `invalid_request` for a cursor that is none
+   * @throws ServiceError `invalid_request` for a malformed cursor
    */
   async list(project: string, filter: DeliveryFilter, limit: number, cursor?: string): Promise<DeliveryPage> {
     const key = projectPrefix(project) + names.deliveries;
@@ -118,8 +118,8 @@ export class DeliveryLog {
   }
 
   /**
-   * Makes deliveries due at once, each by one attempt with the same id and a fresh signature, and the schedule from its start.
-   * Atomic for each: one whose attempt is under way, or was asked for already and not yet made, is refused.
+   * Makes deliveries due at once. Each gets one attempt with the same id and a fresh signature, and its schedule starts again.
+   * Atomic per delivery: a delivery with an open attempt, or with an earlier request whose attempt is not made yet, is refused.
    */
   async redeliver(project: string, runIds: readonly RunId[]): Promise<readonly Redelivered[]> {
     if (runIds.length === 0) return [];
@@ -128,13 +128,13 @@ export class DeliveryLog {
     return answers.map((attempt, at) => {
       if (attempt === 0) return 'unknown';
       if (attempt < 0) return 'under-way';
-      // What cannot be handed over now is in `due`: reap hands it out.
+      // If the queue does not take the delivery now, reap hands it over, because it is in `due`.
       this.queue.add({ project, runId: runIds[at] as RunId, attempt }, 0).catch(() => {});
       return 'asked';
     });
   }
 
-  /** @param from of the attempts: 0 all of them, -1 the last one */
+  /** @param from first attempt to read: 0 for all attempts, -1 for the last attempt */
   private async read(
     project: string,
     runIds: readonly RunId[],
@@ -211,6 +211,7 @@ function placesIn(reply: readonly string[]): Place[] {
 
 function placeOf(cursor: string): Place {
   const [, at, runId = ''] = /^(\d{1,16})\.(.+)$/.exec(cursor) ?? [];
-  if (at === undefined || !isRunId(runId)) throw new ServiceError('invalid_request', '`cursor` is not one of ours.');
+  if (at === undefined || !isRunId(runId))
+    throw new ServiceError('invalid_request', '`cursor` does not belong to this list.');
   return { at: Number(at), runId };
 }

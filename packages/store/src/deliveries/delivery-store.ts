@@ -1,4 +1,5 @@
-// Contract 4: one run's delivery, its attempts and its bytes. The record here, not BullMQ's, decides whether a repeat is already delivered.
+// Contract 4: begins and records the attempts of deliveries, and keeps their bytes. This record, not BullMQ's job, decides whether a delivery
+// is done.
 import { randomBytes } from 'node:crypto';
 import { type DueDelivery, envelope, type Outcome, type RunId } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
@@ -15,44 +16,44 @@ export interface DeliveryTask {
   readonly project: string;
   readonly app: string;
   readonly runId: RunId;
-  /** From 1, over all rounds. */
+  /** From 1, over all rounds of the schedule. */
   readonly attempt: number;
-  /** Attempts before this round of the schedule: a redelivery begins the schedule anew. */
+  /** Attempts before this round of the schedule. A redelivery starts the schedule again. */
   readonly earlier: number;
-  /** How long this round has lasted, ms. */
+  /** Age of this round, ms. */
   readonly ageMs: number;
-  /** Set where it was parked until now. */
+  /** Set if the delivery was parked until now. */
   readonly parked?: { readonly since: number; readonly reason: string };
-  /** The call's trace (W3C Trace Context), where it has one. */
+  /** The call's trace (W3C Trace Context), if the call has one. */
   readonly traceparent?: string;
-  /** How often the run was taken by a worker. */
+  /** Number of times that a worker has taken the run. */
   readonly runAttempt: number;
   /** `webhook-id`: the same on every attempt. */
   readonly deliveryId: string;
   readonly url: string;
-  /** Sealed. */
+  /** The sealed webhook secret. */
   readonly secret?: string;
-  /** When the run ended, Unix ms. */
+  /** End of the run, Unix ms. */
   readonly endedAt: number;
-  /** How many earlier attempts of this round were answered with a 4xx that does not pass. */
+  /** Number of earlier attempts of this round with a 4xx answer that stops early (Contract 4, "Retries"). */
   readonly refusals: number;
-  /** The envelope where it is kept already, else what it is made of. */
+  /** The stored envelope, or the outcome from which the envelope is built. */
   readonly content: { readonly body: Buffer } | { readonly outcome: Outcome };
-  /** Names this attempt: a repeat of the job does not record under it. */
+  /** Token of this attempt. A repeat of the job has another token and cannot record this attempt. */
   readonly token: string;
 }
 
 export type Begun =
   | { readonly state: 'begun'; readonly task: DeliveryTask }
-  /** Delivered, given up, or this attempt was made already. */
+  /** The delivery is delivered or failed, or this attempt was made already. */
   | { readonly state: 'settled' }
   /** Another attempt is under way. */
   | { readonly state: 'busy' }
-  /** Not due yet by the store's clock. */
+  /** The attempt is not due yet by the store's clock. */
   | { readonly state: 'early'; readonly inMs: number }
   | { readonly state: 'gone' };
 
-/** What came of one attempt. */
+/** The result of one attempt. */
 export interface AttemptRecord {
   /** Unix ms. */
   readonly at: number;
@@ -62,19 +63,19 @@ export interface AttemptRecord {
   readonly status?: number;
   readonly errorClass?: string;
   readonly message?: string;
-  /** Where a redirect pointed. */
+  /** Target of a redirect. */
   readonly location?: string;
-  /** The first 4 KiB of the answer. */
+  /** The first 4 KiB of the receiver's answer. */
   readonly answer?: string;
   readonly retryAfterS?: number;
 }
 
-/** What follows from an attempt. `delayMs` from its record on; `refusals` counts 4xx answers that do not pass, this one included. */
+/** The step after an attempt. `delayMs` counts from the record. `refusals` counts 4xx answers that stop early, including this answer. */
 export type NextStep =
   | { readonly state: 'delivered' | 'failed' }
   | { readonly state: 'pending'; readonly delayMs: number; readonly refusals: number };
 
-/** Why a delivery is parked: its receiver fails, or has its share of attempts open. */
+/** The reason why a delivery is parked: its receiver fails, or its share of open attempts is used. */
 export type ParkReason = 'circuit_open' | 'host_busy' | 'project_busy';
 
 export type Recorded = 'recorded' | 'superseded';
@@ -99,7 +100,7 @@ type RecordAnswer = (typeof ANSWERS)[number];
 export class DeliveryStore {
   private readonly beginnings: TickBatch<Beginning, Begun>;
   private readonly recordings: TickBatch<Recording, RecordAnswer>;
-  /** Tokens only have to differ: this process' part of them is random, the rest counts. */
+  /** Tokens only need to be unique: this process' part is random, and the rest is a counter. */
   private readonly tokens = randomBytes(8).toString('hex');
   private begun = 0;
 
@@ -117,14 +118,14 @@ export class DeliveryStore {
     );
   }
 
-  /** Begins the attempt that a job stands for, under a lease of `leaseMs`; one at a time. */
+  /** Begins the attempt of a job under a lease of `leaseMs`. A delivery has one attempt at a time. */
   begin(job: DueDelivery, leaseMs: number): Promise<Begun> {
     return this.beginnings.add(job.project, { job, leaseMs });
   }
 
   /**
-   * The envelope's bytes: made from the run at the first attempt and kept before it is sent, so that every attempt and redelivery sends the
-   * same, whatever dies in between. Nothing where another attempt has begun since.
+   * Returns the envelope's bytes. They are built from the run at the first attempt and stored before they are sent. So every attempt and
+   * redelivery sends the same bytes, even after a crash. Returns undefined if another attempt has begun since.
    */
   async body(task: DeliveryTask): Promise<Buffer | undefined> {
     const { project, runId, content } = task;
@@ -138,19 +139,19 @@ export class DeliveryStore {
     return answer === 'superseded' ? undefined : bytes;
   }
 
-  /** Records an attempt before anything follows from it. `superseded`: its lease ran out and another attempt began. */
+  /** Records an attempt before any later step. `superseded`: its lease has expired and another attempt has begun. */
   async record(task: DeliveryTask, attempt: AttemptRecord, next: NextStep): Promise<Recorded> {
     const record = { attempt: task.attempt, ...attempt, state: next.state };
-    // Without its last brace: the script adds what the store's clock says.
+    // Without its last brace, because the script appends values of the store's clock.
     const text = JSON.stringify(record).slice(0, -1);
     const answer = await this.recordings.add(task.project, { task, text, next });
     return answer === 'again' ? 'recorded' : answer;
   }
 
   /**
-   * Gives a begun attempt back unmade, for its receiver's slots are all taken. Its slot wakes it; `delayMs` is when it is handed out without.
+   * Gives a begun attempt back unmade, because no slot is free. A slot wakes the delivery. After `delayMs` it is handed over without a slot.
    *
-   * @returns `again` where its slot came meanwhile: it is to be begun at once
+   * @returns `again` if its slot came in between: begin the attempt at once
    */
   park(task: DeliveryTask, reason: ParkReason, delayMs: number): Promise<RecordAnswer> {
     return this.recordings.add(task.project, { task, text: '', next: { state: 'parked', delayMs, reason } });

@@ -1,13 +1,13 @@
-// webhooks.md "Semantics": the envelope's bytes as they are kept before the first attempt is sent. A result that stands in the run's record already
-// is not kept a second time.
+// Contract 4, "Content": the stored form of an envelope, written before the first attempt is sent. A result that the run's record holds
+// already is not stored a second time.
 import { type EndState, envelope } from '@inference-proxy/contracts';
 
-/** What no JSON text holds. */
+/** A character that no JSON text contains. */
 const MARK = '\0';
 
 /**
- * What stands before, between and after run id, state, result, run time and end in the envelope of a run that returned a value: the store keeps
- * that one itself as the first attempt begins (lua/delivery-begin.lua).
+ * The envelope's text before, between and after run id, state, result, run time and end, for a run that returned a value. The store itself
+ * builds this envelope at the first attempt (lua/delivery-begin.lua).
  */
 export const ENVELOPE_PIECES: readonly string[] = envelope(MARK, {
   state: MARK as EndState,
@@ -24,10 +24,10 @@ export const ENVELOPE_PIECES: readonly string[] = envelope(MARK, {
 const COLON = 0x3a;
 
 /**
- * `<where the result belongs>:<the bytes without it>`, or `-:<all of them>` where the result is not among them as it is stored.
+ * Returns `<place of the result>:<the bytes without the result>`, or `-:<all bytes>` if the bytes do not contain the result in its stored form.
  *
  * @param bytes the envelope
- * @param result as it stands in the run's record, where it does
+ * @param result the result in the run's record, if the record has one
  */
 export function keptEnvelope(bytes: Buffer, result: Buffer | undefined): Buffer {
   const at = result === undefined ? -1 : bytes.indexOf(result);
@@ -36,10 +36,10 @@ export function keptEnvelope(bytes: Buffer, result: Buffer | undefined): Buffer 
 }
 
 /**
- * The envelope again.
+ * Returns the envelope from its stored form.
  *
- * @param kept what `keptEnvelope` returned
- * @param result the same as then
+ * @param kept the return value of `keptEnvelope`
+ * @param result the same result as at that call
  */
 export function envelopeFrom(kept: Buffer, result: Buffer): Buffer {
   const colon = kept.indexOf(COLON);

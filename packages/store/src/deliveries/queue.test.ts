@@ -1,4 +1,4 @@
-// Jobs between machines whose clocks disagree: how long one has waited is told by the store's.
+// Contract 4: jobs between machines whose clocks differ. The store's clock decides how long a job has waited.
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { Redis } from 'ioredis';
@@ -30,7 +30,7 @@ function queueAt(): DeliveryQueue {
 }
 
 test.each([-HOUR_MS, HOUR_MS])(
-  'a job of a machine whose clock is off by %d ms is as old to another as it is',
+  'a job of a machine whose clock is off by %d ms has the same age on another machine',
   async (offMs) => {
     const real = Date.now;
     const wrong = jest.spyOn(Date, 'now').mockImplementation(() => real.call(Date) + offMs);
@@ -42,7 +42,7 @@ test.each([-HOUR_MS, HOUR_MS])(
   },
 );
 
-test('a delayed job that is due counts as waiting though no dispatcher runs', async () => {
+test('a due delayed job counts as waiting even if no dispatcher runs', async () => {
   await clients[0]?.flushall();
   const queue = queueAt();
   await queue.add({ project: 'demo', runId: newRunId(), attempt: 2 }, HOUR_MS);
@@ -52,7 +52,7 @@ test('a delayed job that is due counts as waiting though no dispatcher runs', as
   expect([age >= 2 * HOUR_MS, age < 3 * HOUR_MS]).toEqual([true, true]);
 });
 
-test('while Redis does not answer, the figures of the queue are refused in time', async () => {
+test('if Redis does not answer, the figures of the queue are rejected within the time limit', async () => {
   const queue = queueAt();
   await queue.now();
   redis.pause();
@@ -64,7 +64,7 @@ test('while Redis does not answer, the figures of the queue are refused in time'
   }
 });
 
-test('a Redis that is away is not told with every attempt to reach it', async () => {
+test('failed connection attempts to Redis are not logged by the queue', async () => {
   const client = new Redis(1, '127.0.0.1', { maxRetriesPerRequest: null, retryStrategy: () => 1, lazyConnect: true });
   const refusals: Error[] = [];
   client.on('error', (error) => refusals.push(error));
@@ -78,7 +78,7 @@ test('a Redis that is away is not told with every attempt to reach it', async ()
   expect(told).toEqual([]);
 });
 
-test('an error of the queue itself is told', () => {
+test('errors of the queue are distinguished from errors of its connection', () => {
   const wrongType = new Error('WRONGTYPE Operation against a key holding the wrong kind of value');
   const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:1'), { syscall: 'connect' });
   const reset = Object.assign(new Error('read ECONNRESET'), { syscall: 'read' });

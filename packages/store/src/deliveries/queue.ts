@@ -1,5 +1,5 @@
-// The queue of deliveries (design: a delivery lives for seconds to days and needs delays and retries, which is BullMQ's work). Jobs carry ids
-// only, and are no more than wake-ups: what is due is in the project's `due` set, what was made in the delivery's record.
+// Contract 4: the queue of deliveries. A delivery lives for seconds to days and needs delays and retries, and BullMQ has both. Jobs carry only
+// ids, and are only wake-ups: the project's `due` set holds the due deliveries, and the delivery's record holds the attempts.
 import { randomBytes } from 'node:crypto';
 import type { DeliveryJob, DueDelivery, RunId } from '@inference-proxy/contracts';
 import { isNotConnectionError, Queue, type QueueOptions } from 'bullmq';
@@ -10,33 +10,36 @@ import { defaultTimings, type StoreLogger } from '../timings.ts';
 
 export const deliveryQueueName = 'deliveries';
 
-/** Where jobs go that have waited long: fresh ones are not kept waiting by them. */
+/** Queue for jobs that have waited long, so that new jobs do not wait behind them. */
 export const backlogQueueName = 'deliveries-backlog';
 
-/** What the queues' producers and their workers share. The braces make it one slot of a Redis Cluster. */
+/** Options of the queues' producers and workers. The braces make the queues one slot of a Redis Cluster. */
 export const deliveryQueueOptions = {
   prefix: '{ip}',
   defaultJobOptions: {
-    // The delivery's own record decides what is delivered, so finished jobs are kept only to be looked at.
+    // The delivery's record decides whether a delivery is done, so finished jobs are kept only for inspection.
     removeOnComplete: { count: 200 },
     removeOnFail: { count: 1000 },
-    // A job is one attempt: the next one is a job of its own, with the delay of the schedule.
+    // A job is one attempt. The next attempt is a separate job, with the delay of the schedule.
     attempts: 1,
   },
-  // Nobody reads BullMQ's events.
+  // BullMQ's events have no reader.
   streams: { events: { maxLen: 100 } },
 } satisfies Partial<QueueOptions>;
 
-/** Deliveries of one job at most: a job costs about 250 µs of Redis however many it carries, and is taken by one dispatcher. */
+/** Maximum number of deliveries in one job. A job costs about 250 µs of Redis for any number of deliveries, and one dispatcher takes it. */
 const MOST_OF_A_JOB = 32;
 
-/** For so long the store's time is known by this machine's monotonic clock. */
+/** Time for which this machine's monotonic clock continues the store's time. */
 const CLOCK_KEPT_MS = 10_000;
 
-/** Whether an error that BullMQ tells is the queue's. One of its connection comes with every attempt to connect, and who made the connection has told of it once. */
+/**
+ * Returns whether an error from BullMQ belongs to the queue. An error of its connection comes with every connection attempt, and the owner of
+ * the connection has logged it once.
+ */
 export const isOfTheQueue = (error: Error): boolean => isNotConnectionError(error) && !('syscall' in error);
 
-/** Adds deliveries; those of one tick that are due at the same time share jobs. */
+/** Adds deliveries. Deliveries of one tick with the same delay share jobs. */
 export class DeliveryQueue {
   private readonly queue: Queue<DeliveryJob>;
   private readonly backlog: Queue<DeliveryJob>;
@@ -45,7 +48,7 @@ export class DeliveryQueue {
   private readonly clock = new StoreClock();
   private toldAt = Number.NEGATIVE_INFINITY;
 
-  /** @param redis a connection of its own or shared; closed by whoever made it */
+  /** @param redis a separate or shared connection. Its owner closes it. */
   constructor(
     private readonly redis: Redis,
     private readonly logger: StoreLogger,
@@ -59,7 +62,7 @@ export class DeliveryQueue {
       });
   }
 
-  /** Rejects when Redis does: the `due` index hands the delivery out again. */
+  /** Rejects if Redis does. In this case the `due` index hands the delivery over again. */
   async add(due: DueDelivery, delayMs: number): Promise<void> {
     const same = this.waiting.get(delayMs);
     if (same) same.push(due);
@@ -68,18 +71,18 @@ export class DeliveryQueue {
     await this.flushing;
   }
 
-  /** The first attempts of runs that have just ended. Never rejects: what is lost here is handed out again by reap. */
+  /** Adds the first attempts of runs that have just ended. Never rejects, because reap hands lost deliveries over again. */
   handOver(project: string, runIds: readonly RunId[]): void {
     for (const runId of runIds) {
       this.add({ project, runId, attempt: 1 }, 0).catch((error: unknown) => {
-        this.logger.warn({ err: error, runId }, 'a due delivery was not handed over; reap hands it out again');
+        this.logger.warn({ err: error, runId }, 'a due delivery was not added to the queue; reap hands it over again');
       });
     }
   }
 
   /**
-   * The store's time now, Unix ms. What one machine writes into a job another reads: with clocks of their own that are an hour apart, a
-   * fresh job would be a backlog to the other, or one that has come from the future.
+   * Returns the store's time now, Unix ms. Machines read each other's times. If their clocks differed by an hour, a new
+   * job would look like a backlog, or like a job from the future.
    */
   async now(): Promise<number> {
     if (performance.now() - this.toldAt > CLOCK_KEPT_MS) {
@@ -90,17 +93,17 @@ export class DeliveryQueue {
     return this.clock.now();
   }
 
-  /** Puts a job aside that has waited since `since` (Unix ms) already. */
+  /** Moves a job to the backlog queue. The job has waited since `since` (Unix ms). */
   async yield(job: DeliveryJob, since: number): Promise<void> {
     await this.backlog.add('deliver', job, { jobId: jobId(job), timestamp: since });
   }
 
-  /** How long the oldest job has waited for a dispatcher, milliseconds; 0 when none waits. Rejects within the time limit of a command. */
+  /** Returns the time for which the oldest job has waited for a dispatcher, ms; 0 without waiting jobs. Rejects at the time limit of a command. */
   backlogMs(): Promise<number> {
     return withinLimit(this.readBacklogMs(), defaultTimings.commandMs);
   }
 
-  /** For metrics: how many jobs there are by state, in both queues together. Rejects within the time limit of a command. */
+  /** Returns the number of jobs by state, in both queues together, for metrics. Rejects at the time limit of a command. */
   counts(): Promise<Readonly<Record<string, number>>> {
     return withinLimit(this.readCounts(), defaultTimings.commandMs);
   }
@@ -110,7 +113,7 @@ export class DeliveryQueue {
   }
 
   private async readBacklogMs(): Promise<number> {
-    // Only a running dispatcher moves due jobs from `delayed` to `waiting`. BullMQ sets `delay` to 0 then and keeps `opts.delay`.
+    // Only a running dispatcher moves due jobs from `delayed` to `waiting`. BullMQ then sets `delay` to 0 and keeps `opts.delay`.
     const oldest = await Promise.all(
       [this.queue, this.backlog].flatMap((queue) =>
         (['waiting', 'delayed'] as const).map((state) => queue.getJobs([state], 0, 0, true)),
@@ -141,13 +144,13 @@ export class DeliveryQueue {
       }
     }
     const [only] = jobs;
-    // The usual case, without the pipeline that several need.
+    // The usual case is one job, which needs no pipeline.
     if (only && jobs.length === 1) await this.queue.add(only.name, only.data, only.opts);
     else await this.queue.addBulk(jobs);
   }
 }
 
-/** BullMQ ignores the id of a job that it still keeps, finished ones too: every hand-over has an id of its own. */
+/** Returns a unique id for each hand-over, because BullMQ ignores an id that it still keeps, even of a finished job. */
 function jobId({ deliveries: [first] }: DeliveryJob): string {
   return `${first?.runId}-${first?.attempt}-${randomBytes(4).toString('hex')}`;
 }

@@ -1,4 +1,4 @@
-// Contract 4: a run's delivery as the scripts keep and tell it (lua/delivery-begin.lua, lua/shared/hold.lua).
+// Contract 4: decodes a run's delivery from the scripts' format (lua/delivery-begin.lua, lua/shared/hold.lua).
 import type { DueDelivery, Outcome, RunId } from '@inference-proxy/contracts';
 import { outcomeOf } from '../runs/outcome-codec.ts';
 import type { Begun } from './delivery-store.ts';
@@ -18,10 +18,10 @@ type BegunReply = [
 ];
 export type BeginReply = BegunReply | [state: Buffer, inMs: number] | [state: Buffer];
 
-/** `webhook-id`: the same on every attempt and redelivery of a run's delivery. */
+/** Returns the `webhook-id`: the same on every attempt and redelivery of a run's delivery. */
 export const deliveryIdOf = (runId: RunId): string => `msg_${runId.replaceAll('-', '')}`;
 
-/** What `delivery-begin` answered to a job. @param token of the attempt */
+/** Decodes the answer of lua/delivery-begin to a job. @param token token of the attempt */
 export function begunBy(job: DueDelivery, token: string, reply: BeginReply): Begun {
   const state = reply[0].toString() as Begun['state'];
   if (state === 'early') return { state, inMs: reply[1] as number };
@@ -54,7 +54,7 @@ export function begunBy(job: DueDelivery, token: string, reply: BeginReply): Beg
   };
 }
 
-/** `<since> <reason>`, as the record keeps it. */
+/** Parses `<since> <reason>`, the record's format. */
 export function parkedOf(text: string | undefined): { since: number; reason: string } | undefined {
   const [since, reason] = text?.split(' ') ?? [];
   return since && reason ? { since: Number(since), reason } : undefined;
@@ -81,7 +81,7 @@ function storedOutcome(endedAt: number, result: Buffer, told: Buffer, error: Buf
   });
 }
 
-/** `hold`, as the record keeps it (lua/shared/hold.lua): whether an attempt is under way at `now`, Unix ms. */
+/** Returns whether an attempt is open at `now`, Unix ms. `hold` has the format of lua/shared/hold.lua. */
 export function isHeld(hold: string | undefined, now: number): boolean {
   const [, upto, lease] = hold?.split(' ') ?? [];
   return Number(upto) > now && Number(upto) <= now + 2 * Number(lease);

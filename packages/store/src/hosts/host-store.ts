@@ -1,4 +1,4 @@
-// webhooks.md "Isolation": open attempts per receiver, parked deliveries and circuits, shared by all dispatchers.
+// Contract 4, "Isolation": open attempts per receiver, parked deliveries and circuits. All dispatchers share them.
 import { randomBytes } from 'node:crypto';
 import type { DueDelivery, RunId } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
@@ -8,27 +8,27 @@ import { runScriptAt, type ScriptArgument } from '../scripts.ts';
 import { TickBatch } from '../tick-batch.ts';
 import { withinLimit } from '../time-limit.ts';
 
-/** An open attempt's place at its receiver: a lease. */
+/** The permission to have one attempt open at a receiver, under a lease. */
 export interface Slot extends DueDelivery {
   /** `host:port`. */
   readonly host: string;
   readonly name: string;
-  /** Until when (`performance.now()`) this process may use it for one attempt after the other without a word to the store. */
+  /** Time (`performance.now()`) until which this process may reuse the slot for further attempts without a call to the store. */
   readonly passUntil: number;
 }
 
-/** What an attempt says of its receiver. `none`: nothing, as when it was not sent. */
+/** The meaning of an attempt for its receiver's circuit. `none`: no meaning, for example if the attempt was not sent. */
 export type HostOutcome = 'good' | 'bad' | 'none';
 
 export type Entered =
   | { readonly state: 'open'; readonly slot: Slot }
   | { readonly state: 'parked'; readonly reason: ParkReason };
 
-/** `parked`: it was parked until now. `forced`: it is let in whatever is open. */
+/** `parked`: the delivery was parked before. `forced`: the delivery enters for any number of open attempts. */
 export type Entry = 'normal' | 'parked' | 'forced';
 
 export interface HostStoreOptions {
-  /** Of a slot, ms: longer than an attempt may take. */
+  /** Lease of a slot, ms. Longer than an attempt may take. */
   readonly leaseMs: number;
   /** Open attempts of one project to one host and port. */
   readonly perProject: number;
@@ -36,9 +36,9 @@ export interface HostStoreOptions {
   readonly perHost: number;
   /** Open attempts of one project over all hosts. */
   readonly project: number;
-  /** From the opening of a circuit to its first probe, ms; doubles up to 60 times that. */
+  /** Time from the opening of a circuit to its first probe, ms. It doubles up to 60 times this value. */
   readonly probeMs: number;
-  /** How long a call may go unanswered, ms. */
+  /** Time limit of a call to the store, ms. */
   readonly commandMs: number;
 }
 
@@ -53,23 +53,23 @@ type WokenReply = [project: Buffer, run: Buffer, attempt: number, host: Buffer, 
 
 const FLAGS: Readonly<Record<Entry, string>> = { normal: 'n', parked: 'p', forced: 'f' };
 /**
- * How long a slot serves attempt after attempt before it goes back, so that parked deliveries and other dispatchers get theirs. Where there was
- * a failure of late it goes back after each.
+ * Time for which a slot serves several attempts. Then the slot goes back for parked deliveries and other dispatchers. After a recent
+ * failure, a slot goes back after each attempt.
  */
 const PASS_MS = 100;
-/** Lines looked at in one call: it stays short. */
+/** Lines per call, so that the call stays short. */
 const LOOKED_AT = 50;
-/** For so long a receiver's success is not told to the store again. The store keeps a success for 30 days. */
+/** Time for which a receiver's success is not reported to the store again. The store keeps a success for 30 days. */
 const SUCCEEDED_MS = 3_600_000;
 const SUCCEEDED_LINES = 10_000;
 
 export class HostStore {
   private readonly steps: TickBatch<Step, string>;
   private woken: (slots: readonly Slot[]) => void = () => {};
-  /** Names of slots only have to differ: this process' part of them is random, the rest counts. */
+  /** Names of slots only need to be unique: this process' part of the name is random, and the rest is a counter. */
   private readonly names = randomBytes(6).toString('hex');
   private entered = 0;
-  /** Lines whose success the store knows, and until when that is not told again (`performance.now()`). */
+  /** Lines whose success the store knows, and the time (`performance.now()`) until which it is not reported again. */
   private readonly succeeded = new Map<string, number>();
 
   constructor(
@@ -82,15 +82,15 @@ export class HostStore {
     );
   }
 
-  /** Who begins parked deliveries whose slot came; until then their slots lapse. */
+  /** Sets the function that begins parked deliveries after their slots were granted. Without it, the slots expire. */
   onWoken(begin: (slots: readonly Slot[]) => void): void {
     this.woken = begin;
   }
 
   /**
-   * A slot for an attempt, or the reason why the delivery was parked: then whoever `onWoken` named has it, here or in another dispatcher.
+   * Returns a slot for an attempt, or the reason why the delivery was parked. A parked delivery goes to `onWoken`, here or in another dispatcher.
    *
-   * @param share how many attempts its project may have open there where no failure was heard of of late, over all dispatchers; at least `perProject`
+   * @param share attempts that its project may have open at the receiver without a recent failure, over all dispatchers; at least `perProject`
    */
   async enter(due: DueDelivery, host: string, entry: Entry, share: number): Promise<Entered> {
     const { project, runId, attempt } = due;
@@ -110,10 +110,10 @@ export class HostStore {
   }
 
   /**
-   * Gives a slot back, with what its attempt said of the receiver.
+   * Gives a slot back, with the meaning of its attempt for the receiver.
    *
-   * @param share as for `enter`
-   * @returns whether a parked delivery was woken in its place
+   * @param share the same as for `enter`
+   * @returns whether a parked delivery was woken
    */
   async leave(slot: Slot, outcome: HostOutcome, share: number): Promise<boolean> {
     const answer = await this.steps.add('', { kind: 'leave', slot, share, flag: outcome });
@@ -124,7 +124,7 @@ export class HostStore {
     return answer === 'woke';
   }
 
-  /** Gives a slot back that was not used, because this process stops. Parked deliveries are left to other dispatchers. */
+  /** Gives an unused slot back, because this process stops. Parked deliveries are left to other dispatchers. */
   async drop(slot: Slot): Promise<void> {
     await this.steps.add('', { kind: 'drop', slot, share: 0, flag: 'none' });
   }
@@ -133,7 +133,7 @@ export class HostStore {
     return (this.succeeded.get(lineOf(slot)) ?? 0) > performance.now();
   }
 
-  /** Due probes are woken. @returns deliveries whose slots have lapsed: their dispatcher died, or never heard of its slot */
+  /** Wakes due probes. @returns deliveries whose slots have expired, because their dispatcher died or never received the slot */
   async look(): Promise<DueDelivery[]> {
     const [woken, lapsed] = (await this.call('host-look', [...this.head(), LOOKED_AT])) as [
       WokenReply,
@@ -143,7 +143,7 @@ export class HostStore {
     return lapsed.map(([project, runId, attempt]) => ({ project: String(project), runId: String(runId), attempt }));
   }
 
-  /** For metrics: how many circuits are open, how many deliveries are parked, over all dispatchers. */
+  /** Returns figures for metrics, over all dispatchers: open circuits and parked deliveries. */
   async counts(): Promise<{ openCircuits: number; parked: number }> {
     const [openCircuits, parked] = await withinLimit(
       Promise.all([
@@ -156,7 +156,7 @@ export class HostStore {
   }
 
   private async send(steps: readonly Step[]): Promise<string[]> {
-    // Who leaves makes room for who enters.
+    // Slots are given back first, which makes room for new attempts.
     const order = [...steps].sort((a, b) => Number(a.kind === 'enter') - Number(b.kind === 'enter'));
     const args = this.head();
     for (const { kind, slot, share, flag } of order) {
@@ -193,5 +193,5 @@ export class HostStore {
   }
 }
 
-/** A project's part of a receiver, as the store names it. */
+/** Returns the store's name of a project's part of a receiver. */
 const lineOf = ({ project, host }: Slot): string => `${project} ${host}`;

@@ -1,4 +1,4 @@
-// webhooks.md "Isolation": caps, parking, circuits and probes over all dispatchers, as tables, with a clock that the test moves.
+// Contract 4, "Isolation": caps, parking, circuits and probes over all dispatchers, as tables, with a clock that the test moves.
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { type Reply, SteppedStore } from '../lua-tests/stepped-store.ts';
 
@@ -23,12 +23,12 @@ interface Woken {
   readonly slot: string;
 }
 
-/** The two scripts, and what the test calls runs: `a1` is a run of project `a`. */
+/** Runs the two scripts. A run's name begins with its project: `a1` is a run of project `a`. */
 class Receivers {
   private number = 0;
   perProject = 3;
   perHost = 5;
-  /** How many attempts a dispatcher would open at a line that has proved itself. */
+  /** Number of attempts that a dispatcher may open at a line that has succeeded. */
   grown = 0;
 
   constructor(readonly store: SteppedStore) {}
@@ -42,12 +42,12 @@ class Receivers {
     return { answers, woken: woken.map(wokenOf) };
   }
 
-  /** A receiver that has not may have one attempt open. */
+  /** Marks a receiver as successful. Other receivers may have one open attempt. */
   async hasSucceeded(project: string, host: string): Promise<void> {
     await this.store.client.set(`${this.store.prefix}succeeded:${project} ${host}`, '1');
   }
 
-  /** @returns the slot, or why it was parked */
+  /** @returns the slot, or the reason why the delivery was parked */
   async enter(run: string, how = 'n', slot = `s${++this.number}`, host = HOST): Promise<string> {
     const { answers } = await this.steps([
       'enter',
@@ -80,7 +80,7 @@ class Receivers {
     return { woken: woken.map(wokenOf), lapsed: lapsed.map(([, run]) => run as string) };
   }
 
-  /** One attempt that enters and ends. */
+  /** Makes one attempt: it enters and leaves. */
   async attempt(outcome: 'good' | 'bad' | 'none', run = 'a0'): Promise<string> {
     const slot = await this.enter(run);
     if (slot.startsWith('parked')) return slot;
@@ -106,7 +106,7 @@ const wokenOf = ([project, run, , , slot]: Reply[]): Woken => ({
   slot: String(slot),
 });
 
-test('a project has its share of a receiver open; what exceeds it is parked and woken by a freed slot', async () => {
+test('a project may use its share of a receiver; further deliveries are parked and woken by a freed slot', async () => {
   const slots = [await receivers.enter('a1'), await receivers.enter('a2'), await receivers.enter('a3')];
   expect(await receivers.enter('a4')).toBe('parked host_busy');
   expect(await receivers.enter('b1')).toMatch(/b1/);
@@ -115,7 +115,7 @@ test('a project has its share of a receiver open; what exceeds it is parked and 
   expect(await receivers.parked()).toBe(0);
 });
 
-test('a receiver has its cap over all projects, and a slot that any of them frees goes round them', async () => {
+test('a receiver’s cap covers all projects, and freed slots go to the projects in turn', async () => {
   const slots: string[] = [];
   for (const run of ['a1', 'a2', 'a3', 'b1', 'b2']) slots.push(await receivers.enter(run));
   for (const run of ['c1', 'd1', 'c2', 'd2']) expect(await receivers.enter(run)).toBe('parked host_busy');
@@ -124,7 +124,7 @@ test('a receiver has its cap over all projects, and a slot that any of them free
   expect(woken.map(({ project }) => project)).toEqual(['c', 'd', 'c', 'd']);
 });
 
-test('woken are the longest parked and the newest by turns: a backlog does not hold up what is fresh', async () => {
+test('the longest parked and the newest delivery are woken in turn, so a backlog does not delay new deliveries', async () => {
   receivers.perProject = 1;
   let slot = await receivers.enter('a0');
   for (let at = 1; at <= 6; at += 1) await receivers.enter(`a${at}`);
@@ -139,7 +139,7 @@ test('woken are the longest parked and the newest by turns: a backlog does not h
   expect(await receivers.keys()).toEqual(['parked-count', 'slot-number', 'watch']);
 });
 
-test('asked again, a step does what it did: a slot counts once, one that was left is not left again', async () => {
+test('a repeated step has no further effect: a slot counts once and is given back once', async () => {
   receivers.perProject = 1;
   const slot = await receivers.enter('a1', 'n', 'same');
   expect(await receivers.enter('a1', 'n', 'same')).toBe(slot);
@@ -150,7 +150,7 @@ test('asked again, a step does what it did: a slot counts once, one that was lef
   expect(await receivers.leave(slot, 'bad')).toHaveLength(0);
 });
 
-test('a delivery that was parked and comes by another way is parked no longer', async () => {
+test('a parked delivery that enters in another way is no longer parked', async () => {
   receivers.perProject = 1;
   const slot = await receivers.enter('a1');
   await receivers.enter('a2');
@@ -161,7 +161,7 @@ test('a delivery that was parked and comes by another way is parked no longer', 
   expect(await receivers.parked()).toBe(1);
 });
 
-test('slots of a dispatcher that died lapse: others enter, and their deliveries are handed out again', async () => {
+test('slots of a dead dispatcher expire: parked deliveries enter, and the dead dispatcher’s deliveries are handed over again', async () => {
   for (const run of ['a1', 'a2', 'a3', 'a4']) await receivers.enter(run);
   await receivers.store.advance(LEASE + 5000);
   const { woken, lapsed } = await receivers.look();
@@ -170,7 +170,7 @@ test('slots of a dispatcher that died lapse: others enter, and their deliveries 
   expect(await receivers.look()).toEqual({ woken: [], lapsed: [] });
 });
 
-test('a project that has proved itself has more open than its share, and never what another finds its share in', async () => {
+test('a project that has succeeded may exceed its share, and never uses the share of another project', async () => {
   receivers.perHost = 10;
   receivers.grown = 100;
   const slots: string[] = [];
@@ -179,12 +179,12 @@ test('a project that has proved itself has more open than its share, and never w
   expect(await receivers.enter('a8')).toBe('parked host_busy');
   for (const run of ['b1', 'b2', 'b3']) expect(await receivers.enter(run)).toMatch(run);
   expect(await receivers.enter('b4')).toBe('parked host_busy');
-  // The receiver is full: what is freed goes to who has less than a share first, and beyond its share to nobody.
+  // The receiver is full. A freed slot goes first to a project below its share, and to no project beyond its share.
   expect(await receivers.leave(slots[0] as string, 'good')).toEqual([]);
   expect(await receivers.enter('c1')).toMatch('c1');
 });
 
-test('a project that has proved itself is woken beyond its share, and after its first failure has its share and no more', async () => {
+test('a project that has succeeded is woken beyond its share, and after its first failure only up to its share', async () => {
   receivers.perHost = 20;
   receivers.grown = 5;
   const slots: string[] = [];
@@ -196,14 +196,14 @@ test('a project that has proved itself is woken beyond its share, and after its 
   expect(await receivers.leave(slots[3] as string, 'good')).toMatchObject([{ run: expect.stringMatching(/a[78]/) }]);
 });
 
-/** Lets runs of a project enter, each to a host of its own (`h1` for `a1`). */
+/** Lets runs of a project enter, each at a separate host (`h1` for `a1`). */
 async function enterEach(...runs: string[]): Promise<string[]> {
   const answers: string[] = [];
   for (const run of runs) answers.push(await receivers.enter(run, 'n', undefined, `h${run.slice(1)}`));
   return answers;
 }
 
-test('a receiver that never succeeded has one attempt open, and its share after the first success', async () => {
+test('a receiver without a success may have one open attempt, and its share after the first success', async () => {
   const [slot = ''] = await enterEach('a1');
   for (const run of ['a2', 'a3', 'a4'])
     expect(await receivers.enter(run, 'n', undefined, 'h1')).toBe('parked host_busy');
@@ -214,13 +214,13 @@ test('a receiver that never succeeded has one attempt open, and its share after 
   expect(woken.map(({ run }) => run).sort()).toEqual(['a3', 'a4']);
 });
 
-test('a project has its share of attempts open over all receivers, and what it frees goes round its receivers', async () => {
+test('a project’s share covers all receivers, and freed slots go to its receivers in turn', async () => {
   receivers.project = 3;
   for (let host = 1; host <= 6; host += 1)
     for (const project of 'ab') await receivers.hasSucceeded(project, `h${host}`);
   const slots = await enterEach('a1', 'a2', 'a3');
   expect(await enterEach('a4', 'a5', 'a6')).toEqual(Array.from({ length: 3 }, () => 'parked project_busy'));
-  // Another project is not kept from the same receivers.
+  // Another project may still use the same receivers.
   expect(await enterEach('b1', 'b4')).toEqual([expect.stringMatching('b1'), expect.stringMatching('b4')]);
   const woken: Woken[] = [];
   for (const [at, slot] of slots.entries()) woken.push(...(await receivers.leave(slot, 'good', `h${at + 1}`)));
@@ -228,7 +228,7 @@ test('a project has its share of attempts open over all receivers, and what it f
   expect(await receivers.parked()).toBe(0);
 });
 
-test('a slot that was not used wakes nobody when it is dropped, and the next look wakes what waited for it', async () => {
+test('dropping an unused slot wakes no delivery, and the next look wakes the waiting delivery', async () => {
   receivers.project = 1;
   for (const host of ['h1', 'h2']) await receivers.hasSucceeded('a', host);
   const [slot = ''] = await enterEach('a1', 'a2');
@@ -236,7 +236,7 @@ test('a slot that was not used wakes nobody when it is dropped, and the next loo
   expect(await receivers.look()).toMatchObject({ woken: [{ run: 'a2' }], lapsed: [] });
 });
 
-test("a project's slots of a dispatcher that died lapse, and its other receivers are woken", async () => {
+test("a project's slots of a dead dispatcher expire, and its other receivers are woken", async () => {
   receivers.project = 1;
   for (const host of ['h1', 'h2']) await receivers.hasSucceeded('a', host);
   await enterEach('a1', 'a2');
@@ -247,12 +247,12 @@ test("a project's slots of a dispatcher that died lapse, and its other receivers
 });
 
 type Outcome = 'good' | 'bad' | 'none';
-/** Outcomes in order, and what an attempt then meets. */
+/** Outcomes in order, and the answer to the next attempt. */
 const table: [string, [Outcome, number][], string][] = [
   ['19 failures in a row', [['bad', 19]], 'open'],
   ['20 failures in a row', [['bad', 20]], 'parked circuit_open'],
   [
-    'a success between them',
+    '38 failures with a success in the middle',
     [
       ['bad', 19],
       ['good', 1],
@@ -261,7 +261,7 @@ const table: [string, [Outcome, number][], string][] = [
     'open',
   ],
   [
-    'what says nothing between them',
+    '20 failures with attempts without a meaning between them',
     [
       ['bad', 19],
       ['none', 5],
@@ -270,7 +270,7 @@ const table: [string, [Outcome, number][], string][] = [
     'parked circuit_open',
   ],
   [
-    'half of the last hundred',
+    'failures in half of the last hundred',
     [
       ...repeat(10, [
         ['bad', 5],
@@ -280,7 +280,7 @@ const table: [string, [Outcome, number][], string][] = [
     'open',
   ],
   [
-    'half of the last hundred, ending with a failure',
+    'failures in half of the last hundred, with a failure at the end',
     [
       ['good', 1],
       ['bad', 1],
@@ -294,7 +294,7 @@ const table: [string, [Outcome, number][], string][] = [
     'parked circuit_open',
   ],
   [
-    'less than half of them',
+    'failures in less than half of the last hundred',
     [
       ...repeat(34, [
         ['bad', 1],
@@ -304,7 +304,7 @@ const table: [string, [Outcome, number][], string][] = [
     'open',
   ],
   [
-    'fewer than a hundred, all but one bad',
+    'fewer than a hundred attempts with many failures',
     [
       ['bad', 19],
       ['good', 1],
@@ -327,13 +327,13 @@ test.each(table)('the circuit after %s', async (_name, outcomes, expected) => {
   expect(met.startsWith('parked') ? met : 'open').toBe(expected);
 });
 
-test("one project's open circuit is not another's", async () => {
+test('an open circuit of one project does not affect another project', async () => {
   await receivers.attempts(20, 'bad');
   expect(await receivers.enter('a1')).toBe('parked circuit_open');
   expect(await receivers.enter('b1')).toMatch(/b1/);
 });
 
-test('an open circuit is probed one at a time, after pauses that double up to sixty times the first', async () => {
+test('an open circuit has one probe at a time, after pauses that double up to sixty times the first pause', async () => {
   await receivers.attempts(20, 'bad');
   for (const run of ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7', 'a8', 'a9']) await receivers.enter(run);
   expect((await receivers.look()).woken).toEqual([]);
@@ -349,7 +349,7 @@ test('an open circuit is probed one at a time, after pauses that double up to si
   }
 });
 
-test('a probe that says nothing is followed by another after the same pause', async () => {
+test('a probe without a meaning is followed by another probe after the same pause', async () => {
   await receivers.attempts(20, 'bad');
   await receivers.enter('a1');
   await receivers.enter('a2');
@@ -360,7 +360,7 @@ test('a probe that says nothing is followed by another after the same pause', as
   expect((await receivers.look()).woken).toHaveLength(1);
 });
 
-test('a probe whose dispatcher died is followed by another', async () => {
+test('a probe of a dead dispatcher is followed by another probe', async () => {
   await receivers.attempts(20, 'bad');
   await receivers.enter('a1');
   await receivers.enter('a2');
@@ -371,7 +371,7 @@ test('a probe whose dispatcher died is followed by another', async () => {
   expect([woken.length, lapsed.length]).toEqual([1, 1]);
 });
 
-test('where nothing is parked, the next delivery after the pause is the probe', async () => {
+test('without parked deliveries, the first delivery after the pause is the probe', async () => {
   await receivers.attempts(20, 'bad');
   expect(await receivers.enter('a1')).toBe('parked circuit_open');
   await receivers.store.advance(PROBE);
@@ -381,7 +381,7 @@ test('where nothing is parked, the next delivery after the pause is the probe', 
   expect((await receivers.look()).woken).toEqual([]);
 });
 
-test('the first success closes it, and what is parked goes out without a flood', async () => {
+test('the first success closes the circuit, and parked deliveries are sent without a flood', async () => {
   receivers.perProject = 16;
   receivers.perHost = 64;
   await receivers.attempts(20, 'bad');
@@ -401,7 +401,7 @@ test('the first success closes it, and what is parked goes out without a flood',
     widths.push(open.length);
   }
   expect(delivered).toBe(200);
-  // Two at first, never more than twice as many as before, never more than the share.
+  // Two at first, never more than twice the previous number, never more than the share.
   expect(widths[0]).toBe(2);
   expect(Math.max(...widths)).toBe(16);
   widths.slice(1).forEach((width, at) => {
@@ -410,7 +410,7 @@ test('the first success closes it, and what is parked goes out without a flood',
   expect(await receivers.parked()).toBe(0);
 });
 
-test('a receiver that fails again while it is drained is asked by fewer at a time', async () => {
+test('a receiver that fails again while its parked deliveries are sent gets fewer attempts at a time', async () => {
   receivers.perProject = 8;
   await receivers.attempts(20, 'bad');
   for (let at = 0; at < 50; at += 1) await receivers.enter(`a-${at}`);

@@ -57,7 +57,7 @@ test.each<[string, Partial<NewRun>, string]>([
   ['large parameters', { params: Buffer.from(`{"text":"${'x'.repeat(20_000)}"}`) }, '"ok"'],
   ['large results', {}, `"${'x'.repeat(20_000)}"`],
   ['results that just fit a record', {}, `"${'x'.repeat(3_000)}"`],
-])('what is counted is about what Redis uses: %s', async (_, more, result) => {
+])('counted bytes are close to the memory in Redis: %s', async (_, more, result) => {
   const gateway = store.gateway('g1');
   const worker = await store.worker('w1', 'demo');
   const some = async (count: number): Promise<void> => {

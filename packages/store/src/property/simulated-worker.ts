@@ -74,7 +74,7 @@ export class SimulatedWorker {
     await this.store.serve(this.project);
   }
 
-  /** Freezes the worker as SIGSTOP would. It sends and does nothing until it is thawed. */
+  /** Freezes the worker as SIGSTOP would. A frozen worker sends nothing until `thaw`. */
   freeze(): void {
     let thaw = (): void => {};
     const promise = new Promise<void>((resolve) => {
