@@ -21,7 +21,7 @@ export class DeliveryMetrics {
     });
     this.#attempts = new Counter({
       name: 'inference_proxy_delivery_attempts_total',
-      help: 'Attempts by class of the status (2xx) or of the error (dns, refused, blocked, tls, timeout, reset, bad_response, redirect, unsigned, altered)',
+      help: 'Attempts; class is that of the status, such as 2xx, or of the error, such as dns',
       labelNames: ['class'],
       registers,
     });

@@ -25,7 +25,7 @@ export class ProcessMetrics {
     });
     this.#crashes = new Counter({
       name: 'inference_proxy_replica_crashes_total',
-      help: 'Replicas that ended by themselves, by class: exit, signal, killed (probably for memory), channel (broke the channel to the worker) or unhealthy (failed its health checks)',
+      help: 'Replicas that ended by themselves; class is exit, signal, killed, channel or unhealthy',
       labelNames: ['project', 'app', 'class'],
       registers,
     });

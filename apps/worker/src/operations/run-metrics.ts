@@ -17,7 +17,7 @@ export class RunMetrics {
     const registers = [registry];
     this.#runs = new Counter({
       name: 'inference_proxy_runs_total',
-      help: 'Attempts of runs that ended on this worker; code is an error code, ok, requeued, or lost if another worker has the run',
+      help: 'Attempts of runs that ended on this worker; code is an error code, ok, requeued or lost',
       labelNames: ['project', 'app', 'code'],
       registers,
     });
