@@ -52,50 +52,56 @@ export class DispatcherSettings extends settingsOf(
       SECRETS_KEY: read(secret('base64 of 32 bytes, or several separated by commas, newest first'), parseSecretKeys)
         .meta({ secret: true })
         .describe(
-          'opens webhook secrets: base64 of 32 bytes (openssl rand -base64 32), several with commas, newest first',
+          'keys that open webhook secrets: base64 of 32 bytes (openssl rand -base64 32), separated by commas, newest first',
         ),
       WEBHOOK_ALLOWED_NETWORKS: read(text('CIDR blocks such as 10.1.0.0/16,fd00::/8'), parseNetworks)
         .prefault('')
-        .describe('networks that are not public and may be sent to all the same, as 10.1.0.0/16,fd00::/8'),
-      WEBHOOK_REQUIRE_HTTPS: flag().prefault('false').describe('refuses plain http'),
+        .describe('CIDR list of private networks that webhooks may go to, such as 10.1.0.0/16,fd00::/8'),
+      WEBHOOK_REQUIRE_HTTPS: flag().prefault('false').describe('reject webhooks to plain http'),
       WEBHOOK_SCHEDULE: read(text('seconds such as 0,5,300'), parseSchedule)
         .prefault(defaultSchedule.join(','))
-        .describe('seconds before each attempt, counted from the one before; as many attempts as numbers'),
+        .describe(
+          'seconds before each attempt, from the end of the attempt before; the count of numbers is the count of attempts',
+        ),
       WEBHOOK_JITTER: read(text('a fraction from 0 to 1'), parseFraction)
         .prefault('0.2')
-        .describe('fraction by which each of them varies, up and down'),
-      WEBHOOK_CONNECT_TIMEOUT_S: seconds().prefault('5').describe('for name lookup, TCP and TLS of an attempt'),
-      WEBHOOK_TIMEOUT_S: seconds().prefault('15').describe("from an attempt's start to the head of its answer"),
+        .describe('fraction by which each delay of the schedule varies, up and down'),
+      WEBHOOK_CONNECT_TIMEOUT_S: seconds()
+        .prefault('5')
+        .describe('time limit for name lookup, TCP and TLS of an attempt'),
+      WEBHOOK_TIMEOUT_S: seconds()
+        .prefault('15')
+        .describe('time limit from the start of an attempt to the head of the answer'),
       WEBHOOK_RECORD_S: seconds()
         .prefault('10')
-        .describe('how long a made attempt waits for Redis before it counts as not made'),
-      WEBHOOK_CONCURRENCY: wholeNumber(1, 10_000).prefault('256').describe('attempts under way at once'),
+        .describe('time for Redis to record an attempt; after it, the attempt counts as not made'),
+      WEBHOOK_CONCURRENCY: wholeNumber(1, 10_000).prefault('256').describe('concurrent attempts of this dispatcher'),
       WEBHOOK_PROJECT_CONCURRENCY: wholeNumber(1, 100_000)
         .optional()
         .describe(
-          'of all dispatchers, attempts of one project open to all receivers; not set: three quarters of WEBHOOK_CONCURRENCY',
+          'concurrent attempts of one project, over all dispatchers and receivers; not set: three quarters of WEBHOOK_CONCURRENCY',
         ),
       WEBHOOK_HOST_CONCURRENCY: wholeNumber(1, 10_000)
         .prefault('16')
-        .describe('of all dispatchers, attempts open to one host and port for one project'),
+        .describe('concurrent attempts of one project to one host and port, over all dispatchers'),
       WEBHOOK_HOST_CONCURRENCY_PROVEN: wholeNumber(1, 10_000)
         .prefault('48')
-        .describe('the same to a receiver that answers quickly and well, as far as others keep their share of it'),
+        .describe('the same to a receiver that answers quickly and well, if other projects keep their share'),
       WEBHOOK_HOST_CONCURRENCY_ALL: wholeNumber(1, 100_000)
         .prefault('64')
-        .describe('of all dispatchers, attempts open to one host and port over all projects'),
+        .describe('concurrent attempts of all projects to one host and port, over all dispatchers'),
       WEBHOOK_PROBE_S: seconds()
         .prefault('5')
         .describe(
-          'from the opening of a circuit to its first probe; doubles with each that fails, up to 60 times that',
+          'time from the opening of a circuit to its first probe; each failed probe doubles the time, up to 60 times the setting',
         ),
       QUEUE_DASHBOARD: flag()
         .prefault('false')
-        .describe('shows the queues of deliveries under /queues of the operations port'),
+        .describe('show the queues of deliveries at /queues of the operations port'),
       OPERATIONS_TOKEN: secret(`a token of at least ${SHORTEST_TOKEN} characters`, SHORTEST_TOKEN)
         .optional()
         .describe(
-          'opens /queues, as bearer token or as the password of any user; at least 16 characters; needed for QUEUE_DASHBOARD',
+          'opens /queues, as bearer token or as the password of any user; at least 16 characters; required for QUEUE_DASHBOARD',
         ),
     })
     .refine(({ QUEUE_DASHBOARD, OPERATIONS_TOKEN }) => !QUEUE_DASHBOARD || OPERATIONS_TOKEN !== undefined, {

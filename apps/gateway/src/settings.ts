@@ -52,74 +52,88 @@ export class GatewaySettings extends settingsOf(
       JWT_SECRET: secret('at least 32 characters', 32)
         .refine((value) => !value.includes('-----BEGIN'), 'expected a secret, got a PEM: give it as JWT_PUBLIC_KEY')
         .optional()
-        .describe('key of the callers’ tokens (HS256); exactly one of this and the next two is required'),
+        .describe(
+          'key of the callers’ tokens (HS256); exactly one of JWT_SECRET, JWT_PUBLIC_KEY and JWT_JWKS_URL is required',
+        ),
       JWT_SECRETS: secret('<kid>:<secret> or <kid>@<project>:<secret>, separated by commas')
         .pipe(parsedBy(namedKeysOf))
         .optional()
         .describe(
-          'further keys (HS256) for tokens that name one as `kid`: <kid>:<secret>, or <kid>@<project>:<secret> for one project, with commas',
+          'further keys (HS256) for tokens that have a `kid`: <kid>:<secret>, or <kid>@<project>:<secret> for one project, separated by commas',
         ),
       // Messages treat this key as a secret, because it may be a private key by mistake.
       JWT_PUBLIC_KEY: secret('a public key as PEM')
         .pipe(parsedBy(publicKeyOfPem))
         .optional()
-        .describe('public key of the callers’ tokens as PEM (RSA: RS256 and PS256, P-256: ES256)'),
+        .describe('public key of the callers’ tokens as PEM (RSA: RS256 and PS256; P-256: ES256)'),
       JWT_JWKS_URL: text('an http or https URL')
         .pipe(parsedBy(keySetUrl))
         .optional()
-        .describe('key set of the callers’ tokens (RS256, PS256, ES256), as an identity provider publishes it'),
+        .describe('URL of the key set of the callers’ tokens at an identity provider (RS256, PS256, ES256)'),
       JWT_JWKS_MAX_AGE_S: seconds()
         .refine((value) => value >= 1 && value <= LONGEST_KEY_SET_AGE_S, `expected 1 to ${LONGEST_KEY_SET_AGE_S}`)
         .prefault('240')
-        .describe('how long a withdrawn key of that set goes on at most'),
-      JWT_JWKS_COOLDOWN_S: seconds().prefault('30').describe('after how long at most a new key of that set works'),
-      JWT_ISSUER: text('a name').optional().describe('the only `iss` that is accepted'),
-      JWT_AUDIENCE: text('a name').optional().describe('the `aud` that a token must name'),
+        .describe('longest time for which the gateway accepts a withdrawn key of the key set'),
+      JWT_JWKS_COOLDOWN_S: seconds()
+        .prefault('30')
+        .describe('longest time until the gateway accepts a new key of the key set'),
+      JWT_ISSUER: text('a name').optional().describe('required `iss` of a token'),
+      JWT_AUDIENCE: text('a name').optional().describe('required `aud` of a token'),
       SECRETS_KEY: secret('base64 of 32 bytes, several separated by commas')
         .pipe(parsedBy(parseSecretKeys))
-        .describe('seals webhook secrets at rest; newest key first'),
+        .describe('keys that encrypt webhook secrets at rest; newest key first'),
       CORS_ORIGINS: list()
         .pipe(parsedBy(corsOrigins))
         .prefault('')
-        .describe('origins whose pages may call the API, as https://app.example.com, or * for all'),
+        .describe('origins whose pages may call the API, such as https://app.example.com; * for all'),
       TRUSTED_PROXIES: text()
         .prefault('')
         .pipe(parsedBy(parseNetworks))
-        .describe('CIDR list of the proxies in front, whose `X-Forwarded-*` custom servers are told'),
+        .describe('CIDR list of the proxies before the gateway; custom runtimes receive their `X-Forwarded-*`'),
       MAX_BODY_BYTES: bytes().prefault('8MiB').describe('largest body of a call'),
       BODIES_IN_FLIGHT_BYTES: bytes()
         .prefault('256MiB')
-        .describe('all bodies together that have come and are not yet in the store; over it, calls get 429'),
+        .describe('limit for the sum of received bodies that are not yet in the store; at the limit, calls return 429'),
       ANSWERS_IN_FLIGHT_BYTES: bytes()
         .prefault('256MiB')
-        .describe('large answers that wait for slow readers; over it, further ones stay in the store'),
+        .describe(
+          'limit for the sum of large answers that wait for slow readers; at the limit, further answers stay in the store',
+        ),
       ANSWER_STALL_S: seconds().prefault('60').describe('time until a reader that takes no bytes is disconnected'),
       REQUEST_TIMEOUT_S: seconds()
         .refine((value) => value >= 0.1 && value <= DAY_S, `expected a time from 0.1 to ${DAY_S} seconds`)
         .prefault('120')
-        .describe('for a whole request to arrive; a quarter of it for its head'),
+        .describe('time limit for a request to arrive; a quarter of it for the head'),
       STREAM_COMMIT_MS: milliseconds()
         .prefault('10000')
-        .describe('longest time that a stream’s status line is held back for its first item'),
-      RUN_RETENTION_S: seconds(TEN_YEARS_S).prefault('86400').describe('how long a promised run is kept after its end'),
+        .describe('longest wait of a stream’s status line for the first item'),
+      RUN_RETENTION_S: seconds(TEN_YEARS_S)
+        .prefault('86400')
+        .describe('time for which a promised run is kept after its end'),
       SYNC_RUN_RETENTION_S: seconds(TEN_YEARS_S)
         .prefault('600')
-        .describe('how long any other run is kept after its end'),
+        .describe('time for which an unpromised run is kept after its end'),
       RUN_STORE_MAX_BYTES: bytes()
         .optional()
-        .describe('what runs may take in Redis; not set: 60 % of its maxmemory, or 1 GiB where it has none'),
+        .describe('largest size of the run store; not set: 60 % of the maxmemory of Redis, or 1 GiB without maxmemory'),
       REVOCATION_RETENTION_S: seconds(TEN_YEARS_S)
         .prefault('7776000')
-        .describe('how long a revocation is kept if the expiry of its token is not known; no token should live longer'),
-      WORKER_GRACE_S: seconds().prefault('30').describe('how long calls queue for an app that no worker serves'),
+        .describe(
+          'time for which a revocation is kept if the expiry of its token is unknown; tokens should not live longer',
+        ),
+      WORKER_GRACE_S: seconds().prefault('30').describe('queue time of calls for an app without a worker'),
       WEBHOOK_ALLOWED_NETWORKS: text()
         .prefault('')
         .pipe(parsedBy(parseNetworks))
         .describe('CIDR list of private networks that webhooks may go to'),
-      WEBHOOK_REQUIRE_HTTPS: flag().prefault('false').describe('refuse webhooks to plain http'),
-      LEASE_MS: milliseconds().prefault('15000').describe('how long a gateway is believed to be alive without word'),
-      ATTEND_MS: milliseconds().prefault('5000').describe('how often a gateway says which runs it reads'),
-      REAP_MS: milliseconds().prefault('1000').describe('how often a gateway looks for runs that nobody ends any more'),
+      WEBHOOK_REQUIRE_HTTPS: flag().prefault('false').describe('reject webhooks to plain http'),
+      LEASE_MS: milliseconds()
+        .prefault('15000')
+        .describe('lease of a gateway: time without a renewal until it counts as dead'),
+      ATTEND_MS: milliseconds().prefault('5000').describe('interval at which a gateway reports the runs that it reads'),
+      REAP_MS: milliseconds()
+        .prefault('1000')
+        .describe('interval at which a gateway looks for runs of dead workers and gateways'),
     })
     .refine((given) => KEY_SETTINGS.filter((name) => given[name] !== undefined).length === 1, {
       error: `expected exactly one of ${KEY_SETTINGS.join(', ')}`,

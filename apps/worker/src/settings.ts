@@ -19,7 +19,9 @@ const limits = {
   MAX_OUTPUT_BYTES: bytes().prefault('64MiB').describe('largest output of a run that is promised or not streamed'),
 };
 const logLimit = {
-  RUN_LOG_MAX_BYTES: bytes().prefault('256KiB').describe('how much of what a run prints is kept, the newest'),
+  RUN_LOG_MAX_BYTES: bytes()
+    .prefault('256KiB')
+    .describe('size of the kept part of a run’s log; the newest lines are kept'),
 };
 
 /** What it takes to look at an app without serving it. */
@@ -29,17 +31,23 @@ export class WorkerSettings extends settingsOf(
   z.object({
     ...commonSettings,
     OPERATIONS_PORT: operationsPort('9465'),
-    DEPLOYMENTS_DIR: text('a folder').default('examples').describe('<dir>/<project_id>/<app_name>/ holds an app'),
-    WORKER_APPS: workerApps().prefault('*/*').describe('which of them this worker serves, as acme/*,demo/chat'),
+    DEPLOYMENTS_DIR: text('a folder')
+      .default('examples')
+      .describe('folder of the apps: <dir>/<project_id>/<app_name>/ holds an app'),
+    WORKER_APPS: workerApps().prefault('*/*').describe('apps that this worker serves, such as acme/*,demo/chat'),
     DEPLOYMENTS_RESCAN_MS: milliseconds()
       .refine((ms) => ms >= 100, 'expected at least 100')
       .prefault('5000')
-      .describe('how often to look for changed code where the file system does not tell'),
+      .describe('interval of the search for changed code if the file system reports no changes'),
     ...limits,
-    STREAM_WINDOW_BYTES: bytes().prefault('2MiB').describe('how much of a plain stream is kept, the newest'),
+    STREAM_WINDOW_BYTES: bytes()
+      .prefault('2MiB')
+      .describe('size of the kept part of a plain stream; the newest items are kept'),
     ...logLimit,
-    LEASE_MS: milliseconds().prefault('15000').describe('how long a worker is believed to be alive without word'),
-    LEASE_RENEW_MS: milliseconds().prefault('5000').describe('how often a worker renews its leases'),
+    LEASE_MS: milliseconds()
+      .prefault('15000')
+      .describe('lease of a worker: time without a renewal until it counts as dead'),
+    LEASE_RENEW_MS: milliseconds().prefault('5000').describe('interval at which a worker renews its leases'),
   }),
 ) {}
 
