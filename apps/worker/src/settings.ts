@@ -34,7 +34,7 @@ export class WorkerSettings extends settingsOf(
     DEPLOYMENTS_DIR: text('a folder')
       .default('examples')
       .describe('folder of the apps: <dir>/<project_id>/<app_name>/ holds an app'),
-    WORKER_APPS: workerApps().prefault('*/*').describe('apps that this worker serves, such as acme/*,demo/chat'),
+    WORKER_APPS: workerApps().prefault('*/*').describe('served apps, such as acme/*,demo/chat'),
     DEPLOYMENTS_RESCAN_MS: milliseconds()
       .refine((ms) => ms >= 100, 'expected at least 100')
       .prefault('5000')
