@@ -15,7 +15,7 @@
 --       4. {begun, …, `<state> <items> <streamed (1/0)> <run time> <status or 0>`, error, head} if no envelope is stored yet
 --       figures  `<refusals> <ended (ms)> <attempts before this round of the schedule> <age of the round (ms)> <takes of the run>
 --                <app> <the caller's traceparent or ->`
--- Asked again: an attempt that has begun begins again under its token.
+-- A repeated call begins an attempt again under its token.
 --@include clock
 --@include hold
 --@include iso-time

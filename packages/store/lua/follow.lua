@@ -7,7 +7,7 @@
 -- ARGV  1  gateway
 --       2  number of this call, rising per gateway. A lower number does nothing.
 --       3  lease (ms)
---       4  bytes of the whole reply, at most. One entry or one result may exceed the limit. Without room, a run gets an empty page.
+--       4  bytes of the whole reply, at most. One entry or one result may exceed the limit. Without room, a run gets an empty page and asks again.
 --       runs  per run: id, cursor, what the gateway follows (o, i, l, f: see shared/outbox),
 --             number of the last log line it has (- to receive only future lines)
 -- Returns {stale (1/0), answers}. There is one answer per run:

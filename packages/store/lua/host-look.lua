@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Contract 4, "Isolation": wakes due probes of open circuits, and frees slots whose dispatcher died. No attempt's end triggers these steps.
--- Every dispatcher may call this script repeatedly.
+-- Dispatchers may call this script at any time, also at once.
 --
 -- KEYS  1  the prefix of the receivers' keys
 -- ARGV  1-5  see shared/host-slots

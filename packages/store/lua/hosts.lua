@@ -5,7 +5,7 @@
 -- ARGV  1-5  see shared/host-slots
 --       steps   per step: kind, project, host:port, run, attempt, slot, grown, known, flag
 --       kind    enter | leave | drop
---       grown   number of attempts that the line may have open after a success
+--       grown   limit of the line's open attempts, for a line with a success and without a recent failure
 --       known   '1' if the dispatcher knows that the line has succeeded
 --       flag    of enter: n | p (was parked before) | f (enters for any number of open attempts)
 --               of leave: good | bad | none (has no meaning for the receiver)

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Ends what dead workers and gateways left, wakes workers again, and hands overdue deliveries over again.
--- Every gateway calls this script repeatedly.
+-- Gateways may call this script at any time, also at once.
 --
 -- KEYS  1  the project's prefix
 -- ARGV  1  longest pause between two reaps (ms). After a longer pause, or after a clock that stepped back, nothing ends, and every lease

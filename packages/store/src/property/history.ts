@@ -40,7 +40,7 @@ export interface KnownRun {
   evicted: boolean;
   /** The run was accepted, and a cancel did not find it. */
   missed: boolean;
-  /** The run has `onDisconnect=cancel`: it is cancelled after its last reader has disconnected. */
+  /** The caller reads the run live. The run is cancelled after its last reader has disconnected. */
   plainly: boolean;
   told: 'asked' | 'accepted' | 'cancelled' | 'unanswered' | 'other';
   /** True after a disconnect, the death of a gateway, an unanswered accept, or a cancel. */

@@ -24,7 +24,7 @@ const fault = (script: (typeof scripts)[number], how: 'lost' | 'resent' | 'repea
   fault: how,
   ms,
 });
-/** Runs for about 60 ms or more, which is several intervals of the gateways' attend. */
+/** Runs for about 60 ms or more, so gateways report the positions of their readers (attend) during the run. */
 const long = Array.from({ length: 60 }, () => 1);
 const wait = (ms: number): Step => ({ type: 'wait', ms });
 /** Ten runs that stay, on nine slots: one run waits in the queue. */

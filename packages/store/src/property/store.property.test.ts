@@ -9,7 +9,7 @@ import { type Step, schedule } from './schedule.ts';
 /** Number of rounds, and the seed to repeat a schedule. The machine still chooses the timing. */
 const ROUNDS = Number(process.env.STORE_ROUNDS ?? 60);
 const SEED = Number(process.env.STORE_SEED ?? Date.now() % 2 ** 31);
-/** Rounds side by side, each in a database of its own. */
+/** Number of rounds side by side, each in a separate database. */
 const LANES = 3;
 /** A planted bug must fail within this many rounds. */
 const BUG_ROUNDS = 24;

@@ -343,7 +343,7 @@ export class Feeds {
     return true;
   }
 
-  /** @param asked the run was known when the store was asked for it */
+  /** @param asked whether the run was known at the time of the call */
   private attended(feed: Feed, [state, lastItem = 0, lastLine = 0]: AttendReply, asked: boolean): void {
     if (state === undefined) {
       if (!asked) return;

@@ -126,7 +126,7 @@ export class Sweeper extends Rounds {
     return Math.floor(Math.max(minimum, Math.min(limit * full - others, limit * most)));
   }
 
-  /** Returns the bytes of all projects, each at least `minimum`. Calls ask for it, so each total is added up only once. */
+  /** Returns the bytes of all projects, each at least `minimum`. Every call needs the sum, so each total is added up only once. */
   private heldWith(minimum: number): number {
     const { held, total } = this;
     if (held.minimum === minimum && held.total === total) return held.bytes;
