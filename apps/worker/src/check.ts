@@ -1,4 +1,4 @@
-// `npm run check -- <folder>`: ends with 0 when the app can be deployed, with 1 when it cannot, with 2 when nothing was asked.
+// Contract 7: `npm run check -- <folder>`. Exits with 0 if the app can be deployed, with 1 if it has problems, and with 2 without an argument.
 import { resolve } from 'node:path';
 import { readSettings } from '@inference-proxy/platform';
 import { checkApp } from './check/check-app.ts';

@@ -1,4 +1,4 @@
-// The worker: runs deployed functions and publishes what they yield.
+// Contract 6: the worker, which executes the functions of deployed apps and stores their items.
 import { bootService } from '@inference-proxy/platform';
 import { WorkerSettings } from './settings.ts';
 import { startWorker } from './start-worker.ts';

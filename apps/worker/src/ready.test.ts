@@ -16,7 +16,7 @@ test.each([
   [['broken'], undefined],
   [['starting'], 'its apps are starting'],
   [['starting', 'starting'], 'its apps are starting'],
-] as [AppState[], string | undefined][])('with apps %j a worker is not ready because: %s', async (states, why) => {
+] as [AppState[], string | undefined][])('with apps %j a worker is unready because: %s', async (states, why) => {
   const check = readyCheck(
     apps(...states),
     async () => undefined,
@@ -25,7 +25,7 @@ test.each([
   expect(await check()).toBe(why);
 });
 
-test('nor before it has looked for apps, nor while the store is away', async () => {
+test('a worker is not ready before it has scanned for apps, or while the store is away', async () => {
   let trouble: string | undefined = 'the run store does not answer';
   let looked = false;
   const check = readyCheck(
@@ -35,7 +35,7 @@ test('nor before it has looked for apps, nor while the store is away', async () 
   );
   expect(await check()).toBe('the run store does not answer');
   trouble = undefined;
-  expect(await check()).toBe('its apps are being looked for');
+  expect(await check()).toBe('the deployments folder is being scanned');
   looked = true;
   expect(await check()).toBeUndefined();
 });

@@ -1,4 +1,4 @@
-// Contract 6: the worker's settings. It has neither the key that seals secrets nor the one that verifies tokens.
+// Contract 6, "Settings": the worker's settings. The worker has neither the key that seals secrets nor the key that verifies tokens.
 import { bytes, commonSettings, milliseconds, operationsPort, settingsOf, text } from '@inference-proxy/platform';
 import { z } from 'zod';
 import { appFilter } from './deployments/app-folders.ts';
@@ -13,7 +13,7 @@ const workerApps = () =>
     }
   });
 
-/** What a function may give out. */
+/** The limits of a function's output. */
 const limits = {
   MAX_ITEM_BYTES: bytes().prefault('8MiB').describe('largest item that a function may yield'),
   MAX_OUTPUT_BYTES: bytes().prefault('64MiB').describe('largest output of a run that is promised or not streamed'),
@@ -24,7 +24,7 @@ const logLimit = {
     .describe('size of the kept part of a run’s log; the newest lines are kept'),
 };
 
-/** What it takes to look at an app without serving it. */
+/** The settings of `npm run check`, which does not serve the app. */
 export class CheckSettings extends settingsOf(z.object({ ...limits, ...logLimit })) {}
 
 export class WorkerSettings extends settingsOf(
@@ -51,5 +51,5 @@ export class WorkerSettings extends settingsOf(
   }),
 ) {}
 
-/** What the worker was started with; an app is given an allow-list of it. */
+/** Returns the worker's environment. An app gets only the variables of an allow-list. */
 export const ownEnvironment = (): Readonly<Record<string, string | undefined>> => process.env;

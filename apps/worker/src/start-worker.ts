@@ -1,4 +1,4 @@
-// The worker's life: connected, apps started, runs taken; and the same backwards.
+// Contract 6: starts a worker: connections, then apps, then runs. A stop ends them in the reverse order.
 import 'reflect-metadata';
 import { type Boot, nestContext } from '@inference-proxy/platform';
 import { DeliveryQueue, defaultTimings, storeTrouble, WorkerStore } from '@inference-proxy/store';
@@ -11,10 +11,10 @@ import { readyCheck } from './ready.ts';
 import type { WorkerSettings } from './settings.ts';
 import { workerModule } from './worker.module.ts';
 
-/** An app that takes longer to start is told of as `starting`; the worker is ready without it. */
+/** The longest wait for first starts. A slower app is announced as `starting`, and the worker is ready without it. */
 const FIRST_STARTS_MS = 10_000;
 
-/** Resolves when the folder was looked at and first starts were attempted; what it started is stopped by the boot's shutdown. */
+/** Resolves when the folder was scanned and the first starts have ended or the wait is over. The boot's shutdown stops all started parts. */
 export async function startWorker(boot: Boot<WorkerSettings>): Promise<{ apps: number }> {
   const { settings, shutdown, operations } = boot;
   const context = await nestContext(workerModule(boot), boot);
@@ -46,7 +46,7 @@ export async function startWorker(boot: Boot<WorkerSettings>): Promise<{ apps: n
     ),
   );
   connections.commands.on('ready', () => announcer.again());
-  // A store that was emptied behind an unbroken connection (FLUSHALL, a failover to an empty one) is noticed by the next renewal.
+  // The next renewal notices a store that was emptied behind an unbroken connection (FLUSHALL, a failover to an empty store).
   store.onForgotten = (project) => {
     announcer.again();
     serving.wake(project);

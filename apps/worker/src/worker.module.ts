@@ -1,4 +1,4 @@
-// The worker's one module: what it is made of, by folder.
+// The worker's Nest module: all parts, grouped by folder.
 import { randomBytes } from 'node:crypto';
 import { accountLog, type Boot, repeatedLines } from '@inference-proxy/platform';
 import { DeliveryQueue, WorkerStore } from '@inference-proxy/store';
@@ -13,11 +13,11 @@ import { RunMetrics } from './operations/run-metrics.ts';
 import { runtimes } from './runtimes/runtimes.ts';
 import { ownEnvironment, WorkerSettings } from './settings.ts';
 
-/** The module around what the service was booted with. */
+/** Returns the module for a booted service. */
 export function workerModule({ settings, logger, operations, tracing }: Boot<WorkerSettings>): Type {
   const repeated = repeatedLines(logger);
   const processes = new ProcessMetrics(operations.registry);
-  // No line of a run holds a caller's header, and looking for them costs 40 µs a line (measured), more than all else of it.
+  // No line of a run contains a caller's header. The search for headers costs 40 µs a line (measured), more than the rest of the line.
   const runLogger = logger.child({}, { redact: [] });
   @Module({
     providers: [

@@ -1,4 +1,4 @@
-// `npm run check`: folders as their authors have them, on a real interpreter.
+// Contract 7: `npm run check` on folders as authors write them, with a real interpreter.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => rm(root, { recursive: true, force: true }));
 
 let made = 0;
-/** An app's folder with these files. */
+/** Creates an app's folder with these files. */
 async function folder(files: Record<string, string>, name = `app-${++made}`): Promise<string> {
   const path = join(root, 'demo', name);
   for (const [file, text] of Object.entries(files)) {
@@ -38,7 +38,7 @@ const OPTIONS: CheckOptions = {
 const check = async (files: Record<string, string>, name?: string): Promise<Checked> =>
   checkApp(await folder(files, name), OPTIONS);
 
-test('an app without a manifest says what it would serve', async () => {
+test('the functions of an app without a manifest are reported', async () => {
   const checked = await check({
     'main.py': 'def run(n: int, *, loud=False):\n    "Counts."\n    yield n\ndef _no(): pass\n',
   });
@@ -48,25 +48,31 @@ test('an app without a manifest says what it would serve', async () => {
   );
 });
 
-test.each(['cerebrium.', ''])('a hosted folder with sections named [%sdeployment] runs as it is', async (prefix) => {
-  const manifest = [
-    `[${prefix}deployment]\nname = "stream"\npython_version = "3.12"\ndisable_auth = true\ninclude = ["*"]`,
-    `[${prefix}hardware]\ncpu = 2\nmemory = 4.0\ncompute = "CPU"\nprovider = "aws"`,
-    `[${prefix}scaling]\nmin_replicas = 0\nmax_replicas = 2\nreplica_concurrency = 3\nresponse_grace_period = 60\ncooldown = 30`,
-    `[${prefix}dependencies.pip]\nnumpy = "latest"`,
-  ].join('\n');
-  const checked = await check({
-    'cerebrium.toml': manifest,
-    'main.py': 'def predict(prompt, run_id, temperature=0.7):\n    yield f"data: {prompt}\\n\\n"\n',
-  });
-  expect(checked.problems).toEqual([]);
-  expect(checked.notes).toContain('deployment.disable_auth has no effect here');
-  expect(checked.functions).toMatchObject([
-    { name: 'predict', parameters: [{ name: 'prompt' }, { name: 'run_id' }, { name: 'temperature', required: false }] },
-  ]);
-});
+test.each(['cerebrium.', ''])(
+  'a hosted folder with sections named [%sdeployment] runs without a change',
+  async (prefix) => {
+    const manifest = [
+      `[${prefix}deployment]\nname = "stream"\npython_version = "3.12"\ndisable_auth = true\ninclude = ["*"]`,
+      `[${prefix}hardware]\ncpu = 2\nmemory = 4.0\ncompute = "CPU"\nprovider = "aws"`,
+      `[${prefix}scaling]\nmin_replicas = 0\nmax_replicas = 2\nreplica_concurrency = 3\nresponse_grace_period = 60\ncooldown = 30`,
+      `[${prefix}dependencies.pip]\nnumpy = "latest"`,
+    ].join('\n');
+    const checked = await check({
+      'cerebrium.toml': manifest,
+      'main.py': 'def predict(prompt, run_id, temperature=0.7):\n    yield f"data: {prompt}\\n\\n"\n',
+    });
+    expect(checked.problems).toEqual([]);
+    expect(checked.notes).toContain('deployment.disable_auth has no effect here');
+    expect(checked.functions).toMatchObject([
+      {
+        name: 'predict',
+        parameters: [{ name: 'prompt' }, { name: 'run_id' }, { name: 'temperature', required: false }],
+      },
+    ]);
+  },
+);
 
-test('modules that are missing are named all at once, with their place', async () => {
+test('all missing modules are reported together with their places', async () => {
   const { problems } = await check({
     'main.py': [
       'import json, no_such_a.part',
@@ -87,26 +93,26 @@ test('modules that are missing are named all at once, with their place', async (
 
 test.each([
   [
-    'a key nobody knows',
+    'an unknown key',
     { 'app.toml': '[scaling]\nmax_replica = 3', 'main.py': 'def f(): pass' },
-    /^scaling\.max_replica is a key that nobody knows$/,
+    /^scaling\.max_replica is an unknown key$/,
   ],
   [
     'a value of the wrong form',
     { 'app.toml': '[scaling]\ntimeout = "1s"', 'main.py': '' },
     /^app\.toml: \[scaling\] timeout: /,
   ],
-  ['no TOML', { 'app.toml': 'a = = 1', 'main.py': '' }, /^app\.toml: not TOML/],
+  ['a file that is not TOML', { 'app.toml': 'a = = 1', 'main.py': '' }, /^app\.toml: not TOML/],
   ['a syntax error', { 'main.py': 'def f(:' }, /^it does not start: SyntaxError: /],
   [
     'setup() that raises',
     { 'main.py': 'def setup():\n    raise RuntimeError("no weights")\ndef f(): pass' },
     /^it does not start: RuntimeError: .*no weights$/,
   ],
-  ['nothing to call', { 'main.py': 'def _f(): pass' }, /^it has no public function$/],
-  ['no module', { 'app.toml': '' }, /^it does not start: /],
+  ['no public function', { 'main.py': 'def _f(): pass' }, /^it has no public function$/],
+  ['no main.py', { 'app.toml': '' }, /^it does not start: /],
   [
-    'an interpreter that is not there',
+    'a missing interpreter',
     { 'app.toml': '[runtime.python]\npython = "no/python"', 'main.py': '' },
     /^no Python interpreter at /,
   ],
@@ -115,18 +121,18 @@ test.each([
   expect(problems).toEqual([expect.stringMatching(problem)]);
 });
 
-test('a name that no call could reach is a problem', async () => {
+test('a name that no call can contain is a problem', async () => {
   const { problems } = await check({ 'main.py': 'def f(): pass' }, 'runs');
   expect(problems).toEqual(["the app's folder, runs, has a name that no call could reach"]);
 });
 
-test('what is no folder is said so', async () => {
+test('a path that is not a folder is a problem', async () => {
   const options = { maxItemBytes: 1, maxOutputBytes: 1, maxLogBytes: 1, environment: {}, printed: () => {} };
   const { problems } = await checkApp(join(root, 'demo', 'nothing'), options);
   expect(problems).toEqual([`${join(root, 'demo', 'nothing')} is not a folder`]);
 });
 
-test('what an app prints while it starts is shown', async () => {
+test('lines that an app prints during its start are shown', async () => {
   await check({ 'main.py': 'print("loading the weights")\ndef f(): pass' });
   expect(printed).toContain('loading the weights');
 });
@@ -137,19 +143,19 @@ const SERVER = [
   'createServer((_, response) => response.end()).listen(process.env.PORT ?? 0);',
 ].join('\n');
 
-test('an app that is a web server of its own says so', async () => {
+test('an app that is a web server is reported as a server', async () => {
   const checked = await check({
     'app.toml': '[runtime.custom]\nentrypoint = "node server.mjs"\nreadycheck_endpoint = "/"',
     'server.mjs': SERVER,
   });
   expect(checked).toMatchObject({ problems: [], notes: [], functions: [], server: 'node server.mjs' });
   expect(report(checked)).toMatch(
-    /^starts in \d+\.\d s\nserves every path below it by node server\.mjs\nIt can be deployed\.\n$/,
+    /^starts in \d+\.\d s\nserves every path of the app with node server\.mjs\nIt can be deployed\.\n$/,
   );
   expect(printed).toContain('warming up');
 });
 
-test('a hosted folder with its own FastAPI server runs as it is, and is told what its port costs', async () => {
+test('a hosted folder with a FastAPI server runs without a change, and a note names the costs of its port', async () => {
   const { python, env } = await obtainFastApi();
   const port = await freePort();
   const { problems, notes, startMs } = await check({
@@ -171,12 +177,14 @@ test('a hosted folder with its own FastAPI server runs as it is, and is told wha
   expect(notes).toEqual([
     'deployment.name has no effect here',
     'deployment.python_version has no effect here',
-    expect.stringMatching(`^a server on port ${port} alone has one replica .* \\{port\\} in its place in entrypoint`),
+    expect.stringMatching(
+      `^a server with the fixed port ${port} has one replica .* \\{port\\} in its place in entrypoint`,
+    ),
   ]);
 });
 
 test.each([
-  ['a program that is not there', 'entrypoint = "no-such-server"', /^there is no program no-such-server on the PATH$/],
+  ['a missing program', 'entrypoint = "no-such-server"', /^there is no program no-such-server on the PATH$/],
   [
     'a server that exits',
     'entrypoint = ["python3", "-c", "import sys; sys.exit(\'no weights\')"]',
@@ -188,21 +196,21 @@ test.each([
     /^it does not start: NotReady: .* within 1 s: it takes no/,
   ],
   [
-    'a server elsewhere that does not answer',
+    'a server with a url that does not answer',
     'url = "http://127.0.0.1:1"\n[scaling]\nstartup_timeout = 5',
     /^it does not start: .* ECONNREFUSED/,
   ],
   [
-    'both kinds at once',
+    'both runtimes together',
     'entrypoint = "a"\n[runtime.python]',
     /^app\.toml: \[runtime\.custom\] and \[runtime\.python\]/,
   ],
-])('of a web server of its own, %s is a problem', async (_, section, problem) => {
+])('for a web server, %s is a problem', async (_, section, problem) => {
   const { problems } = await check({ 'app.toml': `[runtime.custom]\n${section}` });
   expect(problems).toEqual([expect.stringMatching(problem)]);
 });
 
-test('modules that a server in Python imports and its interpreter has not are named', async () => {
+test('missing modules of a server in Python are reported', async () => {
   const { problems } = await check({
     'app.toml': '[runtime.custom]\nentrypoint = ["./serve", "--port", "{port}"]',
     serve: '#!/usr/bin/env python3\nimport main\n',
@@ -211,7 +219,7 @@ test('modules that a server in Python imports and its interpreter has not are na
   expect(problems).toEqual([expect.stringMatching(/^main\.py:1 imports no_such_f/)]);
 });
 
-test('a module that only files need which nothing imports is a note, and the folder can be deployed', async () => {
+test('a missing module of a file that nothing imports is a note, and the folder can be deployed', async () => {
   const checked = await check({
     'main.py': 'import helpers\nfrom package import part\ndef run(): return helpers.here\n',
     'helpers.py': 'here = 1\n',
@@ -229,7 +237,7 @@ test('a module that only files need which nothing imports is a note, and the fol
   expect(report(checked)).toContain('It can be deployed.');
 });
 
-test('a module that an imported file needs is a problem, however far down the import stands', async () => {
+test('a missing module of an imported file is a problem at any depth', async () => {
   const { problems } = await check({
     'main.py': 'def run():\n    from package.part import thing\n',
     'package/__init__.py': '',
@@ -258,7 +266,7 @@ test('a hosted folder with [runtime.cortex] and scaling.compute_tier can be depl
 
 const PORTED = SERVER.replace('process.env.PORT ?? 0', 'process.argv.at(-1)');
 
-/** A process that listens on a port, started in a folder. */
+/** Starts a process in a folder that listens on a port. */
 async function listener(cwd: string, port: number): Promise<ChildProcess> {
   const child = spawn(process.execPath, [join(cwd, 'server.mjs'), String(port)], {
     cwd,
@@ -275,7 +283,7 @@ const connected = (port: number): Promise<boolean> =>
     socket.once('error', () => resolve(false));
   });
 
-test('a port that the running app itself holds is no problem; a port of another app is one', async () => {
+test('a port that the running app itself holds is not a problem; a port of another app is a problem', async () => {
   const port = await freePort();
   const app = {
     'app.toml': `[runtime.custom]\nport = ${port}\nentrypoint = ["node", "server.mjs", "${port}"]`,
@@ -286,7 +294,7 @@ test('a port that the running app itself holds is no problem; a port of another 
   try {
     const own = await checkApp(running, OPTIONS);
     expect(own.problems).toEqual([]);
-    expect(own.notes).toContain(`port ${port} is held by this app, which is running: it was not started a second time`);
+    expect(own.notes).toContain(`port ${port} is held by this running app: the check did not start it again`);
     expect(report(own)).toContain('It can be deployed.');
     const { problems } = await checkApp(stranger, OPTIONS);
     expect(problems).toEqual([expect.stringContaining(`port ${port} is taken by another server`)]);
@@ -295,7 +303,7 @@ test('a port that the running app itself holds is no problem; a port of another 
   }
 });
 
-test('a taken port that stands in entrypoint is replaced, and the report has the new port', async () => {
+test('a taken port that entrypoint contains is replaced, and the report has the new port', async () => {
   const port = await freePort();
   const path = await folder({
     'app.toml': `[runtime.custom]\nport = ${port}\nentrypoint = "node server.mjs --port ${port}"`,

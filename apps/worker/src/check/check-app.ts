@@ -1,4 +1,4 @@
-// `npm run check`: what of an app's folder is wrong, and what it would serve, before it is deployed.
+// Contract 7: `npm run check` reports the problems of an app's folder, and the functions or the server that it would serve, before a deployment.
 import { stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { type FunctionSpec, isAppName, isProjectName } from '@inference-proxy/contracts';
@@ -13,7 +13,7 @@ import { type MissingModule, missingModules } from './missing-modules.ts';
 import { portInUse } from './port-in-use.ts';
 import { pythonOfServer } from './server-program.ts';
 
-/** For its `teardown()`. */
+/** The time for `teardown()`. */
 const END_MS = 10_000;
 
 export interface CheckOptions {
@@ -21,19 +21,19 @@ export interface CheckOptions {
   readonly maxOutputBytes: number;
   readonly maxLogBytes: number;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Told what the app prints while it starts. */
+  /** Called for each line that the app prints during the start. */
   readonly printed: (line: string) => void;
 }
 
-/** What was found. An app without problems would be served. */
+/** The result of a check. An app without problems would be served. */
 export interface Checked {
   readonly problems: readonly string[];
-  /** What has no effect, and is no mistake. */
+  /** Keys without effect and other hints, which are not problems. */
   readonly notes: readonly string[];
   readonly functions: readonly FunctionSpec[];
-  /** Set where it is a web server of its own: which one, in words. */
+  /** The command or the URL of the server. Set if the app is a web server. */
   readonly server?: string;
-  /** From the process's start until it could serve: import and `setup()`, ms. */
+  /** Milliseconds from the start of the process until it is ready: import and `setup()`. */
   readonly startMs?: number;
 }
 
@@ -46,7 +46,7 @@ export async function checkApp(folder: string, options: CheckOptions): Promise<C
   try {
     const read = await readManifest(folder, options.maxOutputBytes);
     manifest = read.manifest;
-    problems.push(...read.unknown.map((key) => `${key} is a key that nobody knows`));
+    problems.push(...read.unknown.map((key) => `${key} is an unknown key`));
     notes.push(...read.unused.map((key) => `${key} has no effect here`));
   } catch (error) {
     if (!(error instanceof ManifestError)) throw error;
@@ -63,7 +63,7 @@ export async function checkApp(folder: string, options: CheckOptions): Promise<C
   if (server) notes.push(...ofPorts(server));
   if (held !== undefined) return { problems, notes: [...notes, held], functions: [] };
   const started = await start(folder, manifest, options, (replaced) => notes.push(replaced));
-  // A missing module was reported already, and is why the app does not start.
+  // A missing module is already reported, and is the reason why the app does not start.
   if (started.problem !== undefined && needed.length === 0) problems.push(started.problem);
   if (!server && started.problem === undefined && started.functions.length === 0)
     problems.push('it has no public function');
@@ -79,18 +79,18 @@ export async function checkApp(folder: string, options: CheckOptions): Promise<C
 const lacking = ({ module, where }: MissingModule): string =>
   `${where} imports ${module}, which the interpreter does not have`;
 
-/** What a fixed port costs. */
+/** Returns notes about the costs of a fixed port. */
 function ofPorts({ port, entrypoint }: CustomServer): string[] {
   if (port === undefined) return [];
   const instead = entrypoint?.some((word) => word.includes(String(port)))
     ? `{port} in its place in entrypoint`
     : 'the environment variable PORT';
   return [
-    `a server on port ${port} alone has one replica on each machine, and calls wait while a new version takes its place: without port, ${instead} says a free one`,
+    `a server with the fixed port ${port} has one replica on each machine, and calls wait during a change of versions: without port, ${instead} has a free port`,
   ];
 }
 
-/** The last two parts of the path are the project and the app that callers name. */
+/** The last two parts of the path are the project and the app in a call's path. */
 function misnamed(folder: string): string[] {
   const [project, app] = [basename(dirname(folder)), basename(folder)];
   return [
@@ -120,7 +120,7 @@ interface Started {
   readonly problem?: string;
 }
 
-/** Starts one process of it as a worker would, and ends it. */
+/** Starts a process of the app as a worker would, and ends it. */
 async function start(
   folder: string,
   manifest: Manifest,
@@ -145,7 +145,7 @@ async function start(
   await settled(runtime);
   const ms = performance.now() - startedAt;
   const { functions, error } = runtime;
-  // In order, so that what it has printed is told; but not for ever.
+  // An orderly end shows everything that the app prints. `END_MS` bounds the wait.
   const givingUp = setTimeout(() => void runtime.close(), END_MS);
   await runtime.drain();
   clearTimeout(givingUp);
@@ -154,7 +154,7 @@ async function start(
   return { ms, functions: [], problem: `it does not start: ${type === undefined ? '' : `${type}: `}${message}` };
 }
 
-/** Resolves when it serves or does not start. */
+/** Resolves when the runtime serves or has failed to start. */
 function settled(runtime: Runtime): Promise<void> {
   return new Promise((resolve) => {
     const look = (): void => {

@@ -1,10 +1,10 @@
-// `npm run check`: what an app's code imports and its interpreter does not have.
+// Contract 7: `npm run check` lists the modules that an app's code imports and its interpreter does not have.
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 
-/** From `src/check` and from `dist/check` alike. */
+/** The same path from `src/check` and from `dist/check`. */
 const PROGRAM = fileURLToPath(new URL('../../harness/check/imports.py', import.meta.url));
 const LIMIT_MS = 60_000;
 
@@ -17,8 +17,8 @@ const answer = z.array(z.object({ module: z.string(), where: z.string(), importe
 export type MissingModule = z.infer<typeof answer>[number];
 
 /**
- * @param start words that name what starts: the entry point's file, or a server's command
- * @throws Error when the interpreter cannot look
+ * @param start the entry point's file, or the words of a server's command
+ * @throws Error if the interpreter cannot run the search
  */
 export async function missingModules(
   interpreter: string,

@@ -1,4 +1,4 @@
-// `npm run check`: a fixed port that the running app itself holds is no problem of its folder.
+// Contract 7: `npm run check` accepts a fixed port that the running app itself holds.
 import { realpath } from 'node:fs/promises';
 import type { CustomServer } from '../deployments/custom-server.ts';
 import { replacePort } from '../runtimes/http-server/literal-port.ts';
@@ -14,7 +14,7 @@ export async function portInUse(server: CustomServer, folder: string): Promise<s
   if (port === undefined || replacePort(entrypoint, port, 0) || !(await isTaken(port).catch(() => false)))
     return undefined;
   const inodes = [...(listeningSockets('127.0.0.1', port) ?? []), ...(listeningSockets('::1', port) ?? [])];
-  if (inodes.length === 0) return `port ${port} is in use, perhaps by this app: it was not started`;
+  if (inodes.length === 0) return `port ${port} is in use, perhaps by this app: the check did not start the app`;
   if (!isHeldFrom(await realpath(folder), inodes)) return undefined;
-  return `port ${port} is held by this app, which is running: it was not started a second time`;
+  return `port ${port} is held by this running app: the check did not start it again`;
 }

@@ -1,4 +1,4 @@
-// `npm run check`: what was found, in words for the app's author.
+// Contract 7: the report of `npm run check` for the app's author.
 import type { FunctionSpec, ParameterSpec } from '@inference-proxy/contracts';
 import type { Checked } from './check-app.ts';
 
@@ -8,8 +8,8 @@ export function report({ problems, notes, functions, server, startMs }: Checked)
     ...notes.map((text) => `note: ${text}`),
     ...(startMs === undefined ? [] : [`starts in ${(startMs / 1000).toFixed(1)} s`]),
     ...functions.map((fn) => `serves ${signature(fn)}${fn.doc === undefined ? '' : `  ${fn.doc}`}`),
-    ...(server === undefined || startMs === undefined ? [] : [`serves every path below it by ${server}`]),
-    problems.length === 0 ? 'It can be deployed.' : `It cannot be deployed as it is: ${counted(problems.length)}.`,
+    ...(server === undefined || startMs === undefined ? [] : [`serves every path of the app with ${server}`]),
+    problems.length === 0 ? 'It can be deployed.' : `It cannot be deployed: ${counted(problems.length)}.`,
   ];
   return `${lines.join('\n')}\n`;
 }

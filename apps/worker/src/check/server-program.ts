@@ -1,16 +1,17 @@
-// `npm run check`: the program of an app that is a web server of its own, and the Python that it runs in, where it does.
+// Contract 7: `npm run check` finds the Python interpreter of an app that is a web server, if the server is a Python program.
 import { open } from 'node:fs/promises';
 import { basename, isAbsolute } from 'node:path';
 import { findProgram, serverPath } from '../runtimes/http-server/server-program.ts';
 
 const PYTHON = /^python[\d.]*$/;
-/** What the kernel reads of a script's first line. */
+/** The number of bytes that the kernel reads from a script's first line. */
 const FIRST_LINE_BYTES = 256;
 
 /**
- * The interpreter of a server in Python: the program itself, or the one that its script names. Undefined where it is none, or who knows.
+ * Returns the interpreter of a server in Python: the program itself, or the interpreter that its script names. Returns undefined if the program
+ * is not Python, or if its interpreter is not known.
  *
- * @throws Error in words for the app's author: there is no such program
+ * @throws Error with a message for the app's author if the program does not exist
  */
 export async function pythonOfServer(
   entrypoint: readonly string[],

@@ -1,4 +1,4 @@
-// Contract 6, `/metrics` of a worker: the processes that its apps run in.
+// Contract 6, `/metrics` of a worker: the replicas of its apps.
 import { Counter, Gauge, type Registry } from '@inference-proxy/platform';
 import type { ServedApps } from '../execution/serving.ts';
 import type { ProcessCounts } from '../runtimes/pool.ts';
@@ -31,13 +31,13 @@ export class ProcessMetrics {
     });
   }
 
-  /** What the processes of one app tell. */
+  /** Returns the counters for the replicas of an app. */
   of(project: string, app: string): ProcessCounts {
     const at = (state: ReplicaState) => ({ project, app, state });
     return {
       moved: (from, to) => {
         if (from !== undefined) this.#replicas.dec(at(from));
-        // What has exited is no replica any more.
+        // An exited process is not a replica.
         if (to !== 'exited') this.#replicas.inc(at(to));
       },
       started: (result) => this.#starts.inc({ project, app, result }),
@@ -46,7 +46,7 @@ export class ProcessMetrics {
   }
 }
 
-/** How many runs each app takes, read when asked. */
+/** Registers the gauges of each app's slots. The values are read at each scrape. */
 export function gaugeSlots(registry: Registry, apps: Pick<ServedApps, 'projects' | 'appsOf'>): void {
   const registers = [registry];
   const labelNames = ['project', 'app'] as const;

@@ -58,7 +58,7 @@ function accounts() {
   };
 }
 
-test('an attempt is counted while it runs, its items as they come, and timed when it has ended', async () => {
+test('an attempt is counted while it runs, its items when they come, and its duration at its end', async () => {
   const { plain, lines, value } = accounts();
   const account = new RunAccount(plain, run);
   const labels = '{project="demo",app="hello"}';
@@ -103,7 +103,7 @@ test.each([
   expect(lines.map((line) => line.level)).toEqual([level]);
 });
 
-test('its span is the call’s child, under a name that the dispatcher knows too', () => {
+test('the span of an attempt is a child of the call’s span, with an id that the dispatcher computes too', () => {
   const { traced, begun, failed, lines } = accounts();
   const account = new RunAccount(traced, { ...run, attempt: 2, traceparent: call });
   const spanId = runSpanId(run.runId, 2);
@@ -119,7 +119,7 @@ test('its span is the call’s child, under a name that the dispatcher knows too
   expect(lines[0]?.fields).toMatchObject({ traceId });
 });
 
-test('without tracing, what the call brought along goes on as it is', () => {
+test('without tracing, the trace context of the call is passed on unchanged', () => {
   const { plain } = accounts();
   expect(new RunAccount(plain, { ...run, traceparent: call }).traceparent).toBe(call);
   expect(new RunAccount(plain, run).traceparent).toBeUndefined();

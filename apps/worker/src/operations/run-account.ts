@@ -1,4 +1,4 @@
-// Contract 6: what is told of an attempt of a run when it has ended: one log line, its metrics, its span.
+// Contract 6: reports an attempt of a run with a log line, metrics and a span.
 import type { EndState, ErrorFields } from '@inference-proxy/contracts';
 import { type AccountLog, type OpenSpan, parseTraceparent, runSpanId, type Tracing } from '@inference-proxy/platform';
 import type { TakenRun } from '@inference-proxy/store';
@@ -12,13 +12,13 @@ export interface RunAccountParts {
   readonly log: AccountLog;
 }
 
-/** A run without its parameters, which may be megabytes and are not kept while the run lasts. */
+/** A run without its parameters. They may be megabytes and are not kept while the run lasts. */
 export type RunNames = Omit<TakenRun, 'params'>;
 
-/** How an attempt ended. */
+/** The end of an attempt. */
 export interface RunEnded {
   readonly version: string | undefined;
-  /** What became of the run. */
+  /** The result of ending the run in the store. */
   readonly ended: Ended;
   readonly state: EndState;
   readonly items: number;
@@ -28,9 +28,9 @@ export interface RunEnded {
   readonly error?: ErrorFields | undefined;
 }
 
-/** One attempt's account, from its take on. */
+/** Accounts for an attempt from its take to its end. */
 export class RunAccount {
-  /** What follows from the run is told this: the function's span, or what the call brought along where there is no tracing. */
+  /** The trace context for the function and the delivery: the function's span, or the call's context if tracing is off. */
   readonly traceparent: string | undefined;
   readonly #span: OpenSpan | undefined;
 

@@ -1,7 +1,7 @@
-// Contract 6, `/metrics` of a worker: what its runs came to, and how long they took.
+// Contract 6, `/metrics` of a worker: results, durations and items of its runs.
 import { Counter, DURATION_BUCKETS, Gauge, Histogram, type Registry } from '@inference-proxy/platform';
 
-/** Which app's run it is; only apps that this worker serves come here. */
+/** The app of a run. Only apps that this worker serves become labels. */
 export interface OfApp {
   readonly project: string;
   readonly app: string;
