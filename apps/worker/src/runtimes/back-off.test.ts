@@ -1,3 +1,4 @@
+// Contract 8: the delays before a process is started again.
 import { expect, test } from '@jest/globals';
 import { startDelayMs } from './back-off.ts';
 

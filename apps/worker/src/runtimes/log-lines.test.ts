@@ -1,3 +1,4 @@
+// Contract 5, "Logs: `GET /runs/{run_id}/logs`": lines from the chunks of a raw pipe.
 import { expect, test } from '@jest/globals';
 import { LogLines } from './log-lines.ts';
 

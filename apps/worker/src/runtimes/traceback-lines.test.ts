@@ -1,3 +1,4 @@
+// Contract 2, "Errors": the lines of a Python traceback in the worker's log.
 import { execFileSync } from 'node:child_process';
 import { expect, test } from '@jest/globals';
 import { AppLog, LineRate } from './app-log.ts';

@@ -17,7 +17,7 @@ FRAME_ITEMS = 32 * 1024
 
 
 class Cancelled(BaseException):
-    """Raised in the function when its run is cancelled. A BaseException, so that `except Exception` does not catch it."""
+    """Raised in the function when its run is cancelled. A BaseException is not caught by `except Exception`."""
 
 
 class Limits:
@@ -44,7 +44,7 @@ class Run:
     bytes = 0
     overflow = False
 
-    # The producer stops at this number of items. A cancel or an overflow sets it to -1, so one comparison covers all cases.
+    # The producer stops at this number of items. A cancel or an overflow sets the number to -1, so that one comparison is enough.
     allowed = sys.maxsize
     _window = FIRST_WINDOW
     _taken = 0

@@ -30,7 +30,7 @@ def sleep(seconds):
     finally:
         with run.lock:
             run.sleeper = None
-            # A cancel may have come after the end of the wait. The cancel found this thread asleep, so it released the lock and raised nothing.
+            # A cancel may have come after the end of the wait. The cancel released the lock of a sleeping thread and raised nothing.
             missed = sleeper.acquire(False)
     if woken or missed:
         raise Cancelled()

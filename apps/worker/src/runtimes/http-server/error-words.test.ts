@@ -1,3 +1,4 @@
+// Contract 2, "Errors", `upstream_unavailable`: the reason that a caller reads.
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect, test } from '@jest/globals';

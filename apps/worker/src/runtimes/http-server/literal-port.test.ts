@@ -1,3 +1,4 @@
+// docs/apps/web-servers.md, "Ports": the forms in which a command names a fixed port.
 import { expect, test } from '@jest/globals';
 import { replacePort } from './literal-port.ts';
 
