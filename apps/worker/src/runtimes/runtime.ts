@@ -8,7 +8,7 @@ export interface RunRequest {
   readonly fn: string;
   /** The caller's JSON object as received, never parsed here. For a server, the forwarded request (`encodeRequest`). */
   readonly params: Buffer;
-  /** True if a reader's credits pause the generator. Otherwise only the pipe does. */
+  /** True if the credits of readers pace the run. Otherwise only the store does. */
   readonly paced: boolean;
   /** The trace of the call (W3C `traceparent`), if it has one. */
   readonly traceparent?: string;
