@@ -1,3 +1,4 @@
+// Contract 6, `/readyz` of a worker.
 import type { AppState } from '@inference-proxy/contracts';
 import { expect, test } from '@jest/globals';
 import type { AppVersions } from './deployments/versions.ts';

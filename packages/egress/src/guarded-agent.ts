@@ -1,4 +1,4 @@
-// Contract 4, "Allowed addresses": HTTP connections to checked addresses. A connection carries one exchange at a time; idle ones are bounded.
+// Contract 4, "Allowed addresses": HTTP connections to checked addresses, with one exchange at a time and a bounded number of idle connections.
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { Client, type Dispatcher } from 'undici';
 import type { AddressPolicy } from './address-policy.ts';

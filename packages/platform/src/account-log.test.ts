@@ -1,3 +1,4 @@
+// Contract 6: the account log compared with its logger.
 import { expect, test } from '@jest/globals';
 import { accountLog } from './account-log.ts';
 import { createLogger } from './logging.ts';

@@ -1,3 +1,4 @@
+// Contract 6: the start and the stop of a service, in a real process.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

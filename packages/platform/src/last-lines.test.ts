@@ -1,4 +1,4 @@
-// Contract 6: a process ends although nobody reads its last lines. If its output is read, the last lines arrive.
+// Contract 6: a process ends although its output has no reader. If the output is read, the last lines arrive.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';

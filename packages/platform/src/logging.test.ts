@@ -1,3 +1,4 @@
+// Contract 6: log lines of a logger, and of real processes at their end.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';

@@ -1,3 +1,4 @@
+// Contract 6, "Ports and pages": the pages of a real operations port.
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';

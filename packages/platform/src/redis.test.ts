@@ -1,3 +1,4 @@
+// Contract 6: connections to a real Redis that pauses, ends and restarts.
 import { once } from 'node:events';
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';

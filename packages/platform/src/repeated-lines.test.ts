@@ -1,3 +1,4 @@
+// Contract 6: the lines of a failure that repeats.
 import { ServiceError } from '@inference-proxy/contracts';
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { createLogger } from './logging.ts';

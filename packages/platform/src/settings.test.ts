@@ -1,3 +1,4 @@
+// Contract 6, "Settings": reading, errors and the text of `--help`.
 import { expect, test } from '@jest/globals';
 import { z } from 'zod';
 import { bytes, commonSettings, flag, list, milliseconds, port, redisUrl, seconds, secret } from './setting-kinds.ts';

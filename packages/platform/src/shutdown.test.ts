@@ -1,3 +1,4 @@
+// Contract 6: the phases of a stop.
 import { expect, test } from '@jest/globals';
 import { createLogger } from './logging.ts';
 import { deadlinesFor, longestStopMs, phases, Shutdown } from './shutdown.ts';
@@ -20,7 +21,7 @@ test('phases run in their fixed order with Redis last, for any order of adding',
   expect(done).toEqual(['unready', 'intake', 'drain', 'queues', 'flush', 'redis']);
 });
 
-test('a phase begins when the one before has ended', async () => {
+test('a phase begins when the phase before has ended', async () => {
   const { shutdown, done, step } = recording();
   const drained = Promise.withResolvers<void>();
   shutdown.add('drain', 'slow', async () => {

@@ -1,3 +1,4 @@
+// W3C Trace Context, level 1: valid and ignored headers.
 import { expect, test } from '@jest/globals';
 import { parseTraceparent, validTraceparent } from './traceparent.ts';
 

@@ -1,3 +1,4 @@
+// Contract 7, "Apps": announcements of the apps that a worker serves.
 import type { AppDescription, AppState } from '@inference-proxy/contracts';
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { Announcer } from './announce.ts';

@@ -1,3 +1,4 @@
+// Contract 6, "Settings": finding apps in the deployments folder, `WORKER_APPS`, and the versions of code.
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';

@@ -79,6 +79,6 @@ test.each([
 
 test('two runtimes in a manifest are rejected', () => {
   expect(() => read('[runtime.custom]\nentrypoint = "a"\n[runtime.python]\nentrypoint = "main.py"')).toThrow(
-    /expected one of them/,
+    /expected only one of them/,
   );
 });

@@ -1,3 +1,4 @@
+// Contract 7: the values of a manifest, their defaults and their errors.
 import { expect, test } from '@jest/globals';
 import { ManifestError, parseManifest } from './manifest.ts';
 

@@ -205,7 +205,7 @@ export const parseManifest = (text: string, maxOutputBytes: number): ReadManifes
 function manifestOf(found: Sections, maxOutputBytes: number): ReadManifest {
   refuseRuntimes(found);
   if (found.has('runtime.custom') && found.has('runtime.python'))
-    throw new ManifestError('[runtime.custom] and [runtime.python]: expected one of them');
+    throw new ManifestError('[runtime.custom] and [runtime.python]: expected only one of them');
   const deployment = parseSection(found, 'deployment');
   const serverIn = serverSection(found);
   const python = serverIn === 'runtime.python' ? FUNCTIONS : parseSection(found, 'runtime.python');
@@ -215,7 +215,7 @@ function manifestOf(found: Sections, maxOutputBytes: number): ReadManifest {
   const streaming = parseSection(found, 'streaming');
   const env = parseSection(found, 'env');
   if (python.python !== undefined && python.venv !== undefined)
-    throw new ManifestError('[runtime.python] python and venv: expected one of them');
+    throw new ManifestError('[runtime.python] python and venv: expected only one of them');
   const startup =
     scaling.startup_timeout ??
     deployment.deployment_initialization_timeout ??

@@ -1,3 +1,4 @@
+// Contract 7: a new version replaces the serving version, with scripted runtimes.
 import { type ErrorFields, type FunctionSpec, ServiceError } from '@inference-proxy/contracts';
 import { expect, test } from '@jest/globals';
 import type { RunningRun, Runtime, RuntimeState } from '../runtimes/runtime.ts';

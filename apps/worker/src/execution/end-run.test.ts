@@ -1,3 +1,4 @@
+// Contract 5: the end of an attempt, with a store that answers late or differently.
 import { type Outcome, ServiceError } from '@inference-proxy/contracts';
 import type { End, EndAnswer } from '@inference-proxy/store';
 import { expect, test } from '@jest/globals';

@@ -1,3 +1,4 @@
+// Contract 5: takes and wakes of an intake, with a scripted store.
 import type { TakenRun } from '@inference-proxy/store';
 import { expect, test } from '@jest/globals';
 import { Intake, type Want } from './intake.ts';

@@ -1,3 +1,4 @@
+// Contract 5: the renewal of leases, with a scripted store.
 import { defaultTimings, type RenewAnswer } from '@inference-proxy/store';
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { type HeldRun, HeldRuns } from './held-runs.ts';

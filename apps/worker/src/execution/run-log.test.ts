@@ -1,3 +1,4 @@
+// Contract 5, `/logs`: writing printed lines, with a scripted store.
 import { ServiceError } from '@inference-proxy/contracts';
 import type { LogPart } from '@inference-proxy/store';
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';

@@ -1,3 +1,4 @@
+// Contract 3: writing items, with a scripted store.
 import { type AnswerHead, type ItemBatch, ServiceError } from '@inference-proxy/contracts';
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { RunWriter, type WriterListener } from './run-writer.ts';

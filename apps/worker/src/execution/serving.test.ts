@@ -1,3 +1,4 @@
+// Contract 5: serving a project, with a scripted store.
 import { OperationsPort } from '@inference-proxy/platform';
 import { defaultTimings, type TakenRun, type WorkerStore } from '@inference-proxy/store';
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';

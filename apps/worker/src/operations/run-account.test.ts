@@ -1,3 +1,4 @@
+// Contract 6: the log line, the metrics and the span of an attempt.
 import { OperationsPort, parseTraceparent, runSpanId, type SpanStart, type Tracing } from '@inference-proxy/platform';
 import type { TakenRun } from '@inference-proxy/store';
 import { expect, test } from '@jest/globals';

@@ -36,7 +36,7 @@ export class RunMetrics {
     });
     this.#held = new Gauge({
       name: 'inference_proxy_worker_runs',
-      help: 'Runs under way at this worker',
+      help: 'Runs in progress at this worker',
       labelNames: ['project', 'app'],
       registers,
     });
