@@ -1,4 +1,4 @@
-// Contract 3 and 5, "Resume: `GET /runs/{run_id}/stream`": unmodified SSE clients, whose connections the network cuts three times.
+// Contract 3 and 5, "Resuming": unmodified SSE clients, whose connections the network cuts three times.
 import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';

@@ -1,4 +1,4 @@
-// dashboards/inference-proxy.json: its queries name exported metrics. docs/operations/metrics.md lists the metrics, and test/contract checks the list.
+// dashboards/inference-proxy.json: its queries name metrics of docs/operations/metrics.md, which test/contract compares with the services.
 import { openRegistry } from '@inference-proxy/platform';
 import { expect, test } from '@jest/globals';
 import { page, tableRows, ticked } from './markdown.ts';
@@ -79,7 +79,7 @@ function metricOf(name: string): Metric & { readonly histogram: boolean } {
   if (found) return { ...found, histogram: false };
   const histogram = own.get(base);
   if (histogram?.type !== 'histogram')
-    throw new Error(`no service has the metric ${name}; correct the dashboard or docs/operations.md`);
+    throw new Error(`no service has the metric ${name}; correct the dashboard or docs/operations/metrics.md`);
   return { ...histogram, labels: [...histogram.labels, 'le'], histogram: true };
 }
 

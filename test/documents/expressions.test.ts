@@ -26,9 +26,9 @@ test.each([
   ['cubic.ts', 'export const origin = /\\r\\norigin:[ \\t]*([^\\r\\n]*?)[ \\t]*\\r\\n/i;\n', '3rd degree polynomial'],
   ['quadratic.ts', 'class A { #path = "/".replace(/\\/+$/, ""); }\n', '2nd degree polynomial'],
   ['exponential.mjs', 'export const words = /^(\\w+\\s?)*$/;\n', 'exponential'],
-  ['at-run-time.ts', 'export const at = (name: string) => new RegExp(name);\n', 'put together at run time'],
+  ['at-run-time.ts', 'export const at = (name: string) => new RegExp(name);\n', 'built at run time'],
   ['quadratic.py', 'import re\nEND = re.compile(r"\\s+\\Z")\n', '2nd degree polynomial'],
-  ['at_run_time.py', 'import re\nfind = lambda name: re.search(name + "$", "")\n', 'put together at run time'],
+  ['at_run_time.py', 'import re\nfind = lambda name: re.search(name + "$", "")\n', 'built at run time'],
 ])('a dangerous expression in %s fails the lint and is named with its line', async (name, text, why) => {
   const path = await file(name, text);
   const line = name.endsWith('.py') ? 2 : 1;
