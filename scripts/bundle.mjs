@@ -1,5 +1,5 @@
-// `node ../../scripts/bundle.mjs main token` in a service's folder: dist/main.js and dist/token.js, with all that they import, become
-// dist/bundle/main.js and dist/bundle/token.js, which are what runs. docs/decisions/0021-services-run-as-bundles.md
+// `node ../../scripts/bundle.mjs main token` in a service's folder bundles dist/main.js and dist/token.js with all their imports into
+// dist/bundle/main.js and dist/bundle/token.js. The services run these files. docs/decisions/0021-services-run-as-bundles.md
 import { createHash } from 'node:crypto';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, relative, resolve } from 'node:path';
@@ -8,7 +8,7 @@ import { build } from 'esbuild';
 
 const outdir = resolve('dist/bundle');
 
-/** What NestJS looks for when it runs, and does without. */
+/** Optional packages that NestJS tries to import at run time. The services do without them. */
 const external = [
   '@nestjs/microservices',
   '@nestjs/platform-express',
@@ -18,13 +18,13 @@ const external = [
   'class-validator',
 ];
 
-/** What a CommonJS module has without asking. */
+/** Names that a CommonJS module expects to be defined. */
 const banner = `import { createRequire as $createRequire } from 'node:module';
 import { dirname as $dirname } from 'node:path';
 import { fileURLToPath as $fileURLToPath } from 'node:url';
 const require = $createRequire(import.meta.url), __filename = $fileURLToPath(import.meta.url), __dirname = $dirname(__filename);`;
 
-/** A module of ours finds the files beside it (scripts for Redis, the harness) where they are. */
+/** Keeps `import.meta.url` of this repository's modules, so that they find the files beside them (Lua scripts, the harness). */
 const placesKept = {
   name: 'places-kept',
   setup: ({ onLoad }) =>
@@ -35,8 +35,8 @@ const placesKept = {
 };
 
 /**
- * Of a module of others a stack tells the file, and for its line the first that is code: with a map of all lines of all modules a service
- * would hold half as much memory again.
+ * Shrinks a source map. For modules of other packages it keeps only the file and the first line with code. A map of all lines of all modules
+ * would raise a service's memory by half.
  */
 async function mapOurs(path) {
   const map = JSON.parse(await readFile(path, 'utf8'));
@@ -53,10 +53,10 @@ async function mapOurs(path) {
 }
 
 /**
- * Writes `sources.json`: the hash of each TypeScript source of ours in the bundle, by its path from the service's folder. The tests' stack compares
- * these hashes before it starts a bundle (`test/stack/bundles.ts`).
+ * Writes `sources.json`: the hash of each TypeScript source of this repository in the bundle, by its path from the service's folder. The
+ * tests' stack compares these hashes before it starts a bundle (`test/stack/bundles.ts`).
  *
- * @param inputs the files that esbuild read; ours are tsc's output in a `dist` folder
+ * @param inputs the files that esbuild read; this repository's files are tsc's output in a `dist` folder
  */
 async function recordSources(inputs) {
   const sources = inputs
@@ -71,7 +71,7 @@ async function recordSources(inputs) {
   await writeFile(join(outdir, 'sources.json'), JSON.stringify(Object.fromEntries(entries), null, 1));
 }
 
-// Its files have names of their contents: yesterday's would stay.
+// The names of the output files depend on their contents, so old files would stay.
 await rm(outdir, { recursive: true, force: true });
 const { metafile } = await build({
   metafile: true,

@@ -1,4 +1,4 @@
-// `npm run --silent check -- <folder>`: what of an app's folder is wrong, and what it would serve, before it is deployed.
+// `npm run --silent check -- <folder>`: prints the faults of an app's folder, and its functions, before a deployment.
 import { join } from 'node:path';
 import { build, checkMachine, install, main, node, root, run } from './prepare.mjs';
 

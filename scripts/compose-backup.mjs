@@ -1,4 +1,4 @@
-// `npm run compose:backup -- <file> [<options of compose>]`: copies what Redis holds into a file while the stack serves.
+// `npm run compose:backup -- <file> [<options of compose>]`: copies the data of Redis into a file while the stack serves.
 import { openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Compose } from './compose.mjs';
@@ -6,7 +6,7 @@ import { main, Refused, root, say } from './prepare.mjs';
 
 const USAGE = 'Usage: npm run compose:backup -- <file> [<options of compose, such as --file docker-compose.yml>]';
 
-/** As the user of Redis that may copy all data and change none. */
+/** Runs as the user of Redis that may copy all data and change none. */
 const COPY = 'REDISCLI_AUTH=$REDIS_BACKUP_PASSWORD redis-cli --user backup --rdb -';
 
 await main(async () => {
@@ -14,7 +14,7 @@ await main(async () => {
   if (!name || name.startsWith('-')) throw new Refused(USAGE);
   const file = resolve(root, name);
   const part = `${file}.part`;
-  // Parameters and results are in it: for its owner alone.
+  // Only the owner may read the file, because it contains parameters and results.
   const out = openSync(part, 'w', 0o600);
   try {
     await new Compose(options).run(['exec', '-T', 'redis', 'sh', '-c', COPY], { out });

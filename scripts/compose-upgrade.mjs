@@ -8,12 +8,12 @@ import { main, root, say } from './prepare.mjs';
 
 /** Twice the time for which the proxy keeps the addresses of the gateways (`valid=1s` in deploy/proxy/start.sh). */
 const PROXY_LOOKS_MS = 2000;
-/** Each service bounds its own stop (SHUTDOWN_GRACE_S). This limit is for a service that hangs. */
+/** Each service limits its own stop (SHUTDOWN_GRACE_S). This limit applies to a service that hangs. */
 const STOP_S = 600;
-/** Not replaced one by one: `up` at the end recreates these, and only if their definition has changed. */
+/** `replaceEach` skips these services. The final `up` recreates a service only if its definition has changed. */
 const OTHERS = /^(proxy|redis|gateway|gateway-spare|prometheus|grafana|.*-exporter|.*-settings)$/;
 
-/** Whether a container was made from another definition or another image than the service has now. */
+/** Whether the service has another definition or another image than this container. */
 async function isStale(id, hash) {
   const format = '{{index .Config.Labels "com.docker.compose.config-hash"}} {{.Image}} {{.Config.Image}}';
   const [was, image, name] = (await docker('inspect', '--format', format, id)).split(' ');
@@ -32,7 +32,7 @@ async function remove(ids) {
   for (const id of ids) await docker('rm', id);
 }
 
-/** One by one, the old one first: a new worker may need the GPU memory of the old one. Runs and deliveries wait for another container. */
+/** Replaces containers one by one, the old one first: a new worker may need the GPU memory of the old one. Other containers serve meanwhile. */
 async function replaceEach(compose, service) {
   for (const id of await staleContainers(compose, service)) {
     await remove([id]);
@@ -43,7 +43,7 @@ async function replaceEach(compose, service) {
   await compose.up(service, '--no-recreate');
 }
 
-/** All at once in place, which keeps their numbers: `exec gateway` means number 1. Spares serve meanwhile. */
+/** Replaces all gateways at once in place, which keeps their numbers: `exec gateway` means number 1. Spares serve meanwhile. */
 async function replaceGateways(compose) {
   if ((await staleContainers(compose, 'gateway')).length === 0) return;
   try {
@@ -59,7 +59,7 @@ async function replaceGateways(compose) {
   say('gateway: all replaced');
 }
 
-/** nginx reads its files again. A certificate that was renewed counts as changed too: docs/operations/upgrade.md, "TLS". */
+/** Lets nginx read its files again if they changed. A renewed certificate: docs/operations/upgrade.md, "TLS". */
 async function reloadProxy(compose) {
   const [id] = await compose.containers('proxy');
   const startedAt = Date.parse(await docker('inspect', '--format', '{{.State.StartedAt}}', id));

@@ -1,16 +1,18 @@
-// Shared by the scripts for the compose stack: calls compose and finds containers. Arguments of a script are compose's own options.
+// Calls compose and finds containers for the scripts of the compose stack. Arguments of a script are options of compose.
 import { spawn, spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Refused, root } from './prepare.mjs';
 
-/** `docker compose`, or the older `docker-compose`. */
+/** Returns the command of compose: `docker compose`, or the older `docker-compose`. */
 function findCompose() {
   for (const form of [['docker', 'compose'], ['docker-compose']])
     if (spawnSync(form[0], [...form.slice(1), 'version'], { stdio: 'ignore' }).status === 0) return form;
-  throw new Refused('Docker with compose is needed: neither docker compose nor docker-compose runs');
+  throw new Refused(
+    'Docker with compose is needed: neither docker compose nor docker-compose runs; install Docker and its compose plugin',
+  );
 }
 
-/** Runs a program. @returns what it printed, without the white space at the end @throws Refused where it fails */
+/** Runs a program. @returns its output, without the white space at the end @throws Refused if the program fails */
 function output(program, args, { input = 'ignore', out = 'pipe' } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { cwd: root, stdio: [input, out, 'inherit'] });
@@ -24,7 +26,7 @@ function output(program, args, { input = 'ignore', out = 'pipe' } = {}) {
   });
 }
 
-/** Docker's own command line. */
+/** Runs Docker's command line. */
 export const docker = (...args) => output('docker', args);
 
 const linesOf = (text) => text.split('\n').filter(Boolean);
@@ -53,17 +55,17 @@ export class Compose {
     return linesOf(await this.run(['config', '--services']));
   }
 
-  /** The ids of the containers of a service that run. */
+  /** Returns the ids of a service's running containers. */
   async containers(service) {
     return linesOf(await this.run(['ps', '--quiet', service]));
   }
 
-  /** Brings a service to its number of containers. @param more such as --no-recreate */
+  /** Starts or removes containers of a service until their number is right. @param more options such as --no-recreate */
   up(service, ...more) {
     return this.run(['up', '--detach', '--no-deps', '--no-build', ...more, service]);
   }
 
-  /** Waits until every container of a service is ready. @throws Refused where one is not in time */
+  /** Waits until every container of a service is ready. @throws Refused if a container is not ready in time */
   async ready(service) {
     const giveUpAt = Date.now() + READY_MS;
     for (;;) {
@@ -73,7 +75,8 @@ export class Compose {
           spawnSync('docker', ['exec', id, 'node', 'deploy/healthcheck.mjs', 'readyz'], { stdio: 'ignore' }).status,
       );
       if (ids.length > 0 && answers.every((status) => status === 0)) return;
-      if (Date.now() > giveUpAt) throw new Refused(`${service} is not ready after ${READY_MS / 1000} s: see its log`);
+      if (Date.now() > giveUpAt)
+        throw new Refused(`${service} is not ready after ${READY_MS / 1000} s: see docker compose logs ${service}`);
       await sleep(LOOK_MS);
     }
   }

@@ -1,19 +1,19 @@
-// A part of `npm run lint`: fails where a regular expression of ours can take more than linear time on some text.
-// Texts from outside (headers, URLs, manifests, events of web servers, frames) reach most of our code, so every expression is checked.
-// Arguments: files and folders to look at; `apps` and `packages` without any.
+// A part of `npm run lint`: fails if a regular expression of this repository can take more than linear time on some text.
+// Texts from outside (headers, URLs, manifests, events of web servers, frames) reach most of the code, so every expression is checked.
+// Arguments: files and folders to check; default: `apps` and `packages`.
 import { globSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseSync } from '@swc/core';
 
-// The other backends are programs for some machines only. This one answers alike on every machine.
+// The other backends are programs for certain machines. This backend gives the same result on every machine.
 process.env.RECHECK_BACKEND = 'pure';
 const require = createRequire(import.meta.url);
 const { checkSync } = require('recheck');
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-/** One check takes 10 to 2000 ms, so the expressions that were found safe are remembered. */
+/** The safe expressions of earlier runs, because one check takes 10 to 2000 ms. */
 const memory = join(root, 'node_modules', '.cache', `safe-expressions-${require('recheck/package.json').version}.json`);
 const CHECK_MS = 30_000;
 
@@ -51,7 +51,7 @@ function pythonExpressions(source) {
   return [...source.matchAll(PYTHON_CALL)].map(({ 0: call, index }) => {
     const text = PYTHON_TEXT.exec(source.slice(index + call.length, index + call.length + 1000));
     if (!text) return { unreadable: call };
-    // Python's names for what JavaScript writes as ^ and $.
+    // Translates Python's \A and \Z to ^ and $ of JavaScript.
     return {
       pattern: (text[1] ?? text[2]).replaceAll('\\A', '^').replaceAll('\\Z', '$'),
       flags: '',
@@ -73,7 +73,7 @@ const safe = remembered();
 /** Returns the fault of an expression, or nothing if the expression takes linear time on every text. */
 function wrongWith({ pattern, flags, unreadable }) {
   if (unreadable)
-    return 'is put together at run time, so nobody can check it: write it as a literal, or compare by hand';
+    return 'is built at run time, so this lint cannot check it: write it as a literal, or compare by hand';
   const name = `/${pattern}/${flags}`;
   if (safe.has(name)) return undefined;
   const { status, complexity, attack, error } = checkSync(pattern, flags, { timeout: CHECK_MS, randomSeed: 1 });
@@ -81,7 +81,8 @@ function wrongWith({ pattern, flags, unreadable }) {
     safe.add(name);
     return undefined;
   }
-  if (status === 'unknown') return `could not be checked (${error?.kind}): write a simpler one, or parse by hand`;
+  if (status === 'unknown')
+    return `could not be checked (${error?.kind}): write a simpler expression, or parse by hand`;
   return `takes ${complexity.summary} time, for example on ${attack.pattern}: parse by hand, in linear time`;
 }
 

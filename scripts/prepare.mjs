@@ -1,4 +1,4 @@
-// What `npm start` and `npm test` do first: check the machine, install, build. Plain JavaScript without dependencies: on a fresh clone there is nothing else yet.
+// The first steps of `npm start` and `npm test`: checks the machine, installs, builds. Has no dependencies, because a fresh clone has no packages.
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -6,19 +6,19 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
-/** Node 24, from the package `node`: the machine's own may be older. */
+/** Node 24, from the package `node`, because the machine's Node may be older. */
 export const node = join(root, 'node_modules', '.bin', 'node');
 const stamp = join(root, 'node_modules', '.installed');
 
-// What V8 has compiled is kept for the next process: services start in three quarters of the time.
+// Keeps the code that V8 has compiled for the next process: services then start in three quarters of the time.
 process.env.NODE_COMPILE_CACHE ??= join(root, '.data', 'compile-cache');
 
-/** One line that says what is wrong and what to do; nothing else is printed. */
+/** The script cannot run. The message is one line with the cause and the next step, and the only output. */
 export class Refused extends Error {}
 
 export const say = (text) => process.stdout.write(`${text}\n`);
 
-/** Runs a program to its end with our terminal. @returns its exit code */
+/** Runs a program in this terminal until it ends. @returns its exit code */
 export function run(program, args, options = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { cwd: root, stdio: 'inherit', ...options });
@@ -27,12 +27,13 @@ export function run(program, args, options = {}) {
   });
 }
 
-/** Node 20, npm and Python 3.9 are what we ask of a machine. */
+/** Checks the requirements of a machine: Node 20, npm and Python 3.9. */
 export function checkMachine() {
   const major = Number(process.versions.node.split('.')[0]);
-  if (major < 20) throw new Refused(`Node 20 or later is needed to start; this is ${process.versions.node}`);
+  if (major < 20)
+    throw new Refused(`Node 20 or later is needed to start; this is ${process.versions.node}; install a newer Node`);
   const npm = spawnSync('npm', ['--version'], { encoding: 'utf8', shell: process.platform === 'win32' });
-  if (npm.status !== 0) throw new Refused('npm is needed and is not on PATH');
+  if (npm.status !== 0) throw new Refused('npm is needed and is not on PATH; install npm, which comes with Node');
   checkPython();
 }
 
@@ -46,7 +47,7 @@ export function checkPython() {
     throw new Refused(`Python 3.9 or later is needed; python3 is ${version}; put a newer one first on PATH`);
 }
 
-/** A hash of what decides what is installed: contents, because a checkout changes times and not always contents. */
+/** Returns a hash of the files that determine the installation. It hashes contents, because a checkout can change times only. */
 function wanted() {
   const hash = createHash('sha256');
   const manifests = ['package-lock.json', 'package.json', '.npmrc', 'test/package.json'];
@@ -57,7 +58,7 @@ function wanted() {
   return hash.digest('hex');
 }
 
-/** Installs unless what is installed is what the manifests ask for. */
+/** Installs the packages unless the installation matches the manifests. */
 export async function install() {
   const hash = wanted();
   if (existsSync(node) && existsSync(stamp) && readFileSync(stamp, 'utf8') === hash) return;
@@ -66,11 +67,11 @@ export async function install() {
     shell: process.platform === 'win32',
   });
   if (code !== 0) throw new Refused(`npm install failed (exit code ${code}): see above`);
-  // npm may have written the lock: the stamp is of what it left.
+  // npm may have changed the lock file, so the stamp is computed after the installation.
   writeFileSync(stamp, wanted());
 }
 
-/** Builds what has changed; turbo knows what, in a fraction of a second. */
+/** Builds changed files. turbo finds the changes in a fraction of a second. */
 export async function build() {
   say('Building');
   const turbo = join(root, 'node_modules', '.bin', 'turbo');
@@ -97,7 +98,7 @@ export async function build() {
   }
 }
 
-/** Runs a script: a refusal is one line and exit code 1. */
+/** Runs a script. A refusal prints one line and sets exit code 1. */
 export async function main(script) {
   try {
     process.exitCode = await script();

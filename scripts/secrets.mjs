@@ -1,4 +1,4 @@
-// `npm run secrets [-- --file <path>]`: writes the keys and passwords that production needs to .env. A value that is there is never changed.
+// `npm run secrets [-- --file <path>]`: writes the keys and passwords of production to .env. Never changes an existing value.
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -12,39 +12,39 @@ function fileAsked() {
     const { values } = parseArgs({ options: { file: { type: 'string', default: '.env' } } });
     if (values.file) return resolve(root, values.file);
   } catch {
-    // The usage below says what is right.
+    // The usage below shows the correct arguments.
   }
   throw new Refused(USAGE);
 }
 
-const HEAD = `# Keys of the service: whoever has this file can call every function and read every webhook secret. Not for git.
+const HEAD = `# Keys of the service: with this file, anybody can call every function and read every webhook secret. Never commit it to git.
 `;
 
-/** 256 bits, as RFC 7518 §3.2 wants of an HS256 key; hexadecimal, because $ and # mean something in such files, and / and @ in URLs. */
+/** 256 bits, as RFC 7518 §3.2 requires of an HS256 key. Hexadecimal, because $ and # have a meaning in .env files, and / and @ in URLs. */
 const hexadecimal = () => randomBytes(32).toString('hex');
 
-/** What the file has, in groups of a comment and its names. `unless`: another name in the file that stands for the group. */
+/** The groups of the file, each with a comment and names. `unless`: a pattern of settings that replace the group. */
 const GROUPS = [
   {
     comment:
-      'Callers’ tokens are signed with this one (docker compose exec gateway token --project demo). An identity provider instead: docs/settings.md.',
+      'This key signs callers’ tokens (docker compose exec gateway token --project demo). To use an identity provider: docs/settings.md.',
     names: ['JWT_SECRET'],
     unless: /^JWT_(PUBLIC_KEY|JWKS_URL)=./m,
     make: hexadecimal,
   },
   {
-    comment: 'Webhook secrets at rest are sealed with this one. To change it: the new key, a comma, the old one.',
+    comment: 'This key seals stored webhook secrets. To change it, write the new key, a comma and the old key.',
     names: ['SECRETS_KEY'],
     make: () => randomBytes(32).toString('base64'),
   },
   {
-    comment: 'Each service is a user of Redis: deploy/redis/users.acl says what each may do.',
+    comment: 'Each service is a user of Redis. deploy/redis/users.acl has the rights of each user.',
     names: ['ADMIN', 'BACKUP', 'MONITOR', 'GATEWAY', 'WORKER', 'DISPATCHER'].map((user) => `REDIS_${user}_PASSWORD`),
     make: hexadecimal,
   },
 ];
 
-/** The lines that `text`, the file so far, lacks. */
+/** Returns the lines that are missing in `text`, the current file. */
 function missing(text) {
   const lines = [];
   for (const { comment, names, unless, make } of GROUPS) {
@@ -61,7 +61,9 @@ await main(() => {
   const text = there ? readFileSync(file, 'utf8') : HEAD;
   const lines = missing(text);
   if (lines === '')
-    throw new Refused(`${file} has every key and password already and was left as it is: they may be in use`);
+    throw new Refused(
+      `${file} already has every key and password, so nothing was changed. To get new values, name another file: --file <path>`,
+    );
   try {
     const gap = text === '' || text.endsWith('\n') ? '' : '\n';
     if (there) writeFileSync(file, gap + lines, { flag: 'a' });
@@ -69,7 +71,7 @@ await main(() => {
   } catch (error) {
     throw new Refused(`Cannot write ${file}: ${error.message}`);
   }
-  const done = there ? `Added to ${file} what it lacked` : `Wrote ${file} (only its owner can read it)`;
+  const done = there ? `Added the missing values to ${file}` : `Wrote ${file} (only its owner can read it)`;
   say(`${done}. Next: docker compose up --build`);
   return 0;
 });

@@ -1,20 +1,20 @@
-// `npm start`: the whole service on this machine. Installs and builds what is missing, then hands over to the supervisor (test/stack).
+// `npm start`: runs the whole service on this machine. Installs and builds if needed, then starts the supervisor (test/stack).
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { build, checkMachine, install, main, node, root } from './prepare.mjs';
 
 const typedAt = Date.now();
 
-/** Runs the supervisor, passing signals on, until it has ended. */
+/** Runs the supervisor and forwards signals. Resolves with the exit code. */
 function supervise() {
   const program = join(root, 'test', 'dist', 'stack', 'main.js');
-  // With a channel: should this process be killed, the supervisor notices and stops everything.
+  // The IPC channel closes if this process is killed. The supervisor then stops all parts.
   const child = spawn(node, ['--enable-source-maps', program, ...process.argv.slice(2)], {
     cwd: root,
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
     env: { ...process.env, START_TYPED_AT: String(typedAt) },
   });
-  // A terminal's Ctrl-C reaches the supervisor by itself; it takes two at once for one.
+  // A terminal's Ctrl-C also reaches the supervisor directly. The supervisor counts the two signals as one.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   return new Promise((resolve, reject) => {
     child.once('error', reject);

@@ -1,31 +1,31 @@
-// `npm test`: sets everything up and runs every test; arguments go to jest (`npm test -- test/stack`).
+// `npm test`: installs, builds and runs every test. Arguments go to jest (`npm test -- test/stack`).
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { build, checkMachine, install, main, node, root, run, say } from './prepare.mjs';
 
 const env = {
   ...process.env,
-  // Tests run from TypeScript sources, and what they start finds Node 24 first.
+  // Tests run from TypeScript sources. Their child processes find Node 24 first.
   PATH: `${join(root, 'node_modules', '.bin')}:${process.env.PATH}`,
   NODE_OPTIONS:
     `${process.env.NODE_OPTIONS ?? ''} --experimental-vm-modules --disable-warning=ExperimentalWarning`.trim(),
 };
 
-/** Once, before the test files ask for it side by side. */
+/** Fetches Redis and FastAPI once, before test files would do so concurrently. */
 const OBTAIN = `const { obtainRedis } = await import('./test/dist/stack/redis.js');
 const { obtainFastApi } = await import('./test/dist/stack/fastapi.js');
 await obtainRedis(console.log).catch((error) => { console.error(error.message); process.exitCode = 1; });
-// Without it some tests fail, and say so; without Redis there are none.
+// Without FastAPI some tests fail with a message. Without Redis no test can run.
 await obtainFastApi(console.log).catch((error) => console.error(error.message));`;
 
-/** The option replaces what jest.config.mjs says. */
+/** The option replaces the setting in jest.config.mjs. */
 const NO_COMPOSE = ['/node_modules/', '/dist/', '/test/compose/'].map((path) => `--testPathIgnorePatterns=${path}`);
 
-/** What a run of all tests came to, for whoever wants to count: `rest.json` and `compose.json`, as jest writes them. */
+/** The results of a run of all tests as jest writes them: `rest.json` and `compose.json`. */
 const results = join(root, '.data', 'test-results');
 const counted = (name) => ['--json', `--outputFile=${join(results, `${name}.json`)}`];
 
-/** Tests are many processes and real servers: two files at a time are what two cores bear. */
+/** Each test file starts many processes and real servers, so two cores bear only two files at a time. */
 const jest = (args) =>
   run(node, [join(root, 'node_modules', 'jest', 'bin', 'jest.js'), '--maxWorkers=2', ...args], { env });
 
@@ -39,7 +39,7 @@ await main(async () => {
   if (args.length > 0) return jest(args);
   rmSync(results, { recursive: true, force: true });
   mkdirSync(results, { recursive: true });
-  // Containers want the machine for themselves: what else is measured in seconds would fail beside them.
+  // Containers need the whole machine. Tests with times of seconds would fail beside them.
   const rest = await jest([...NO_COMPOSE, ...counted('rest')]);
   return (await jest(['test/compose', ...counted('compose')])) || rest;
 });

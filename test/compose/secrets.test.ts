@@ -30,7 +30,7 @@ test('writes keys and passwords that only the owner may read, and keeps existing
   expect((await stat(file)).mode & 0o777).toBe(0o600);
   await expect(secrets('--file', file)).rejects.toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('left as it is'),
+    stderr: expect.stringContaining('nothing was changed'),
   });
   expect(await readFile(file, 'utf8')).toBe(text);
 });
