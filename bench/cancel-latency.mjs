@@ -1,16 +1,16 @@
-// Contract 5, cancel: ms from the request to the run's end, as somebody who follows the run's log sees it, by what the function does.
+// Contract 5: ms from a cancel request to the run's end, measured by a reader of the run's log, for several kinds of functions.
 import { once } from 'node:events';
 import { open, pause, percentiles, request, stream, tell } from './service.mjs';
 
 const rounds = Number(process.env.ROUNDS ?? 50);
 
-/** Resolves when the answer's body has come to its end. */
+/** Resolves at the end of the answer's body. */
 async function drained(answer) {
   answer.resume();
   await once(answer, 'end');
 }
 
-/** @param reads whether the stream is read meanwhile: one that is not stands in its window */
+/** @param reads whether the benchmark reads the stream; an unread stream stops at its window */
 async function latency(fn, reads) {
   const items = await stream(fn);
   const runId = items.headers['x-request-id'];
@@ -24,7 +24,8 @@ async function latency(fn, reads) {
   await end;
   const ms = performance.now() - askedAt;
   const { status: state } = JSON.parse((await request(`/runs/${runId}`)).text);
-  if (status !== 202 || state !== 'cancelled') throw new Error(`${fn} answered ${status} and is ${state}`);
+  if (status !== 202 || state !== 'cancelled')
+    throw new Error(`the cancel of ${fn} answered ${status} instead of 202, and the run is ${state}`);
   items.on('error', () => {}).destroy();
   return ms;
 }

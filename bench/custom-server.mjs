@@ -1,4 +1,4 @@
-// Contract 1, custom runtimes: a call of an app's own web server through the service against the same call of the server itself, its events a second, and how long it takes to be there.
+// Contract 1, "Custom runtimes": compares calls and streams of a web server through the service with direct ones. Measures a change's rollout.
 import { once } from 'node:events';
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
@@ -24,7 +24,7 @@ async function direct(path, options = {}) {
 async function whole(answer) {
   let bytes = 0;
   for await (const chunk of answer) bytes += chunk.length;
-  if (answer.statusCode !== 200) throw new Error(`answered ${answer.statusCode}`);
+  if (answer.statusCode !== 200) throw new Error(`the server answered ${answer.statusCode} instead of 200`);
   return bytes;
 }
 
@@ -48,11 +48,11 @@ async function called(way, width, count) {
 async function streamed(way) {
   const startedAt = performance.now();
   const bytes = await ways[way](`/items?count=${items}`);
-  if (bytes < items * 64) throw new Error(`${bytes} bytes of ${items} items`);
+  if (bytes < items * 64) throw new Error(`${bytes} bytes came, which are fewer than ${items} items`);
   return round(items / ((performance.now() - startedAt) / 1000));
 }
 
-// Alternating, so that both have the same machine.
+// Alternates the two ways, so that both run under the same load of the machine.
 for (const way of ['direct', 'through', 'direct', 'through']) await called(way, 32, calls);
 for (const way of ['direct', 'through', 'direct', 'through']) {
   const { ms } = await called(way, 1, calls / 2);
@@ -62,10 +62,10 @@ for (const way of ['direct', 'through', 'direct', 'through']) {
   tell({ way, itemsPerSecond: await streamed(way) });
 }
 
-/** A service in production does not look at its folders again. */
+/** A service in production does not watch its folders. */
 const WATCHED_MS = 20_000;
 
-/** From a saved change to the first answer of the server that has it: its watch, its start, its first good check. None where it is not seen. */
+/** Returns ms from a saved change to the first answer of the new server: watch, start and first good check. undefined if no change is seen. */
 async function swapped() {
   const manifest = fileURLToPath(new URL('apps/demo/served/app.toml', import.meta.url));
   const before = readFileSync(manifest, 'utf8');

@@ -1,4 +1,4 @@
-// Contract 5: what Redis holds of an ended call, of a kept item, of a delivered and of a parked delivery. REDIS_URL names the server, as the services are told.
+// Contract 5: bytes in Redis for an ended call, a kept item, a delivered and a parked delivery. REDIS_URL is that of the services.
 import { once } from 'node:events';
 import net from 'node:net';
 import { redisAddress } from '@inference-proxy/platform';
@@ -8,7 +8,7 @@ import { call, cpuSeconds, each, ended, hook, pause, privateBytes, receiver, rou
 const redis = new Redis(redisAddress(process.env.REDIS_URL ?? ''));
 const used = async () => Number(/^used_memory:(\d+)/m.exec(await redis.info('memory'))?.[1]);
 
-/** Bytes that `work` added for good, over `n`. */
+/** Prints the bytes that `work` added permanently, divided by `n`. */
 async function bytesEach(what, n, work) {
   await pause(2000);
   const before = await used();

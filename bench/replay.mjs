@@ -1,10 +1,10 @@
-// Contract 5: how soon, and how fast, an ended run's items are replayed.
+// Contract 5: ms to the first item of a replay, and items per second of a replay of an ended run.
 import { ended, open, percentiles, round, tell } from './service.mjs';
 
 const items = 100_000;
 const runId = await ended('items', { n: items, size: 64 });
 
-/** Reads the replay of all items after `after`. @returns ms to the first of them, ms to the last, how many */
+/** Reads the replay of all items after `after`. @returns ms to the first item, ms to the last item, number of items */
 async function replay(after) {
   const startedAt = performance.now();
   const answer = await open(`/runs/${runId}/stream?after=${after}`, { own: true });

@@ -1,4 +1,4 @@
-// What every benchmark shares: the running service (BASE_URL, TOKEN, PIDS), calls, streams, a receiver, and figures.
+// Shared by the benchmarks: the running service (BASE_URL, TOKEN, PIDS), calls, streams, a receiver, and figures.
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
@@ -9,7 +9,7 @@ if (TOKEN === undefined) throw new Error('set TOKEN: npm run --silent token -- -
 const agent = new http.Agent({ keepAlive: true, maxSockets: 512 });
 const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };
 
-/** One request; resolves with the whole answer. */
+/** Sends a request. Resolves with the complete answer. */
 export async function request(path, { method = 'GET', body, more = {}, project = PROJECT } = {}) {
   const answer = await open(path, { method, body, more, project });
   const chunks = [];
@@ -17,7 +17,7 @@ export async function request(path, { method = 'GET', body, more = {}, project =
   return { status: answer.statusCode, headers: answer.headers, text: Buffer.concat(chunks).toString() };
 }
 
-/** One request; resolves with the answer's head, its body unread. */
+/** Sends a request. Resolves with the answer's head and leaves its body unread. */
 export async function open(path, { method = 'GET', body, more = {}, own = false, project = PROJECT } = {}) {
   const options = { method, agent: own ? false : agent, headers: { ...headers, ...more } };
   const sent = http.request(`${BASE_URL}/v4/${project}${path}`, options);
@@ -37,7 +37,7 @@ export const stream = (fn, params = {}, query = '', more = {}) =>
     own: true,
   });
 
-/** The id of a run that was accepted and is waited for until it has ended. */
+/** Starts an asynchronous run and waits for its end. Returns its id. */
 export async function ended(fn, params) {
   const { run_id: runId } = JSON.parse((await call(fn, params, '?async=true')).text);
   while (true) {
@@ -49,7 +49,7 @@ export async function ended(fn, params) {
 
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** A receiver on a free port; `onDelivery` gets the parsed envelope and the moment it was complete, Unix ms. */
+/** Starts a receiver on a free port. `onDelivery` gets the parsed envelope and the time when it was complete, Unix ms. */
 export async function receiver(onDelivery) {
   const server = http.createServer(async (got, answer) => {
     const chunks = [];
@@ -64,7 +64,7 @@ export async function receiver(onDelivery) {
 
 export const hook = (url) => `?async=true&webhookEndpoint=${encodeURIComponent(url)}`;
 
-/** Does `work(i)` for 0 to n-1, `width` at a time. */
+/** Runs `work(i)` for 0 to n-1, at most `width` at a time. */
 export async function each(n, width, work) {
   let next = 0;
   const lane = async () => {
@@ -73,7 +73,7 @@ export async function each(n, width, work) {
   await Promise.all(Array.from({ length: width }, lane));
 }
 
-/** Starts `work(i)` n times, `perSecond` evenly, however long each takes; resolves when all are done. */
+/** Starts `work(i)` n times, evenly at `perSecond`, without waiting for earlier work. Resolves when all work is done. */
 export async function paced(n, perSecond, work) {
   const startedAt = performance.now();
   const running = [];
@@ -84,13 +84,13 @@ export async function paced(n, perSecond, work) {
   await Promise.all(running);
 }
 
-/** Private memory of a process, bytes: anonymous pages only, as files and shared pages are not its cost. */
+/** Returns the private memory of a process, bytes: anonymous pages only, because other processes share files and shared pages. */
 export function privateBytes(pid) {
   const found = /^RssAnon:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
   return Number(found?.[1]) * 1024;
 }
 
-/** CPU time a process has used, s. */
+/** Returns the CPU time of a process, s. */
 export function cpuSeconds(pid) {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ');
   return (Number(fields[11]) + Number(fields[12])) / 100;

@@ -1,4 +1,4 @@
-// Contract 3: what a reader that has stopped reading costs the gateway. GATEWAY_PID names its process.
+// Contract 3: the gateway's memory for a reader that has stopped reading. GATEWAY_PID is the pid of the gateway.
 import { ended, open, pause, privateBytes, round, tell } from './service.mjs';
 
 const pid = Number(process.env.GATEWAY_PID);
@@ -13,7 +13,7 @@ async function stall() {
 }
 
 const opened = [];
-// The first ones warm up what is shared.
+// The first readers allocate the memory that all readers share.
 for (let i = 0; i < 50; i++) opened.push(await stall());
 await pause(3000);
 const before = privateBytes(pid);

@@ -1,4 +1,4 @@
-// Contract 1: unary calls at 1, 32 and 128 in flight, in turn with a bare `node:http` server: calls/s, latency, and the CPU of a call by process.
+// Contract 1: unary calls at 1, 32 and 128 in flight, alternating with a bare `node:http` server: calls/s, latency, and CPU per call by process.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -10,7 +10,7 @@ const { ROUNDS = 5, SECONDS = 3, WARM_CALLS = 30_000, PIDS = '.data/pids.json' }
 const WIDTHS = [1, 32, 128];
 const PARAMS = { i: 1 };
 
-/** In the child: answers the way a service without queue, store and function would. */
+/** Runs in the child: answers like a service without queue, store and function. */
 function serveBare() {
   const server = http.createServer(async (request, response) => {
     const chunks = [];
@@ -31,7 +31,7 @@ function parts() {
       try {
         return [[Number(pid), Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ')[1])]];
       } catch {
-        return []; // The process has ended since.
+        return []; // The process has ended meanwhile.
       }
     });
   const below = (pid) => parents.filter(([, parent]) => parent === pid).flatMap(([child]) => [child, ...below(child)]);
@@ -44,7 +44,7 @@ function parts() {
   return found;
 }
 
-/** Calls for some seconds, `width` at a time. */
+/** Calls for some seconds, `width` calls at a time. */
 async function measured(width, pids, send) {
   const before = Object.entries(pids).map(([name, ids]) => [
     name,

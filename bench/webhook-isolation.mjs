@@ -1,4 +1,4 @@
-// Contract 4: the lag of a good receiver beside many deliveries to a dead host and to one that hangs, against without.
+// Contract 4, "Isolation": the lag of a good receiver with and without many deliveries to a dead host and a hanging host.
 import { once } from 'node:events';
 import net from 'node:net';
 import { call, each, hook, paced, pause, percentiles, receiver, round, tell } from './service.mjs';
@@ -7,7 +7,7 @@ const bad = Number(process.env.BAD ?? 10_000);
 const perSecond = 50;
 const seconds = Number(process.env.SECONDS ?? 15);
 
-/** Lags of a good receiver for `seconds`, ms. */
+/** Returns the lags of a good receiver for `seconds`, ms. */
 async function goodLags() {
   const lags = [];
   const { url, close } = await receiver(({ timestamp }, at) => lags.push(at - Date.parse(timestamp)));

@@ -1,4 +1,4 @@
-// Contract 4: from a run's end to its first attempt at the receiver, at 50 calls a second.
+// Contract 4: ms from a run's end to its first attempt at the receiver, at 50 calls a second.
 import { call, hook, paced, pause, percentiles, receiver, tell } from './service.mjs';
 
 const perSecond = Number(process.env.PER_SECOND ?? 50);

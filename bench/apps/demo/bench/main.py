@@ -1,4 +1,4 @@
-"""What the benchmarks call."""
+"""The functions that the benchmarks call."""
 import asyncio
 import threading
 import time
@@ -9,7 +9,7 @@ def echo(**params):
 
 
 def items(n: int = 1000, size: int = 64):
-    """n items of exactly `size` bytes, as fast as they are taken."""
+    """Yields n items of exactly `size` bytes as fast as the service takes them."""
     tail = "." + "x" * (size - 9)
     for i in range(n):
         yield f"{i + 1:08d}{tail}"
@@ -43,7 +43,7 @@ def yields():
 
 
 def blocks():
-    """In C, where no exception reaches it: the process is given up after `cancel_grace`."""
+    """Blocks in C code, where no exception is raised: the process is replaced after `cancel_grace`."""
     yield "begun"
     lock = threading.Lock()
     lock.acquire()

@@ -1,8 +1,8 @@
-// What bench/custom-server.mjs calls: the least that a web server can do, so that what is measured is the way to it.
+// The server of bench/custom-server.mjs: a minimal web server, so that the benchmark measures the path to the server.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 
-/** 64 bytes an item, as fast as they are taken. */
+/** Sends items of 64 bytes as fast as the client takes them. */
 async function items(response, count) {
   const event = (n) => `data: ${String(n).padStart(64, '.')}\n\n`;
   response.writeHead(200, { 'content-type': 'text/event-stream' });
