@@ -4,23 +4,23 @@ import { createServer } from 'node:http';
 
 const STATUS_PAGE = process.env.STATUS_PAGE ?? 'http://127.0.0.1:9112/status';
 const { SYSLOG_PORT = '9114', OPERATIONS_PORT = '9113' } = process.env;
-/** nginx answers from memory. An answer that takes longer never comes. */
+/** nginx answers from memory, so an answer that takes longer never comes. */
 const STATUS_MS = 2000;
 
-/** Answers by status. Counters begin at 0 because `increase` of Prometheus needs a first value. */
+/** Answers by status. Counters begin at 0 because Prometheus' `increase` needs a first value. */
 const unserved = new Map([
   ['502', 0],
   ['503', 0],
 ]);
 
-// nginx sends one datagram a line: "<190>Nov 22 12:00:00 host proxy: 503".
+// nginx sends one datagram for each line: "<190>Nov 22 12:00:00 host proxy: 503".
 const lines = createSocket('udp4');
 lines.on('message', (line) => {
   const status = /: (50[234])$/.exec(line.toString('latin1', 0, 200).trimEnd())?.[1];
   if (status) unserved.set(status, (unserved.get(status) ?? 0) + 1);
 });
 
-/** The caller connections that nginx has open, or undefined if nginx does not answer. */
+/** Returns the number of callers' connections at nginx, or undefined if nginx does not answer. */
 async function openConnections() {
   try {
     const answer = await fetch(STATUS_PAGE, { signal: AbortSignal.timeout(STATUS_MS) });

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Plain HTTP, or TLS where there is a certificate; then this process becomes nginx.
+# Chooses TLS if there is a certificate, and plain HTTP otherwise. Then this process becomes nginx.
 set -eu
 if [ -e /certificates/fullchain.pem ]; then servers=tls; else servers=plain; fi
 ln -sf "/etc/nginx/proxy/$servers.conf" /tmp/servers.conf
-# Docker's own DNS server, or whatever this network has.
+# The DNS server of this network, for example Docker's.
 echo "resolver $(sed -n 's/^nameserver //p' /etc/resolv.conf | head -n 1) valid=1s ipv6=off;" >/tmp/resolver.conf
 files=$(ulimit -n)
 if [ "$files" = unlimited ] || [ "$files" -gt 65536 ]; then files=65536; fi
 echo "worker_connections $files;" >/tmp/connections.conf
-# Without the exporter every such line would end in an error of nginx's own log: nobody listens at that port.
+# Written only with the exporter. Without a listener at that port, nginx would log an error for each line.
 case ",${COMPOSE_PROFILES:-}," in
 *,monitoring,* | *,proxy-metrics,*) unserved='access_log syslog:server=127.0.0.1:9114,tag=proxy unserved if=$unserved;' ;;
 *) unserved= ;;
