@@ -1,11 +1,11 @@
-// A notice board: a plain web server that listens on the port it is told, and knows nothing of who calls it through what.
+// A notice board: a plain web server that listens on the port in PORT and needs no code for the service.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const notices = [];
 
-/** What was posted, as JSON, or as one line of text. */
+/** Returns the posted notice: JSON, or one line of text. */
 async function noticeOf(request) {
   request.setEncoding('utf8');
   let text = '';
@@ -22,7 +22,7 @@ const answers = {
     notices.push(notice);
     response.writeHead(201, { 'content-type': 'application/json' }).end(JSON.stringify(notice));
   },
-  /** Named events, a second apart, until the reader leaves. */
+  /** Sends named events, one a second, until the reader disconnects. */
   async 'GET /ticks'(_request, response) {
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     for (let n = 1; !response.destroyed; n++) {

@@ -1,9 +1,9 @@
-"""A language model small enough to read, for OpenAI's clients. Each function is the base URL of a client:
+"""A small language model as an example for OpenAI's clients. Each function is the base URL of a client:
 
     client = OpenAI(base_url="http://127.0.0.1:8080/v4/demo/language/chat", api_key=TOKEN)
     client.chat.completions.create(model="bigram", messages=[{"role": "user", "content": "the gateway"}], stream=True)
 
-The model knows which word follows which in `corpus.txt`. Put a real one in its place: what the functions take and give back stays.
+The model learns the order of words in `corpus.txt`. To use a real model, keep the parameters and results of the functions.
 """
 
 import base64
@@ -22,7 +22,7 @@ DIMENSIONS = 64
 
 
 def setup():
-    """Learns. Runs once in each process, before its first call."""
+    """Trains the model. Runs once in each process, before its first call."""
     words = WORD.findall((Path(__file__).parent / "corpus.txt").read_text().lower())
     for word, following in zip(words, words[1:]):
         FOLLOWERS[word][following] += 1
@@ -52,7 +52,7 @@ def complete(prompt: str, model: str = "bigram", stream: bool = False, max_token
 
 
 def embed(input, model: str = "hashed", encoding_format: str = "float"):
-    """POST …/embed/embeddings. Words as directions: texts that share words are near each other."""
+    """POST …/embed/embeddings. Adds a direction for each word, so texts with common words are close."""
     if encoding_format not in ("float", "base64"):
         raise ValueError("encoding_format must be 'float' or 'base64'")
     texts = [input] if isinstance(input, str) else input
@@ -84,7 +84,7 @@ def _chat_chunks(about, words):
 
 
 def _response_events(response, words, prompt):
-    """The events from which `openai.responses.stream()` builds the response."""
+    """Returns the events from which `openai.responses.stream()` builds the response."""
     at = {"item_id": f"msg_{response['id']}", "output_index": 0, "content_index": 0}
     text, used = "", 0
 
@@ -121,7 +121,7 @@ def _part(text):
 
 
 def _generate(prompt, limit, temperature, seed):
-    """One word after another, each with the space before it."""
+    """Yields one word after another. A word begins with a space if needed."""
     chance = random.Random(f"{seed} {prompt}")
     said = WORD.findall(prompt.lower())
     word = next((word for word in reversed(said) if word in FOLLOWERS), ".")
@@ -150,12 +150,12 @@ def _vector(text):
 
 
 def _packed(vector):
-    """As OpenAI's clients ask for it unless told otherwise: 32-bit floats, little end first."""
+    """Encodes 32-bit floats, little endian: the default of OpenAI's clients."""
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
 
 
 def _text(content):
-    """A message's content: text, or parts of which some are text."""
+    """Returns the text of a message's content, which is a text or a list of parts."""
     return content if isinstance(content, str) else " ".join(part.get("text", "") for part in content)
 
 

@@ -1,21 +1,21 @@
-// A webhook receiver: verifies the signature, drops repeats, prints what came. Node's standard library only.
+// A webhook receiver: verifies the signature, ignores repeats, prints each delivery. Uses Node's standard library only.
 //
 //   SECRET=my-secret HOST=127.0.0.1 PORT=8090 node receiver.mjs
 //
-// SECRET is what the caller sent as X-Webhook-Secret.
+// SECRET is the value that the caller sent as X-Webhook-Secret.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 
 const { SECRET = '', HOST = '127.0.0.1', PORT = '8090' } = process.env;
 const LARGEST_BODY = 64 * 1024 * 1024;
-// A signature of long ago may have been recorded and sent again by somebody else.
+// An attacker may have recorded an old request and may send it again.
 const TOLERANCE_S = 300;
 
-// Deliveries are repeated when our answer got lost; their id stays the same. The oldest are forgotten: keep them in your database instead.
+// A delivery is repeated with the same id if its answer was lost. This set forgets the oldest ids. In production, keep ids in your database.
 const seen = new Set();
 const REMEMBERED = 10_000;
 
-/** X-Service-Webhook-Signature is `v1,` + hex HMAC-SHA256 of `<request id>.<timestamp>.<body>`, over the body's bytes as they came. */
+/** X-Service-Webhook-Signature is `v1,` + hex HMAC-SHA256 of `<request id>.<timestamp>.<body>`, over the received bytes of the body. */
 function isGenuine(headers, body) {
   const timestamp = headers['x-service-webhook-timestamp'] ?? '';
   if (!(Math.abs(Date.now() / 1000 - Number(timestamp)) <= TOLERANCE_S)) return false;
@@ -25,11 +25,11 @@ function isGenuine(headers, body) {
     .digest('hex');
   const expected = Buffer.from(`v1,${digest}`);
   const given = Buffer.from(headers['x-service-webhook-signature'] ?? '');
-  // In constant time: how long the comparison takes must not tell how much was right.
+  // In constant time, so that the duration of the comparison reveals nothing about the signature.
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
-/** True the first time a delivery comes. */
+/** Returns true the first time a delivery arrives. */
 function isNew(id) {
   if (seen.has(id)) return false;
   seen.add(id);

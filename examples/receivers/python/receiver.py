@@ -1,8 +1,8 @@
-"""A webhook receiver: verifies the signature, drops repeats, prints what came. Python's standard library only.
+"""A webhook receiver: verifies the signature, ignores repeats, prints each delivery. Uses Python's standard library only.
 
     SECRET=my-secret PORT=8090 python3 receiver.py
 
-SECRET is what the caller sent as X-Webhook-Secret.
+SECRET is the value that the caller sent as X-Webhook-Secret.
 """
 
 import hashlib
@@ -18,29 +18,29 @@ from threading import Lock
 SECRET = os.environ.get("SECRET", "").encode()
 PORT = int(os.environ.get("PORT", "8090"))
 LARGEST_BODY = 64 * 1024 * 1024
-# A signature of long ago may have been recorded and sent again by somebody else.
+# An attacker may have recorded an old request and may send it again.
 TOLERANCE_S = 300
 
-# Deliveries are repeated when our answer got lost; their id stays the same. The oldest are forgotten: keep them in your database instead.
+# A delivery is repeated with the same id if its answer was lost. This set forgets the oldest ids. In production, keep ids in your database.
 seen: "OrderedDict[str, None]" = OrderedDict()
 seen_lock = Lock()
 REMEMBERED = 10_000
 
 
 def is_genuine(headers, body: bytes) -> bool:
-    """X-Service-Webhook-Signature is `v1,` + hex HMAC-SHA256 of `<request id>.<timestamp>.<body>`, over the body's bytes as they came."""
+    """X-Service-Webhook-Signature is `v1,` + hex HMAC-SHA256 of `<request id>.<timestamp>.<body>`, over the received bytes of the body."""
     timestamp = headers.get("X-Service-Webhook-Timestamp", "")
     if not timestamp.isdigit() or abs(time.time() - int(timestamp)) > TOLERANCE_S:
         return False
     signed = f"{headers.get('X-Request-Id')}.{timestamp}.".encode() + body
     expected = "v1," + hmac.new(SECRET, signed, hashlib.sha256).hexdigest()
     given = headers.get("X-Service-Webhook-Signature", "")
-    # In constant time: how long the comparison takes must not tell how much was right.
+    # In constant time, so that the duration of the comparison reveals nothing about the signature.
     return hmac.compare_digest(expected.encode(), given.encode())
 
 
 def is_new(delivery: str) -> bool:
-    """True the first time a delivery comes."""
+    """Returns true the first time a delivery arrives."""
     with seen_lock:
         if delivery in seen:
             return False
@@ -77,7 +77,7 @@ class Receiver(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_):
-        """What matters is printed above."""
+        """Disables the log of the HTTP server, because `do_POST` prints each delivery."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""An app with a dependency from PyPI (requirements.txt) and one of the system (figlet): both come with its image."""
+"""An app with a dependency from PyPI (requirements.txt) and a system package (figlet). Its image contains both."""
 
 import subprocess
 
@@ -10,6 +10,6 @@ def table(rows: list, headers: list) -> str:
 
 
 def banner(text: str):
-    """The lines of a banner, one item each."""
+    """Yields the lines of a banner, one line in each item."""
     drawn = subprocess.run(["figlet", "--", text], capture_output=True, text=True, check=True)
     yield from drawn.stdout.splitlines()
