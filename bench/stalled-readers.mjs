@@ -25,5 +25,5 @@ tell({ stalledReaders: readers, kBEach: round((after - before) / readers / 1024)
 const [one] = opened;
 let bytes = 0;
 for await (const chunk of one) bytes += chunk.length;
-tell({ drained: 'one of them', bytes });
+tell({ drained: 'one reader', bytes });
 process.exit(0);

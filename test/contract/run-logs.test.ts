@@ -39,7 +39,7 @@ async function called(fn: string, params: object = {}): Promise<string> {
 
 const numbers = (n: number): number[] => Array.from({ length: n }, (_, i) => i);
 
-test('a hundred concurrent runs in one process keep every line of their own, in order', async () => {
+test('each of a hundred concurrent runs in one process keeps all its lines, in order', async () => {
   const n = 40;
   await Promise.all(
     numbers(100).map(async (i) => {

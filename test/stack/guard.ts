@@ -25,7 +25,7 @@ export type Release = () => void;
 export function guard(pid: number, graceS: number, folder = ''): Release {
   const watcher: ChildProcess = spawn('sh', ['-c', SCRIPT, 'guard', String(graceS), String(pid), folder], {
     stdio: ['pipe', 'ignore', 'ignore'],
-    // In a process group of its own, so that a Ctrl-C in the terminal reaches the supervisor only.
+    // A separate process group, so that a Ctrl-C in the terminal reaches the supervisor only.
     detached: true,
   });
   watcher.on('error', () => {});

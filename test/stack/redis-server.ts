@@ -137,7 +137,7 @@ async function attempt(binary: RedisBinary, options: RedisOptions): Promise<Runn
   const child = spawn(binary.path, settings(options, port, socket), {
     env: redisEnvironment(binary),
     stdio: ['ignore', 'pipe', 'pipe'],
-    // In a process group of its own, so that a Ctrl-C in the terminal does not end Redis before its clients.
+    // A separate process group, so that a Ctrl-C in the terminal does not end Redis before its clients.
     detached: true,
   });
   const lines: string[] = [];

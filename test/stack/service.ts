@@ -77,7 +77,7 @@ export async function startService(
     cwd: spec.cwd,
     env: spec.env,
     stdio: ['ignore', 'pipe', 'pipe', ...(spec.readyLine ? [] : (['ipc'] as const))],
-    // In a process group of its own, so that a Ctrl-C reaches the supervisor only, which stops the parts in order.
+    // A separate process group, so that a Ctrl-C reaches the supervisor only, which stops the parts in order.
     detached: true,
   });
   for (const stream of [child.stdout, child.stderr]) if (stream) void output.follow(spec.name, stream).catch(() => {});

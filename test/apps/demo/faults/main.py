@@ -1,4 +1,4 @@
-"""Functions that fail by their output or with their process."""
+"""Functions that fail: invalid output, exceptions, and processes that end."""
 
 import os
 import signal
