@@ -14,7 +14,7 @@ import {
 import { z } from 'zod';
 import { defaultSchedule } from './deliveries/schedule.ts';
 
-/** A piece that `parse` reads; what it throws is the problem that is told. */
+/** Returns a schema that reads a text with `parse`. An error of `parse` is reported as the problem of the setting. */
 const read = <T>(piece: z.ZodType<string>, parse: (value: string) => T) =>
   piece.transform((value, context): T => {
     try {
@@ -41,7 +41,7 @@ function parseFraction(value: string): number {
   return fraction;
 }
 
-/** Behind it is what jobs say: long enough not to be guessed. */
+/** The token protects the contents of jobs, so it must be long enough not to be guessed. */
 const SHORTEST_TOKEN = 16;
 
 export class DispatcherSettings extends settingsOf(
@@ -107,7 +107,7 @@ export class DispatcherSettings extends settingsOf(
     .refine(({ QUEUE_DASHBOARD, OPERATIONS_TOKEN }) => !QUEUE_DASHBOARD || OPERATIONS_TOKEN !== undefined, {
       path: ['OPERATIONS_TOKEN'],
       error: 'is needed for QUEUE_DASHBOARD',
-      // Also where another setting is wrong: everything is told at once.
+      // Runs also if another setting is wrong, so that all problems are reported at once.
       when: ({ issues }) =>
         !issues.some(({ path }) => path?.[0] === 'QUEUE_DASHBOARD' || path?.[0] === 'OPERATIONS_TOKEN'),
     }),
