@@ -1,4 +1,4 @@
-// The dispatcher's table of contents: what there is, and what each is made of.
+// Contract 4: the Nest module of the dispatcher, with every part and its dependencies.
 import { readFileSync } from 'node:fs';
 import { SealedBox } from '@inference-proxy/crypto';
 import { AddressPolicy, GuardedAgent, WebhookUrls } from '@inference-proxy/egress';
@@ -18,11 +18,11 @@ import { DeliveryMetrics } from './operations/delivery-metrics.ts';
 import { gaugeDepths } from './operations/gauges.ts';
 import { DispatcherSettings } from './settings.ts';
 
-/** How long an attempt may hold one of this process' places while it waits for its receiver's turn. */
+/** The longest time for which an attempt holds a place while it waits for a turn at its receiver. */
 const HOST_WAIT_MS = 3000;
-/** How long such waiters hold their places when their receiver stops to answer. */
+/** The longest time for which waiting attempts hold their places after their receiver stops answering. */
 const HOST_STILL_MS = 500;
-/** An answer within this time is quick: its receiver may have more attempts open. */
+/** The longest time of a quick answer. A receiver with quick answers may have more attempts open. */
 const QUICK_MS = 1000;
 
 /** The part of the places that one project may take (docs/decisions/0028-a-project-has-a-share-of-the-attempts.md). */
@@ -167,7 +167,7 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
             backlog: connect('dispatcher-backlog', { whileAway: 'wait' }),
           };
           const worker = new DeliveryWorker({ connections, intake, queue, log: repeated });
-          // Not awaited at intake: closing stops the taking at once, and resolves when the last attempt has ended.
+          // Not awaited at intake: `stop` stops the intake at once, and its promise resolves when the last attempt has ended.
           shutdown.add('intake', 'deliveries', () => {
             worker.stop().catch(() => {});
           });

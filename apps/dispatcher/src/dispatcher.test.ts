@@ -1,4 +1,4 @@
-// Contract 4 on real parts: a run that ends in Redis, the dispatcher's module, receivers.
+// Contract 4: the dispatcher's module with a real Redis and real receivers.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { rawReceiver, receiver } from '@inference-proxy/test/receiver';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
@@ -17,7 +17,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-test('a run that ends with a webhook is delivered, its bytes as they were, signed both ways', async () => {
+test('a run that ends with a webhook is delivered byte for byte and signed in both schemes', async () => {
   const sink = await receiver(() => ({ status: 200 }));
   cleanups.push(() => sink.close());
   await store.dispatcher();
@@ -32,7 +32,7 @@ test('a run that ends with a webhook is delivered, its bytes as they were, signe
   expect(await store.settled(runId)).toBe('delivered');
 });
 
-test('a failing receiver gets the same bytes again by the schedule, until it takes them', async () => {
+test('a failing receiver gets the same bytes on the schedule until it accepts them', async () => {
   const sink = await receiver((_, count) => ({ status: count < 3 ? 503 : 200 }));
   cleanups.push(() => sink.close());
   await store.dispatcher();
@@ -43,7 +43,7 @@ test('a failing receiver gets the same bytes again by the schedule, until it tak
   expect(await store.settled(runId)).toBe('delivered');
 });
 
-test('receivers that hang do not delay others', async () => {
+test('a hanging receiver does not delay other receivers', async () => {
   const ended: boolean[] = [];
   const asked = Promise.withResolvers<void>();
   let open = 0;
@@ -68,14 +68,14 @@ test('receivers that hang do not delay others', async () => {
     await asked.promise;
     for (let i = 0; i < 20; i += 1) await store.runTo(sink.url);
     await until(() => sink.requests.length === 20);
-    // Not one of them had ended when the others were through.
+    // No hanging attempt ended before the 20 deliveries were received.
     expect(ended).toEqual([]);
   } finally {
     await hanging.close();
   }
 });
 
-test('told to stop, it takes no more, lets attempts under way end and records them', async () => {
+test('a stopping dispatcher lets its open attempts end and records them', async () => {
   const asked = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<void>();
   const slow = await rawReceiver((socket) => {
@@ -95,25 +95,25 @@ test('told to stop, it takes no more, lets attempts under way end and records th
   expect(await store.state(runId)).toBe('delivered');
 });
 
-test('an attempt whose dispatcher died between POST and record is made again when its lease has run out', async () => {
+test('an attempt whose dispatcher died between POST and record is repeated after its lease expires', async () => {
   const sink = await receiver(() => ({ status: 200 }));
   cleanups.push(() => sink.close());
   const runId = await store.runTo(sink.url);
-  // What a dispatcher that is killed after its POST leaves behind: an attempt begun, never recorded, its job gone with it.
+  // The state after a dispatcher is killed after its POST: the attempt has begun and is not recorded, and its job is gone.
   expect(await store.attempts.begin({ project: PROJECT, runId, attempt: 1 }, 500)).toMatchObject({ state: 'begun' });
   await store.dispatcher();
   await until(() => sink.requests.length > 0);
   expect(await store.settled(runId)).toBe('delivered');
 });
 
-test('the bytes of an attempt whose dispatcher died before its record are those of the next, whatever would be made of the run then', async () => {
+test('the attempt after a dispatcher died before its record has the same bytes, even if the run has changed', async () => {
   const sink = await receiver(() => ({ status: 200 }));
   cleanups.push(() => sink.close());
   const runId = await store.runTo(sink.url);
   const begun = await store.attempts.begin({ project: PROJECT, runId, attempt: 1 }, 500);
-  if (begun.state !== 'begun') throw new Error(`the attempt has not begun: ${begun.state}`);
+  if (begun.state !== 'begun') throw new Error(`the attempt did not begin: begin returned ${begun.state}`);
   const sent = await store.attempts.body(begun.task);
-  // As if the next dispatcher put envelopes in another way.
+  // This change would give the next attempt another envelope.
   await store.client.hset(`ip:{${PROJECT}}:run:${runId}`, 'ms', '999');
   await store.dispatcher();
   await until(() => sink.requests.length > 0);
@@ -121,7 +121,7 @@ test('the bytes of an attempt whose dispatcher died before its record are those 
   expect(sink.requests[0]?.body).toEqual(sent);
 });
 
-test('Redis away and back: what is due is delivered', async () => {
+test('a delivery is made after Redis was away and is back', async () => {
   const sink = await receiver(() => ({ status: 200 }));
   cleanups.push(() => sink.close());
   await store.dispatcher();
@@ -132,7 +132,7 @@ test('Redis away and back: what is due is delivered', async () => {
   await until(() => sink.requests.length === 1);
 });
 
-test('a secret that was sealed before a rotation of the keys still signs', async () => {
+test('a secret that was sealed before a key rotation still signs', async () => {
   const sink = await receiver(() => ({ status: 200 }));
   cleanups.push(() => sink.close());
   await store.dispatcher({ SECRETS_KEY: [Buffer.alloc(32, 4), KEY].map((key) => key.toString('base64')).join(',') });

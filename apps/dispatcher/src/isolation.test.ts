@@ -1,4 +1,4 @@
-// webhooks.md "Isolation" and "Hostile cases" 9, in a shortened form: many hosts, dead ones, one that gets everything, a backlog.
+// Contract 4, "Isolation": many hosts, dead hosts, one busy host, hanging hosts, and a backlog.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
@@ -17,12 +17,12 @@ afterAll(() => store.close());
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
   jest.restoreAllMocks();
-  // Receivers first: nobody then waits for one that hangs.
+  // The receivers close first, so no dispatcher waits for a hanging receiver.
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
   await store.stopDispatchers();
 });
 
-/** A server on every address of 127.0.0.0/8: as many hosts as a test wants. */
+/** Starts a server on every address of 127.0.0.0/8. Returns a function from a number to the URL of a host. */
 async function hosts(server: Server): Promise<(n: number) => string> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
@@ -39,10 +39,10 @@ async function hosts(server: Server): Promise<(n: number) => string> {
   return (n) => `http://127.${1 + (n >> 16)}.${(n >> 8) & 255}.${1 + (n & 255)}:${port}/hook`;
 }
 
-/** So many are taken before anybody waits for `opened`. */
+/** The number of deliveries that a receiver accepts before it waits for `opened`. */
 const FREE = 20;
 
-/** Receivers that take everything after `ms` and once `opened`, and count how many they have open at once. */
+/** Starts receivers that answer after `ms` and after `opened`. Counts the accepted deliveries and the most open requests. */
 async function taking(ms = 0, answer: (request: IncomingMessage) => number = () => 204, opened?: Promise<void>) {
   const taken: { readonly id: string }[] = [];
   let open = 0;
@@ -69,12 +69,12 @@ const parkedOf = async (project: string): Promise<number> => {
 };
 const parkedCount = async () => Number((await store.client.get('ip:{*}:parked-count')) ?? 0);
 
-test('700 deliveries to 200 hosts, ten of them dead: the good ones are delivered as if the dead were not there', async () => {
+test('with 700 deliveries to 190 good hosts and six dead hosts, every delivery to a good host is made', async () => {
   const good = await taking();
   const silent = await hanging();
   const absent = await refusing();
   cleanups.push(() => absent.close());
-  // An attempt that hangs does so for longer than this test may take: whoever had to wait for one is never delivered.
+  // An attempt hangs for longer than the test may take. A delivery that waited for such an attempt would never arrive.
   await store.dispatcher({ WEBHOOK_TIMEOUT_S: '600', WEBHOOK_SCHEDULE: '0,600' });
   const dead = times(100, (at) => (at % 2 ? silent(at % 5) : absent.url));
   await store.runsTo(dead);
@@ -83,7 +83,7 @@ test('700 deliveries to 200 hosts, ten of them dead: the good ones are delivered
   expect(new Set(good.taken.map(({ id }) => id))).toEqual(new Set(ids));
 });
 
-test('one host given 400 deliveries has its share of attempts open and no more, over two dispatchers', async () => {
+test('a host with 400 deliveries from two dispatchers has at most its share of open attempts', async () => {
   const { url, taken, most } = await taking(5);
   await store.dispatcher({ WEBHOOK_HOST_CONCURRENCY: '8', WEBHOOK_HOST_CONCURRENCY_PROVEN: '8' });
   await store.dispatcher({ WEBHOOK_HOST_CONCURRENCY: '8', WEBHOOK_HOST_CONCURRENCY_PROVEN: '8' });
@@ -94,7 +94,7 @@ test('one host given 400 deliveries has its share of attempts open and no more, 
   expect(await store.client.exists(`ip:{*}:parked:${PROJECT} ${new URL(url(1)).host}`)).toBe(0);
 });
 
-test('a receiver that answers quickly and well is given more at once than its share, and no more than leaves others theirs', async () => {
+test('a quick receiver gets more open attempts than its share, and leaves the shares of other projects free', async () => {
   const { url, taken, most } = await taking(20);
   await store.dispatcher();
   await store.runsTo(times(600, () => url(3)));
@@ -103,7 +103,7 @@ test('a receiver that answers quickly and well is given more at once than its sh
   expect(most.open).toBeLessThanOrEqual(48);
 });
 
-test('parked deliveries hold neither a place nor a socket: with four places, others go on past forty to a host that hangs', async () => {
+test('parked deliveries hold no place and no socket: with four places, 40 deliveries to a hanging host delay no others', async () => {
   const connected = { now: 0, most: 0 };
   const server = createTcpServer((socket) => {
     connected.now += 1;
@@ -130,7 +130,7 @@ test('parked deliveries hold neither a place nor a socket: with four places, oth
   expect(states.deliveries.filter(({ parked }) => parked?.reason === 'host_busy').length).toBeGreaterThanOrEqual(36);
 });
 
-test('a host that is dead is left alone but for probes, is found by one, and is drained without a flood', async () => {
+test('a dead host gets only probes, and after a successful probe its deliveries go out a few at a time', async () => {
   let down = true;
   let asked = 0;
   const { url, taken, most } = await taking(2, () => {
@@ -151,12 +151,12 @@ test('a host that is dead is left alone but for probes, is found by one, and is 
     return deliveries.some(({ parked }) => parked?.reason === 'circuit_open');
   });
   expect(reasons.length).toBeGreaterThan(0);
-  // What was open when the circuit opened has ended.
+  // The attempts that were open when the circuit opened have ended.
   await until(async () => (await store.client.zcard(`ip:{*}:open:${PROJECT} ${new URL(url(2)).host}`)) === 0);
   const askedBefore = asked;
   const from = performance.now();
   await sleep(1000);
-  // Probes after 0.3, 0.6, 1.2 s …: a handful, where the schedule alone would have sent hundreds.
+  // Probes follow after 0.3, 0.6, 1.2 s and so on: a few. The schedule alone would have sent hundreds of attempts.
   const probes = Math.ceil(Math.log2(1 + (performance.now() - from) / 300)) + 1;
   expect(asked - askedBefore).toBeLessThanOrEqual(probes);
   down = false;
@@ -166,10 +166,10 @@ test('a host that is dead is left alone but for probes, is found by one, and is 
   expect(new Set(taken.map(({ id }) => id))).toEqual(new Set(ids));
 });
 
-test("an hour's backlog does not starve fresh deliveries, and is drained itself", async () => {
+test('a backlog of one hour does not delay fresh deliveries, and is delivered too', async () => {
   const opened = Promise.withResolvers<void>();
   const { url, taken } = await taking(0, undefined, opened.promise);
-  // The store's clock of an hour ago, while nobody dispatches.
+  // The jobs get times of an hour ago, before the dispatcher starts.
   jest.spyOn(DeliveryQueue.prototype, 'now').mockImplementation(async () => Date.now() - 3_600_000);
   const old = await store.runsTo(times(300, (at) => url(at % 100)));
   jest.restoreAllMocks();

@@ -1,4 +1,4 @@
-// The dispatcher: signs and delivers webhooks (contract 4).
+// Contract 4: starts the dispatcher, which signs and delivers webhooks.
 import 'reflect-metadata';
 import { bootService, nestContext, redisReady } from '@inference-proxy/platform';
 import { defaultTimings, storeTrouble } from '@inference-proxy/store';
@@ -20,7 +20,7 @@ await bootService({
     boot.operations.readyWhen(() => storeTrouble(redis, defaultTimings.commandMs, scripts));
     const { QUEUE_DASHBOARD, OPERATIONS_TOKEN } = boot.settings;
     if (QUEUE_DASHBOARD && OPERATIONS_TOKEN !== undefined) {
-      // Loaded where it is wanted: it brings a server and a page of its own.
+      // Imported only if it is enabled, because it loads a web server and a page.
       const { DASHBOARD_PATH, queueDashboard } = await import('./operations/queue-dashboard.ts');
       const dashboard = await queueDashboard(redis, OPERATIONS_TOKEN);
       boot.shutdown.add('queues', 'queue dashboard', () => dashboard.close());

@@ -1,4 +1,4 @@
-// Contract 6: the dispatcher's settings.
+// Contract 6: checks the dispatcher's settings.
 import { readSettings } from '@inference-proxy/platform';
 import { expect, test } from '@jest/globals';
 import { DispatcherSettings } from './settings.ts';
@@ -7,7 +7,7 @@ const key = Buffer.alloc(32, 7).toString('base64');
 const least = { REDIS_URL: 'redis://127.0.0.1:6379', SECRETS_KEY: key };
 const read = (env: Record<string, string>) => readSettings(DispatcherSettings.schema, env);
 
-test("with the least there is, the contract's defaults hold", () => {
+test("the required settings alone give the contract's defaults", () => {
   expect(read(least)).toMatchObject({
     SECRETS_KEY: [Buffer.alloc(32, 7)],
     WEBHOOK_ALLOWED_NETWORKS: [],
@@ -21,7 +21,7 @@ test("with the least there is, the contract's defaults hold", () => {
   });
 });
 
-test('all that is wrong is told at once, and no key', () => {
+test('the error names every wrong setting and shows no key', () => {
   const wrong = {
     SECRETS_KEY: `${key},c2hvcnQ=`,
     WEBHOOK_ALLOWED_NETWORKS: '10.0.0.1/8',
@@ -49,7 +49,7 @@ test('a delay of the schedule has an upper bound', () => {
   );
 });
 
-test('the dashboard needs a token that is not guessed', () => {
+test('the dashboard requires a token of at least 16 characters', () => {
   expect(() => read({ ...least, QUEUE_DASHBOARD: 'true' })).toThrow(/OPERATIONS_TOKEN.*is needed for QUEUE_DASHBOARD/);
   expect(() => read({ ...least, QUEUE_DASHBOARD: 'true', WEBHOOK_JITTER: 'x' })).toThrow(/OPERATIONS_TOKEN is missing/);
   expect(() => read({ ...least, QUEUE_DASHBOARD: 'true', OPERATIONS_TOKEN: 'short' })).toThrow(

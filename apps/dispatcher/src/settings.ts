@@ -1,4 +1,4 @@
-// Contract 6: the dispatcher's settings.
+// Contract 6: defines the dispatcher's settings.
 import { parseSecretKeys } from '@inference-proxy/crypto';
 import { parseNetworks } from '@inference-proxy/egress';
 import {

@@ -1,4 +1,4 @@
-// webhooks.md "Hostile cases" 3, 4, 5: one attempt against real receivers that misbehave.
+// Contract 4, "Retries": one attempt against real receivers that misbehave.
 import { createServer } from 'node:http';
 import type { Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-/** Longer than a test may take: an attempt that waits for one of these never ends. */
+/** Longer than any test, so a test with such a wait times out. */
 const NEVER_MS = 600_000;
 const limits: ExchangeLimits = { headMs: NEVER_MS, answerMs: NEVER_MS, answerBytes: 4096 };
 const policy = new AddressPolicy(parseNetworks('127.0.0.0/8'));
@@ -40,7 +40,7 @@ async function standing<R extends Receiver>(made: Promise<R>): Promise<R> {
 const post = (url: string, with_ = agent(), bytes = body, within: Partial<ExchangeLimits> = {}) =>
   attempt(with_, new URL(url), { 'X-A': '1' }, bytes, { ...limits, ...within });
 
-test('a delivered attempt tells status, time, address and the start of the answer', async () => {
+test('the record of a delivered attempt has status, time, address and the start of the answer', async () => {
   const { url, requests } = await standing(receiver(() => ({ status: 200 })));
   const before = Date.now();
   const record = await post(`${url}?a=1#not-sent`);
@@ -89,7 +89,7 @@ test.each<[string, () => Promise<Receiver>, object]>([
     () => rawAnswer((s) => void s.write(head('200 OK\nContent-Length: 5'))),
     { status: 200 },
   ],
-])('the answer of a receiver that %s is not waited for', async (_name, make, expected) => {
+])('an attempt does not wait for the rest of the answer of a receiver that %s', async (_name, make, expected) => {
   const one = await standing(make());
   const record = await post(one.url, agent(), Buffer.alloc(3e6, 'x'), { answerMs: 500 });
   expect(record).toMatchObject(expected);
@@ -136,12 +136,12 @@ test.each<[string, () => Promise<Receiver>, object]>([
     { status: 200, answer: 'ok' },
   ],
   [
-    'continues (100) unasked',
+    'continues (100) without a request for it',
     () => says(`${head('100 Continue')}${head('200 OK\nContent-Length: 2')}ok`),
     { status: 200, answer: 'ok' },
   ],
   [
-    'switches protocols unasked',
+    'switches protocols (101) without a request for it',
     () => says(head('101 Switching Protocols\nUpgrade: x\nConnection: upgrade')),
     { errorClass: 'bad_response' },
   ],
@@ -153,7 +153,7 @@ test.each<[string, () => Promise<Receiver>, object]>([
     { status: 200, answer: 'ok' },
   ],
   [
-    'has two lengths',
+    'sends two content lengths',
     () => says(`${head('200 OK\nContent-Length: 2\nContent-Length: 5')}ok`),
     { errorClass: 'bad_response' },
   ],
@@ -171,7 +171,7 @@ test.each<[string, () => Promise<Receiver>, object]>([
     () => says(Buffer.concat([Buffer.from(head('200 OK\nContent-Encoding: gzip')), gzipSync(Buffer.alloc(5e7))])),
     { status: 200 },
   ],
-])('a receiver that %s', async (_name, make, expected) => {
+])('an attempt ends with the expected record if the receiver %s', async (_name, make, expected) => {
   const one = await standing(make());
   const record = await post(one.url, agent(), Buffer.alloc(3e6, 'x'));
   expect(record).toMatchObject(expected);
@@ -179,7 +179,7 @@ test.each<[string, () => Promise<Receiver>, object]>([
   expect(Buffer.byteLength(record.answer ?? '')).toBeLessThan(3 * 4097);
 });
 
-test('a receiver that is not there is refused', async () => {
+test('an attempt at a port without a listener has the error class refused', async () => {
   const { url } = await standing(refusing());
   expect(await post(url)).toMatchObject({
     errorClass: 'refused',
@@ -188,11 +188,11 @@ test('a receiver that is not there is refused', async () => {
   });
 });
 
-test('an address that the policy refuses is blocked', async () => {
+test('an attempt at an address that the policy rejects has the error class blocked', async () => {
   expect(await post('http://10.0.0.1:8080/')).toMatchObject({ errorClass: 'blocked', address: '10.0.0.1' });
 });
 
-test('a name without an address is dns', async () => {
+test('an attempt at a name without an address has the error class dns', async () => {
   const lost = new GuardedAgent({
     policy,
     lookup: () => Promise.reject(Object.assign(new Error('no'), { code: 'ENOTFOUND' })),
@@ -214,14 +214,14 @@ const secure =
 
 test.each<[string, () => Promise<Receiver>, string | undefined, string, object]>([
   [
-    'of its own, trusted',
+    'that is self-signed and trusted',
     secure(good),
     good.cert,
     'receiver.test',
     { status: 200, answer: 'ok', address: '127.0.0.1' },
   ],
   [
-    'that is self-signed',
+    'that is self-signed and not trusted',
     secure(good),
     undefined,
     'receiver.test',
@@ -241,46 +241,52 @@ test.each<[string, () => Promise<Receiver>, string | undefined, string, object]>
     'other.test',
     { errorClass: 'tls', message: expect.stringContaining('ALTNAME') },
   ],
-  ['for a name, called by address', secure(good), good.cert, '127.0.0.1', { errorClass: 'tls' }],
+  ['for a name, if the URL has an address', secure(good), good.cert, '127.0.0.1', { errorClass: 'tls' }],
   [
-    'that never comes: the handshake is cut',
+    'that is not sent because the receiver closes the connection',
     () => rawReceiver((socket) => void socket.once('data', () => socket.end())),
     good.cert,
     'receiver.test',
     { errorClass: 'tls' },
   ],
   [
-    'that never comes: plain HTTP on the port',
+    'that is not sent because the port speaks plain HTTP',
     () => listening(createServer((_, response) => void response.end('plain'))),
     good.cert,
     'receiver.test',
     { errorClass: 'tls' },
   ],
-])('a TLS receiver with a certificate %s', async (_name, make, ca, host, expected) => {
-  const { port } = await standing(make());
-  expect(await post(`https://${host}:${port}/`, agent(ca))).toMatchObject(expected);
-});
+])(
+  'an attempt at a TLS receiver with a certificate %s has the expected record',
+  async (_name, make, ca, host, expected) => {
+    const { port } = await standing(make());
+    expect(await post(`https://${host}:${port}/`, agent(ca))).toMatchObject(expected);
+  },
+);
 
-test('a TLS receiver whose handshake hangs costs no more than the time for a connection', async () => {
+test('a hanging TLS handshake ends after the connect timeout', async () => {
   const { port } = await standing(rawReceiver(() => {}));
   const record = await post(`https://receiver.test:${port}/`, agent(good.cert, 2000));
   expect(record).toMatchObject({ errorClass: 'timeout', message: 'no connection within 2000 ms (TLS handshake)' });
 });
 
-test('plain HTTP to a TLS port is no answer', async () => {
+test('an attempt with plain HTTP at a TLS port gets no HTTP answer', async () => {
   const { port } = await standing(secure(good)());
   expect((await post(`http://127.0.0.1:${port}/`)).errorClass).toMatch(/^(reset|bad_response)$/);
 });
 
-test.each([301, 302, 303, 307, 308])('a %i is not followed; its target is in the record', async (status) => {
-  const aim = await standing(receiver(() => ({ status: 200 })));
-  for (const location of [aim.url, 'http://10.0.0.1/private', '/hook']) {
-    const { url, requests } = await standing(receiver(() => ({ status, headers: { Location: location } })));
-    expect(await post(url)).toMatchObject({ status, errorClass: 'redirect', location });
-    expect(requests).toHaveLength(1);
-  }
-  expect(aim.requests).toHaveLength(0);
-});
+test.each([301, 302, 303, 307, 308])(
+  'a redirect with status %i is not followed, and the record has its target',
+  async (status) => {
+    const aim = await standing(receiver(() => ({ status: 200 })));
+    for (const location of [aim.url, 'http://10.0.0.1/private', '/hook']) {
+      const { url, requests } = await standing(receiver(() => ({ status, headers: { Location: location } })));
+      expect(await post(url)).toMatchObject({ status, errorClass: 'redirect', location });
+      expect(requests).toHaveLength(1);
+    }
+    expect(aim.requests).toHaveLength(0);
+  },
+);
 
 test.each([
   ['120', 120],
@@ -290,12 +296,12 @@ test.each([
   ['-5', undefined],
   ['soon', undefined],
   ['315360000', 315360000],
-])('a Retry-After of "%s" is kept in seconds', async (header, expected) => {
+])('the record has a Retry-After of "%s" in seconds', async (header, expected) => {
   const { url } = await standing(receiver(() => ({ status: 503, headers: { 'Retry-After': header } })));
   expect((await post(url)).retryAfterS).toEqual(expected);
 });
 
-test('short answers let the connection be used again, long ones and unfinished ones end it', async () => {
+test('a connection is reused after a short answer and closed after an answer over the limit', async () => {
   const with_ = agent();
   let connections = 0;
   let length = 10;
@@ -317,7 +323,7 @@ test('short answers let the connection be used again, long ones and unfinished o
   expect(with_.idle).toBe(1);
 });
 
-test('a kept connection that its receiver resets when it is used again does not cost the attempt', async () => {
+test('an attempt is repeated on a new connection if the receiver resets the kept connection', async () => {
   const with_ = agent();
   const seen = new Map<Socket, number>();
   const server = createServer((request, response) => {
@@ -346,7 +352,7 @@ function drip(text: string): (socket: Socket) => void {
 function endless(socket: Socket): void {
   const more = (): void => {
     while (socket.writable && socket.write('y'.repeat(16_384))) {
-      // Until the socket asks to wait.
+      // Writes until the socket reports backpressure.
     }
   };
   socket.write(head('200 OK'));

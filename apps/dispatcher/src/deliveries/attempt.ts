@@ -1,4 +1,4 @@
-// webhooks.md "An attempt": one POST within its limits, and what came of it. No policy: the verdict judges, the agent guards addresses.
+// Contract 4, "Retries": makes one POST within time limits and returns its record. The verdict decides about a retry; the agent checks addresses.
 import {
   ConnectError,
   type Connection,
@@ -12,7 +12,7 @@ import { retryAfterSeconds } from './schedule.ts';
 
 /**
  * `unsigned`: no key opens the secret. `altered`: the secret or its delivery was changed in the store. In both cases nothing was sent.
- * `redirect`: a 3xx, which is not followed.
+ * `redirect`: a 3xx answer. The dispatcher does not follow it.
  */
 export type ErrorClass =
   | 'dns'
@@ -28,7 +28,7 @@ export type ErrorClass =
 
 export const defaultLimits: ExchangeLimits = { headMs: 15_000, answerMs: 2000, answerBytes: 4096 };
 
-/** Makes one attempt. Never rejects for what a receiver does: that is in the record. */
+/** Makes one attempt. The record holds every failure of the receiver; no failure rejects. */
 export async function attempt(
   agent: GuardedAgent,
   url: URL,
@@ -49,7 +49,7 @@ export async function attempt(
   try {
     const wasKept = connection.reused;
     const response = await connection.exchange(request, limits).catch((error: unknown) => {
-      // The receiver may have closed a kept connection just as it was used; on one of its own the attempt has its fair chance.
+      // The receiver may have closed a kept connection at the moment of its use. The attempt repeats the request once on a new connection.
       if (!wasKept || failure(error).errorClass !== 'reset') throw error;
       agent.discard(connection);
       connection = agent.connection(url, { fresh: true });
@@ -75,7 +75,7 @@ export async function attempt(
   }
 }
 
-/** Only a connection whose answer was read to its end can carry another exchange. */
+/** Keeps or discards a connection. Only a connection whose answer was read to the end can carry another exchange. */
 function release(agent: GuardedAgent, connection: Connection, whole: boolean): void {
   if (whole) agent.keep(connection);
   else agent.discard(connection);
@@ -92,7 +92,7 @@ function failure(error: unknown): { readonly errorClass: ErrorClass; readonly me
   const message = code === '' ? text : `${text} (${code})`;
   if (code === 'ETIMEDOUT') return { errorClass: 'timeout', message };
   if (code.startsWith('ERR_SSL')) return { errorClass: 'tls', message };
-  // undici gives one code to a peer that closed and to a head that is no HTTP; its text tells them apart.
+  // undici has one code for a peer that closed and for a head that is not HTTP. Only the text of the error differs.
   const closed = PEER_CLOSED.has(code) || (code === 'UND_ERR_SOCKET' && !text.startsWith('bad '));
   return { errorClass: closed ? 'reset' : 'bad_response', message };
 }

@@ -1,4 +1,4 @@
-// docs/architecture.md, "A webhook": the journey of a delivery, against real receivers; the record is held in memory here.
+// Contract 4: the journey of a delivery against real receivers. The records are in memory.
 import { randomBytes } from 'node:crypto';
 import type { DueDelivery } from '@inference-proxy/contracts';
 import { SealedBox, serviceSignature } from '@inference-proxy/crypto';
@@ -24,7 +24,7 @@ const secret = 'whsec_aGVsbG8gd29ybGQ=';
 const body = Buffer.from('{"run_id":"0199","result":[1.0,"\u2028"]}');
 const box = new SealedBox([randomBytes(32)]);
 
-/** One run's delivery, and Redis' moods. */
+/** The record of one run's delivery, with simulated failures of Redis. */
 class Records implements DeliveryRecords {
   readonly made: { readonly record: AttemptRecord; readonly next: NextStep }[] = [];
   state: 'pending' | 'settled' = 'pending';
@@ -80,7 +80,7 @@ class Jobs implements NextJobs {
   }
 }
 
-/** A receiver's slots, as many as `free`. */
+/** The slots of a receiver; `free` is their number. */
 class Slots implements HostSlots {
   readonly entered: { readonly host: string; readonly entry: Entry }[] = [];
   readonly left: HostOutcome[] = [];
@@ -104,7 +104,7 @@ class Slots implements HostSlots {
   }
 }
 
-/** For what is not about time. */
+/** Longer than any test, for limits that a test does not examine. */
 const PATIENT_MS = 60_000;
 
 const lines: { readonly text: string; readonly fields: object }[] = [];
@@ -159,7 +159,7 @@ async function standing<R extends Receiver>(made: Promise<R>): Promise<R> {
   return one;
 }
 
-test('a delivery arrives signed over the exact bytes, is recorded and leaves no further job', async () => {
+test('a delivery is signed over its exact bytes and recorded, and no further job is queued', async () => {
   const { url, requests } = await standing(receiver(() => ({ status: 200 })));
   const records = new Records(url);
   const { run, jobs } = journey(records);
@@ -182,7 +182,7 @@ test('a delivery arrives signed over the exact bytes, is recorded and leaves no 
   expect(requests).toHaveLength(1);
 });
 
-test('a failed attempt is recorded first, then the next one is queued with its delay', async () => {
+test('a failed attempt is recorded first, and then the next attempt is queued with its delay', async () => {
   const { url, requests } = await standing(receiver((_, count) => ({ status: count < 3 ? 503 : 200 })));
   const records = new Records(url);
   const { run, jobs } = journey(records);
@@ -197,7 +197,7 @@ test('a failed attempt is recorded first, then the next one is queued with its d
   expect(third?.body).toEqual(first?.body);
 });
 
-test('refusals are counted through the record, so failures between them do not stop a delivery early', async () => {
+test('the record counts refusals, so failures between refusals do not stop a delivery early', async () => {
   const statuses = [503, 400, 400, 400, 400];
   const { url } = await standing(receiver((_, count) => ({ status: statuses[count - 1] ?? 200 })));
   const records = new Records(url);
@@ -206,7 +206,7 @@ test('refusals are counted through the record, so failures between them do not s
   expect(records.made.map(({ next }) => next.state)).toEqual(['pending', 'pending', 'pending', 'pending', 'failed']);
 });
 
-test('Redis away after the POST: the record is tried again, and the attempt is made once', async () => {
+test('if Redis is away after the POST, the record is retried, and the attempt is made once', async () => {
   const { url, requests } = await standing(receiver(() => ({ status: 200 })));
   const records = new Records(url);
   records.recordFailures = 2;
@@ -215,7 +215,7 @@ test('Redis away after the POST: the record is tried again, and the attempt is m
   expect(requests).toHaveLength(1);
 });
 
-test('Redis away for longer: the attempt stays unrecorded and is left to be repeated', async () => {
+test('if Redis is away for longer, the attempt stays unrecorded and is repeated later', async () => {
   const { url } = await standing(receiver(() => ({ status: 500 })));
   const records = new Records(url);
   records.recordFailures = 100;
@@ -226,7 +226,7 @@ test('Redis away for longer: the attempt stays unrecorded and is left to be repe
   expect(await run()).toBe('recorded');
 });
 
-test('an attempt that another one has overtaken queues nothing', async () => {
+test('a superseded attempt queues nothing', async () => {
   const { url } = await standing(receiver(() => ({ status: 500 })));
   const records = new Records(url);
   records.superseded = true;
@@ -235,7 +235,7 @@ test('an attempt that another one has overtaken queues nothing', async () => {
   expect(jobs.added).toEqual([]);
 });
 
-test('a queue that is away does not undo the record', async () => {
+test('a failure of the queue does not undo the record', async () => {
   const { url } = await standing(receiver(() => ({ status: 500 })));
   const records = new Records(url);
   const queue = { add: () => Promise.reject(new Error('Redis is away')) };
@@ -248,7 +248,7 @@ test.each([
   ['an address that is not allowed', ['10.20.30.40'], { errorClass: 'blocked' }],
   ['an address inside an IPv6 one', ['::ffff:10.20.30.40'], { errorClass: 'blocked' }],
 ])(
-  'the record of a name with %s has no private address; the log of the dispatcher has it',
+  'the record of a name with %s has no private address, and the log of the dispatcher has the address',
   async (_, addresses, made) => {
     const { url } = await standing(receiver(() => ({ status: 200 })));
     const records = new Records(url.replace('127.0.0.1', 'receiver.test'));
@@ -262,9 +262,9 @@ test.each([
 );
 
 test.each<[string, string, Partial<DeliverOptions>, Partial<AttemptRecord>]>([
-  ['to an address no longer allowed', 'http://10.0.0.1/', {}, { errorClass: 'blocked' }],
+  ['to an address that is not allowed now', 'http://10.0.0.1/', {}, { errorClass: 'blocked' }],
   [
-    'by http where https is now required',
+    'to an http URL, while https is required now',
     'http://127.0.0.1/',
     { urls: new WebhookUrls({ policy, requireHttps: true }) },
     { errorClass: 'blocked' },
@@ -275,7 +275,7 @@ test.each<[string, string, Partial<DeliverOptions>, Partial<AttemptRecord>]>([
     { box: new SealedBox([randomBytes(32)]) },
     { errorClass: 'unsigned' },
   ],
-])('a delivery %s sends nothing, and is recorded and tried again', async (_name, url, more, record) => {
+])('a delivery %s sends nothing, and its attempt is recorded and retried', async (_name, url, more, record) => {
   const records = new Records(url);
   const { run, jobs } = journey(records, more);
   expect(await run()).toBe('recorded');
@@ -283,7 +283,7 @@ test.each<[string, string, Partial<DeliverOptions>, Partial<AttemptRecord>]>([
   expect(jobs.added).toHaveLength(1);
 });
 
-test('a delivery whose URL was changed in the store sends nothing, fails at once, and an error is logged', async () => {
+test('a delivery whose URL was changed in the store sends nothing and fails at once with an error in the log', async () => {
   const { url, requests } = await standing(receiver(() => ({ status: 200 })));
   const records = new Records(
     url,
@@ -297,9 +297,9 @@ test('a delivery whose URL was changed in the store sends nothing, fails at once
 });
 
 test.each([
-  ['its receiver has its share open', { free: 0 }, 'host_busy'],
+  ['the share of its receiver is open', { free: 0 }, 'host_busy'],
   ["its receiver's circuit is open", { circuitOpen: true }, 'circuit_open'],
-])('a delivery is parked unmade when %s, and leaves no job', async (_name, state, reason) => {
+])('a delivery is parked without an attempt and without a job if %s', async (_name, state, reason) => {
   const { url, requests } = await standing(receiver(() => ({ status: 200 })));
   const records = new Records(url);
   const { run, jobs, slots } = journey(records);
@@ -309,7 +309,7 @@ test.each([
   expect(lines).toMatchObject([{ text: 'parked', fields: { reason } }]);
 });
 
-test('a delivery whose slot came while it was being parked is handed out again', async () => {
+test('a delivery that is woken during its parking is handed out again', async () => {
   const { url } = await standing(receiver(() => ({ status: 200 })));
   const records = new Records(url);
   records.wokenMeanwhile = true;
@@ -319,7 +319,7 @@ test('a delivery whose slot came while it was being parked is handed out again',
   expect(jobs.added).toEqual([{ job: { project, runId, attempt: 1 }, delayMs: 0 }]);
 });
 
-test('a woken delivery uses the slot that it was given, and gives it back when there is nothing to do', async () => {
+test('a woken delivery uses its slot, and releases the slot if the delivery has ended', async () => {
   const { url, requests, port } = await standing(receiver(() => ({ status: 200 })));
   const records = new Records(url);
   const { run, slots } = journey(records);
@@ -331,7 +331,7 @@ test('a woken delivery uses the slot that it was given, and gives it back when t
   expect(requests).toHaveLength(1);
 });
 
-test('what was parked until its schedule had run out is let in for its last attempt', async () => {
+test('a delivery that was parked until the end of its schedule gets a slot for its last attempt', async () => {
   const { url } = await standing(receiver(() => ({ status: 500 })));
   const records = new Records(url);
   records.ageMs = 10 * 86_400_000;
@@ -343,7 +343,7 @@ test('what was parked until its schedule had run out is let in for its last atte
   expect(jobs.added).toEqual([]);
 });
 
-test('a job that comes before its time by the store’s clock goes back for the rest of it', async () => {
+test('a job that is early by the store’s clock returns to the queue for the remaining time', async () => {
   const { url, requests } = await standing(receiver(() => ({ status: 200 })));
   const records = new Records(url);
   records.earlyMs = 3_600_000;
@@ -354,18 +354,18 @@ test('a job that comes before its time by the store’s clock goes back for the 
 });
 
 test.each<[string, number | undefined, HostOutcome]>([
-  ['takes it', 200, 'good'],
-  ['fails', 500, 'bad'],
-  ['asks for patience', 429, 'bad'],
-  ['refuses', 400, 'good'],
-])('the slot is given back with what a receiver that %s has shown', async (_name, status, outcome) => {
+  ['accepts the delivery', 200, 'good'],
+  ['fails with 500', 500, 'bad'],
+  ['rejects with 429', 429, 'bad'],
+  ['refuses with 400', 400, 'good'],
+])('the slot of a receiver that %s is released with the right outcome', async (_name, status, outcome) => {
   const { url } = await standing(receiver(() => ({ status: status ?? 200 })));
   const { run, slots } = journey(new Records(url));
   await run();
   expect(slots.left).toEqual([outcome]);
 });
 
-test('one line tells an attempt, without the secret, the body or the rest of the URL', async () => {
+test('each attempt logs one line, without the secret, the body or the rest of the URL', async () => {
   const { url } = await standing(receiver(() => ({ status: 503 })));
   const records = new Records(`${url}?token=hidden-in-the-url`);
   await journey(records).run();

@@ -1,4 +1,4 @@
-// docs/architecture.md, "A webhook": begin → body kept, a slot at the receiver → sign → attempt → record → next job. Reads in that order.
+// Contract 4: the journey of a delivery: begin → keep the body, get a slot at the receiver → sign → attempt → record → next job.
 import { setTimeout as pause } from 'node:timers/promises';
 import { type DueDelivery, ServiceError } from '@inference-proxy/contracts';
 import { type SealedBox, UnsealError } from '@inference-proxy/crypto';
@@ -24,10 +24,10 @@ import { shownRecord } from './shown-record.ts';
 import { type Verdict, verdict } from './verdict.ts';
 
 const RECORD_AGAIN_MS = 250;
-/** A parked delivery is woken by its receiver's slots; this long after, the store hands it out even if they were forgotten. */
+/** A freed slot wakes a parked delivery. After this time the store hands the delivery out even if no slot woke it. */
 const PARKED_MS = 3_600_000;
 
-/** What the journey tells of: a pino logger fits. Never a secret, a body, or more of a URL than its host. */
+/** The journey's log, for example a pino logger. No line holds a secret, a body, or more of a URL than its host. */
 export interface DeliveryLog {
   debug(fields: object, text: string): void;
   info(fields: object, text: string): void;
@@ -42,29 +42,29 @@ export interface DeliverOptions {
   readonly agent: GuardedAgent;
   readonly urls: WebhookUrls;
   readonly box: SealedBox;
-  /** This process' own turns at quick receivers: they spare most parkings. */
+  /** Turns of this process at quick receivers. They avoid most parkings. */
   readonly hosts: HostLimits;
   readonly schedule: Schedule;
   readonly limits: ExchangeLimits;
-  /** Of an attempt: from its beginning to its record nobody else begins one. */
+  /** Lease of an attempt, from its begin to its record. No other dispatcher begins the attempt during the lease. */
   readonly leaseMs: number;
-  /** How long a made attempt's record is tried again while Redis is away, milliseconds: part of its lease. */
+  /** Milliseconds during which the record of a made attempt is retried while Redis is away; part of the lease. */
   readonly recordMs: number;
   readonly version: string;
   readonly log: DeliveryLog;
-  /** One line for each attempt. */
+  /** Logs one line for each attempt. */
   readonly lines: AccountLog;
-  /** Where attempts are counted and traced. */
+  /** Counts and traces attempts. */
   readonly accounts: AttemptAccountParts;
 }
 
-/** A parked delivery whose slot came: its turn counts from then on. */
+/** The slot and the turn of a woken delivery. The turn counts from the time of the waking. */
 export interface Woken {
   readonly slot: Slot;
   readonly turn: Turn;
 }
 
-/** What became of a job. `busy` and `unrecorded`: the store hands the delivery out again when the lease has run out. */
+/** The result of a job. `busy` and `unrecorded`: the store hands the delivery out again after the lease expires. */
 export type Delivered = 'recorded' | 'superseded' | 'unrecorded' | 'parked' | 'settled' | 'busy' | 'early' | 'gone';
 
 export class Deliver {
@@ -75,15 +75,15 @@ export class Deliver {
   }
 
   /**
-   * Makes the attempt that is due.
+   * Makes the due attempt.
    *
-   * @param woken its slot and its turn, where it was parked until now
-   * @throws what the store throws before the attempt is made; afterwards only what the receiver did counts
+   * @param woken the delivery's slot and turn, if the delivery was parked until now
+   * @throws errors of the store before the attempt is made; after the attempt, nothing
    */
   async deliver(due: DueDelivery, woken?: Woken): Promise<Delivered> {
     const { records, schedule, hosts, leaseMs } = this.#options;
     const begun = await records.begin(due, leaseMs).catch((error: unknown) => {
-      // Its slot lapses.
+      // The lease of its slot expires.
       woken?.turn.end();
       throw error;
     });
@@ -96,7 +96,7 @@ export class Deliver {
     const url = new URL(task.url);
     const host = hostAndPort(url);
     const overdue = task.ageMs > longestRoundMs(schedule);
-    // Made and kept while it waits for its turn and its slot.
+    // The store makes and keeps the body during the wait for the turn and the slot.
     const kept = records.body(task);
     kept.catch(() => {});
     const turn = woken ? woken.turn : await hosts.enter(task.project, host);
@@ -113,13 +113,13 @@ export class Deliver {
       if (!body) return 'superseded';
       made = await this.#attempt(task, url, body);
     } finally {
-      // Not waited for: it goes out with the record.
+      // Not awaited: this command and the record's command go to Redis together.
       void this.#handOn(turn, slot, made);
     }
     return this.#settle(due, task, host, made, overdue);
   }
 
-  /** Judges and records in one step, so that the record says when the next attempt is; only then anything follows. */
+  /** Judges the attempt and records it with the time of the next attempt. Queues and logs only after the record. */
   async #settle(
     due: DueDelivery,
     task: DeliveryTask,
@@ -139,18 +139,18 @@ export class Deliver {
     return recorded;
   }
 
-  /** Gives the attempt back: neither a place nor a socket waits for a receiver whose slots are taken or whose circuit is open. */
+  /** Parks the delivery. No place and no socket waits for a receiver with taken slots or an open circuit. */
   async #park(due: DueDelivery, task: DeliveryTask, host: string, reason: ParkReason): Promise<Delivered> {
     const { records, log, accounts } = this.#options;
     const answer = await records.park(task, reason, Math.round(PARKED_MS * (1 + Math.random())));
     accounts.metrics.parked(reason);
     log.debug({ ...named(task), host, reason }, 'parked');
-    // Whoever had its slot meanwhile found it still in our hands.
+    // The delivery was woken before it was parked. The woken attempt found this lease and did nothing.
     if (answer === 'again') await this.#add(due, 0);
     return 'parked';
   }
 
-  /** The signatures, the POST. What keeps it from being sent is an attempt's outcome too. */
+  /** Signs and sends the attempt. An error that prevents the POST is also an outcome of the attempt. */
   async #attempt(task: DeliveryTask, url: URL, body: Buffer): Promise<AttemptRecord> {
     const account = new AttemptAccount(this.#options.accounts, task, url);
     try {
@@ -166,7 +166,7 @@ export class Deliver {
   async #send(task: DeliveryTask, url: URL, body: Buffer, traceparent: string | undefined): Promise<AttemptRecord> {
     const { agent, box, limits, urls, version } = this.#options;
     try {
-      // The gateway judged this URL by the settings of its time.
+      // The gateway checked this URL with the settings of that time, and they may have changed.
       urls.judge(task.url);
       const headers = deliveryHeaders(task, body, box, { now: Date.now(), version, traceparent });
       return await attempt(agent, url, headers, body, limits);
@@ -175,7 +175,7 @@ export class Deliver {
       if (error instanceof UnsealError && error.altered) {
         this.#options.log.error(
           { ...named(task), host: hostAndPort(url), err: error },
-          'the record of a delivery was changed in Redis: nothing is sent, and the delivery has failed',
+          'the record of a delivery was changed in Redis; nothing is sent, and the delivery fails',
         );
         return unsent('altered', error);
       }
@@ -185,12 +185,12 @@ export class Deliver {
   }
 
   /**
-   * The slot goes to who waits for a turn here, for what the store learns nothing from needs no word to it; or back to the store, which may wake a
-   * parked delivery with it.
+   * Passes the slot to the next waiting delivery in this process, or releases it to the store, which may wake a parked delivery.
+   * A passed slot needs no command to the store, because the store would learn nothing from it.
    */
   async #handOn(turn: Turn | undefined, slot: Slot | undefined, made: AttemptRecord | undefined): Promise<void> {
     const outcome = made ? hostOutcome(made) : 'none';
-    // Where there was a failure of late, the circuit says how many may be open; a slot of then cannot be passed on.
+    // After a recent failure, the circuit sets the number of open attempts. Such a slot has no `passUntil` and cannot be passed on.
     if (slot && outcome !== 'none') turn?.shown(outcome === 'good' && slot.passUntil > 0);
     const kept = slot && outcome === 'good' && performance.now() < slot.passUntil ? slot : undefined;
     if (kept && turn?.end(kept)) return;
@@ -199,17 +199,17 @@ export class Deliver {
     else turn?.end();
   }
 
-  /** Gives a slot back. Where Redis is away it lapses by itself. @returns whether a parked delivery was woken in its place */
+  /** Releases a slot. If Redis is away, the slot's lease expires. @returns whether a parked delivery got the slot */
   async #leave(slot: Slot, outcome: HostOutcome, share: number): Promise<boolean> {
     try {
       return await this.#options.slots.leave(slot, outcome, share);
     } catch (err) {
-      this.#options.log.debug({ runId: slot.runId, err }, 'a slot was not given back; it lapses');
+      this.#options.log.debug({ runId: slot.runId, err }, 'a slot was not released; its lease will expire');
       return false;
     }
   }
 
-  /** Records within what is left of the lease; Redis may be away just now. A record is made once, however often it is sent. */
+  /** Records the attempt and retries within `recordMs` while Redis is away. A record that is sent twice counts once. */
   async #record(
     task: DeliveryTask,
     made: AttemptRecord,
@@ -222,7 +222,10 @@ export class Deliver {
         return await records.record(task, shownRecord(made, task.url), next);
       } catch (err) {
         if (performance.now() + RECORD_AGAIN_MS > until) {
-          log.error({ ...named(task), err }, 'an attempt could not be recorded; it will be repeated');
+          log.error(
+            { ...named(task), err },
+            'an attempt was not recorded in time; it is repeated after its lease expires',
+          );
           return 'unrecorded';
         }
         await pause(RECORD_AGAIN_MS);
@@ -237,7 +240,7 @@ export class Deliver {
       const { runId, project } = due;
       this.#options.log.warn(
         { runId, project, err },
-        'the next attempt has no job; the store hands it out when it is overdue',
+        'no job was queued for the next attempt; the store hands the delivery out when it is overdue',
       );
     }
   }
@@ -267,7 +270,7 @@ export class Deliver {
 
 const named = ({ project, runId, deliveryId, attempt }: DeliveryTask) => ({ project, runId, deliveryId, attempt });
 
-/** A receiver's name for caps and circuits: two ways to write one port are one receiver. */
+/** Returns the receiver's name for limits and circuits. A default port and its number give the same name. */
 const hostAndPort = ({ hostname, port, protocol }: URL): string =>
   `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`;
 

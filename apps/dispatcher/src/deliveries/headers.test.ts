@@ -1,4 +1,4 @@
-// Contract 4 and webhooks.md "Hostile cases" 7: the headers of a delivery, checked by an independent verifier.
+// Contract 4, "Signatures": the headers of a delivery, checked by an independent verifier.
 import { randomBytes } from 'node:crypto';
 import { SealedBox, UnsealError } from '@inference-proxy/crypto';
 import { expect, test } from '@jest/globals';
@@ -33,7 +33,7 @@ const task = (secret?: Buffer): DeliveryTask => ({
   ...(secret && { secret: box.seal(secret, of) }),
 });
 
-test('without a secret a delivery carries its ids and times and no signature', () => {
+test('without a secret a delivery has its ids and times and no signature', () => {
   const timestamp = String(Math.floor(now / 1000));
   expect(deliveryHeaders(task(), body, box, now, '1.2.3')).toEqual({
     'Content-Type': 'application/json',
@@ -49,22 +49,22 @@ test.each([
   ['one byte', Buffer.from('k')],
   ['2,000 characters', Buffer.alloc(2000, 'x')],
   ['raw UTF-8 bytes', Buffer.from('пароль-🔑')],
-  ['bytes that are no UTF-8', Buffer.from([0xff, 0xfe])],
+  ['bytes that are not UTF-8', Buffer.from([0xff, 0xfe])],
   ['whsec_ with bad base64', Buffer.from('whsec_!')],
   ['a comma and a dot', Buffer.from('a,b.c')],
-])('a secret of %s signs both ways', (_name, secret) => {
+])('a secret of %s signs in both schemes', (_name, secret) => {
   const headers = deliveryHeaders(task(secret), body, box, now, '1');
   expect(headers['X-Service-Webhook-Signature']).toMatch(/^v1,[0-9a-f]{64}$/);
   expect(new Webhook(secret, { format: 'raw' }).verify(body, headers)).toEqual(JSON.parse(body.toString()));
 });
 
-test('a whsec_ secret verifies as the standard says', () => {
+test('a whsec_ secret verifies by Standard Webhooks', () => {
   const secret = `whsec_${randomBytes(24).toString('base64')}`;
   const headers = deliveryHeaders(task(Buffer.from(secret)), body, box, now, '1');
   expect(new Webhook(secret).verify(body, headers)).toEqual(JSON.parse(body.toString()));
 });
 
-test('every attempt has a time and signatures of its own', () => {
+test('every attempt has a new timestamp and new signatures', () => {
   const first = deliveryHeaders(task(Buffer.from('k')), body, box, now, '1');
   const later = deliveryHeaders(task(Buffer.from('k')), body, box, now + 5000, '1');
   expect(later['webhook-id']).toBe(first['webhook-id']);
@@ -78,7 +78,7 @@ test('every attempt has a time and signatures of its own', () => {
   }
 });
 
-test('a secret that cannot be opened leaves nothing to send', () => {
+test('a secret that no key opens throws instead of an unsigned delivery', () => {
   const other = new SealedBox([randomBytes(32)]);
   expect(() => deliveryHeaders(task(Buffer.from('k')), body, other, now, '1')).toThrow(UnsealError);
 });
@@ -87,12 +87,12 @@ test.each([
   ['URL', { url: 'http://attacker.test/' }],
   ['app', { app: 'other' }],
   ['run', { runId: `${runId.slice(0, -1)}2` }],
-])('a delivery whose %s was changed leaves nothing to send', (_name, changed) => {
+])('a delivery whose %s was changed throws instead of an unsigned delivery', (_name, changed) => {
   const altered = { ...task(Buffer.from('k')), ...changed };
   expect(() => deliveryHeaders(altered, body, box, now, '1')).toThrow(UnsealError);
 });
 
-test('a trace is carried on', () => {
+test('a traceparent is sent to the receiver', () => {
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
   expect(deliveryHeaders(task(), body, box, now, '1', traceparent)).toMatchObject({ traceparent });
 });

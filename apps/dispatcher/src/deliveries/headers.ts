@@ -1,20 +1,22 @@
-// Contract 4: the headers of a delivery, with a timestamp and signatures of their own for every attempt.
+// Contract 4, "Signatures": the headers of a delivery. Each attempt has a new timestamp and new signatures.
 import { type SealedBox, serviceSignature, standardSignature } from '@inference-proxy/crypto';
 import type { DeliveryTask } from './records.ts';
 
 export interface HeaderOptions {
   /** Unix milliseconds. */
   readonly now: number;
-  /** Of this service, for `User-Agent`. */
+  /** The version of this service, for `User-Agent`. */
   readonly version: string;
-  /** W3C Trace Context, where there is one. */
+  /** W3C Trace Context, if the delivery has one. */
   readonly traceparent: string | undefined;
 }
 
 /**
+ * Returns the headers of one attempt.
+ *
  * @param body the exact bytes that are sent
- * @param box opens the delivery's secret, which is wiped as soon as it has signed
- * @throws UnsealError where the secret cannot be opened with the keys at hand, or the delivery was changed: nothing is sent unsigned
+ * @param box opens the delivery's secret; the secret is wiped after signing
+ * @throws UnsealError if no key opens the secret or the delivery was changed, so that no delivery is sent unsigned
  */
 export function deliveryHeaders(
   task: DeliveryTask,

@@ -1,4 +1,4 @@
-// docs/architecture.md, "A webhook": what is due comes in here, from the queues or woken by a freed slot, and each gets a place for its attempt.
+// Contract 4: gives a place to each due delivery, from the queues or woken by a freed slot, and begins its attempt.
 import type { DueDelivery } from '@inference-proxy/contracts';
 import type { HostStore, Slot } from '@inference-proxy/store';
 import type { HostLimits } from '../fairness/host-limits.ts';
@@ -10,9 +10,9 @@ export interface IntakeOptions {
   readonly deliver: Pick<Deliver, 'deliver'>;
   readonly places: Places;
   readonly hosts: Pick<HostLimits, 'join'>;
-  /** Where a delivery goes that is not begun here any more. */
+  /** Gets the deliveries that a stopping process does not begin. */
   readonly queue: NextJobs;
-  /** Takes back slots that came to a process that stops. */
+  /** Gets the slots that a stopping process does not use. */
   readonly slots: Pick<HostStore, 'drop'>;
   readonly log: DeliveryLog;
 }
@@ -20,13 +20,13 @@ export interface IntakeOptions {
 export class Intake {
   constructor(private readonly options: IntakeOptions) {}
 
-  /** Begins the attempts of a job as places become free; resolves when all have begun, or were put back because this process stops. */
+  /** Begins the attempts of a job as places become free. Resolves when all have begun, or are back in the queue because this process stops. */
   async take(deliveries: readonly DueDelivery[], share: Share): Promise<void> {
-    // All at once: a delivery of another project does not wait for the place of the one before it.
+    // All deliveries ask at once, so a delivery of one project does not wait for the place of another project's delivery.
     await Promise.all(deliveries.map((due) => this.#begin(due, share)));
   }
 
-  /** Deliveries that were parked and have their slot now. */
+  /** Begins woken deliveries, each with its slot. */
   readonly woken = (slots: readonly Slot[]): void => {
     for (const slot of slots) {
       const turn = this.options.hosts.join(slot.project, slot.host);
@@ -39,7 +39,7 @@ export class Intake {
     void this.#begin(due, 'fresh');
   };
 
-  /** Begins nothing more; resolves when the attempts under way have ended. */
+  /** Stops the intake. Resolves when the attempts under way have ended. */
   stop(): Promise<void> {
     this.options.places.close();
     return this.options.places.empty();
@@ -61,16 +61,19 @@ export class Intake {
     try {
       await this.options.deliver.deliver({ project, runId, attempt }, woken);
     } catch (err) {
-      this.options.log.error({ project, runId, attempt, err }, 'no attempt was made; the store hands it out again');
+      this.options.log.error(
+        { project, runId, attempt, err },
+        'no attempt was made; the store hands the delivery out again',
+      );
     }
   }
 
-  /** A slot that nobody drops takes part of its project's share until its lease ends. */
+  /** Releases an unused slot. Without the release, the slot would count in its project's share until its lease expires. */
   async #drop(slot: Slot): Promise<void> {
     try {
       await this.options.slots.drop(slot);
     } catch (err) {
-      this.options.log.debug({ runId: slot.runId, err }, 'a slot was not given back; its lease will end');
+      this.options.log.debug({ runId: slot.runId, err }, 'a slot was not released; its lease will expire');
     }
   }
 
@@ -80,7 +83,7 @@ export class Intake {
     } catch (err) {
       this.options.log.warn(
         { project, runId, err },
-        'a delivery was not put back; the store hands it out when it is overdue',
+        'a delivery was not returned to the queue; the store hands it out when it is overdue',
       );
     }
   }

@@ -1,4 +1,4 @@
-// webhooks.md "Isolation": an hour's backlog does not starve fresh deliveries.
+// Contract 4, "Isolation": a backlog does not delay fresh deliveries, and projects take turns.
 import { expect, test } from '@jest/globals';
 import { type Leave, Places } from './places.ts';
 
@@ -27,7 +27,7 @@ test('a backlog gets half of the places, and fresh deliveries come first', async
   expect(places.taken).toBe(4);
 });
 
-test('closed, it turns away who waits and who comes, and tells when the last has left', async () => {
+test('closed places return nothing to waiting and new calls, and `empty` resolves after the last release', async () => {
   const places = new Places(1);
   const leave = await places.take('fresh', 'demo');
   const waiting = places.take('fresh', 'demo');
@@ -45,7 +45,7 @@ test('closed, it turns away who waits and who comes, and tells when the last has
   await places.empty();
 });
 
-test('projects take turns: the next place goes to another project, however many of the first wait', async () => {
+test('projects take turns for places, even if many deliveries of one project wait', async () => {
   const places = new Places(1);
   const order: string[] = [];
   const first = await places.take('fresh', 'busy');

@@ -1,17 +1,17 @@
-// webhooks.md "Isolation": how many attempts this process has under way, and which delivery begins next. Fresh and woken deliveries come before
-// a backlog, which gets half of the places: an hour's backlog does not starve what is due now. Within each, projects take turns.
+// Contract 4, "Isolation": limits the attempts of this process and chooses the next delivery. Fresh and woken deliveries come before a backlog.
+// A backlog gets at most half of the places, so the backlog of an hour does not delay fresh deliveries. Within each share, projects take turns.
 
-/** `backlog`: has waited long in the queue already. */
+/** `backlog`: the delivery has already waited long in the queue. */
 export type Share = 'fresh' | 'backlog';
 
-/** Gives a place back; once is enough. */
+/** Releases a place. A second call has no effect. */
 export type Leave = () => void;
 
 type Grant = (leave: Leave | undefined) => void;
 
 export class Places {
   readonly #most: number;
-  /** By project, each in the order of asking. Projects are in the order of their turns. */
+  /** The waiting requests of each project, in the order of arrival. The projects are in the order of their turns. */
   readonly #waiting: Record<Share, Map<string, Grant[]>> = { fresh: new Map(), backlog: new Map() };
   #taken = 0;
   #backlog = 0;
@@ -22,7 +22,7 @@ export class Places {
     this.#most = most;
   }
 
-  /** A place, in the order of asking within a share and a project; nothing once closed. */
+  /** Returns a place, in the order of the calls within a share and a project. Returns nothing after `close`. */
   take(share: Share, project: string): Promise<Leave | undefined> {
     if (this.#closed) return Promise.resolve(undefined);
     const waiting = this.#waiting[share];
@@ -34,12 +34,12 @@ export class Places {
     });
   }
 
-  /** How many are taken. */
+  /** The number of taken places. */
   get taken(): number {
     return this.#taken;
   }
 
-  /** Gives no more places; whoever waits gets nothing. */
+  /** Closes the places. Every waiting call returns nothing. */
   close(): void {
     this.#closed = true;
     for (const waiting of Object.values(this.#waiting)) {
@@ -84,7 +84,7 @@ export class Places {
     };
   }
 
-  /** Returns the first waiter of the project at the head, and moves that project behind the others. */
+  /** Removes and returns the first waiting request of the first project, and moves that project to the end. */
   #next(share: Share): Grant | undefined {
     const waiting = this.#waiting[share];
     for (const [project, grants] of waiting) {

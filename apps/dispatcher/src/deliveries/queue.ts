@@ -1,5 +1,5 @@
-// The queues' other end (docs/decisions/0015). A job is a wake-up: it is done when its deliveries have places. Killed
-// after that, they are in the store's `due` set, with the ends of their leases.
+// Contract 4: takes jobs from the queues (docs/decisions/0015). A job is a wake-up and is done when its deliveries have places.
+// If the dispatcher is killed after that, the store's `due` set has the deliveries with the ends of their leases.
 import { type DeliveryJob, deliveryJobSchema } from '@inference-proxy/contracts';
 import {
   backlogQueueName,
@@ -12,20 +12,20 @@ import { type ConnectionOptions, type Job, UnrecoverableError, Worker } from 'bu
 import type { DeliveryLog } from './deliver.ts';
 import type { Intake } from './intake.ts';
 
-/** A job that was not taken for so long is of a backlog: it goes aside, and what is fresh comes first. */
+/** A job that waited longer belongs to a backlog. It moves to the backlog queue, so fresh jobs come first. */
 const STALE_MS = 10_000;
-/** Jobs that wait for places at once. More would only be held here and not by another dispatcher. */
+/** Jobs that wait for places at once. With more, jobs would wait here although another dispatcher has free places. */
 const JOBS_AT_ONCE = 4;
 
 export interface DeliveryWorkerOptions {
-  /** Connections that wait while Redis is away, one per queue; BullMQ makes a second one of each to block on. */
+  /** One connection for each queue; commands wait while Redis is away. BullMQ duplicates each connection for its blocking commands. */
   readonly connections: { readonly fresh: ConnectionOptions; readonly backlog: ConnectionOptions };
   readonly intake: Intake;
   readonly queue: Pick<DeliveryQueue, 'yield' | 'now'>;
   readonly log: DeliveryLog;
 }
 
-/** Takes jobs from its start to `stop`. */
+/** Takes jobs from `start` to `stop`. */
 export class DeliveryWorker {
   readonly #options: DeliveryWorkerOptions;
   readonly #workers: readonly Worker[];
@@ -40,13 +40,12 @@ export class DeliveryWorker {
     ];
   }
 
-  /** Begins to take jobs. */
   start(): void {
-    // Ends when the worker is closed; what goes wrong meanwhile is told by 'error'.
+    // The promise settles when the worker closes. The 'error' event reports failures before that.
     for (const worker of this.#workers) worker.run().catch(() => {});
   }
 
-  /** Takes no more jobs; resolves when the attempts under way have ended. Stopping twice is safe. */
+  /** Stops taking jobs. Resolves when the attempts under way have ended. A second call returns the same promise. */
   stop(): Promise<void> {
     this.#stopped ??= this.#stop();
     return this.#stopped;
@@ -70,7 +69,7 @@ export class DeliveryWorker {
       name,
       async (job) => {
         const data = deliveryJobSchema.safeParse(job.data);
-        if (!data.success) throw new UnrecoverableError(`job ${job.id} is no delivery job: ${data.error.message}`);
+        if (!data.success) throw new UnrecoverableError(`job ${job.id} is not a delivery job: ${data.error.message}`);
         return handle(job, data.data);
       },
       {
@@ -78,10 +77,10 @@ export class DeliveryWorker {
         connection,
         concurrency: JOBS_AT_ONCE,
         autorun: false,
-        // How soon a killed dispatcher's jobs are looked for; the store's `due` set hands their deliveries out anyway.
+        // Time until BullMQ recovers the jobs of a killed dispatcher. The store's `due` set also hands out their deliveries.
         lockDuration: 30_000,
         stalledInterval: 30_000,
-        // A repeat is harmless, since the record decides: so a job outlives a few dispatchers before it is left to `due`.
+        // A repeat is harmless, because the record decides. So a job may outlive five dispatchers before only `due` has its deliveries.
         maxStalledCount: 5,
       },
     );
@@ -89,7 +88,7 @@ export class DeliveryWorker {
       if (isOfTheQueue(err)) log.warn({ err }, 'the deliveries queue has failed');
     });
     worker.on('failed', (job, err) =>
-      log.error({ job: job?.id, err }, 'a job came to nothing; the store hands it out again'),
+      log.error({ job: job?.id, err }, 'a delivery job failed; the store hands its deliveries out again'),
     );
     return worker;
   }

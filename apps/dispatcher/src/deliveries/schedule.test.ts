@@ -1,4 +1,4 @@
-// Contract 4: when a delivery is tried again.
+// Contract 4, "Retries": the times of the attempts of a delivery.
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { defaultSchedule, nextDelayMs, retryAfterSeconds } from './schedule.ts';
@@ -6,11 +6,11 @@ import { defaultSchedule, nextDelayMs, retryAfterSeconds } from './schedule.ts';
 const schedule = { delaysS: defaultSchedule, jitter: 0.2 };
 const DAY_MS = 86_400_000;
 
-test("the schedule is the contract's: at once, 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h", () => {
+test("the default schedule is the contract's: at once, 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h", () => {
   expect(defaultSchedule).toEqual([0, 5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400]);
 });
 
-test('after each attempt follows its delay, varied by at most a fifth; after the tenth none', () => {
+test('each delay varies by at most a fifth, and no delay follows the tenth attempt', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 9 }), fc.double({ min: 0, max: 1, noNaN: true }), (attempt, random) => {
       const plain = (defaultSchedule[attempt] ?? 0) * 1000;
@@ -23,7 +23,7 @@ test('after each attempt follows its delay, varied by at most a fifth; after the
   expect(nextDelayMs(schedule, 10, 60, 0.5)).toBeUndefined();
 });
 
-test('a Retry-After moves an attempt later, never earlier, and by itself never beyond 24 h', () => {
+test('a Retry-After moves an attempt later, never earlier, and by at most 24 h', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 9 }),
@@ -61,6 +61,6 @@ test.each([
   ['soon', undefined],
   ['2026-11-22T00:00:00Z', undefined],
   ['Sat, 99 Nov 2026 12:01:00 GMT', undefined],
-])('a Retry-After of "%s" asks for %s seconds', (header, expected) => {
+])('a Retry-After of "%s" means %s seconds', (header, expected) => {
   expect(retryAfterSeconds(header, now)).toBe(expected);
 });

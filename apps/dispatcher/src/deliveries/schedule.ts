@@ -1,6 +1,6 @@
-// Contract 4: when a delivery is tried again. Data and arithmetic; what is tried again at all is the verdict's.
+// Contract 4, "Retries": the time of the next attempt. The verdict decides whether there is a next attempt.
 
-/** Seconds before each attempt, counted from the end of the attempt before; the first is made at once. */
+/** Seconds from the end of the attempt before to each attempt. The first attempt has no delay. */
 export const defaultSchedule: readonly number[] = [
   0,
   5,
@@ -14,21 +14,21 @@ export const defaultSchedule: readonly number[] = [
   24 * 3600,
 ];
 
-/** `Retry-After` may put an attempt off by this much and no more. */
+/** The longest delay that `Retry-After` may ask for. */
 const LONGEST_RETRY_AFTER_S = 24 * 3600;
 
 export interface Schedule {
   /** Seconds, as `defaultSchedule`. Its length is the number of attempts. */
   readonly delaysS: readonly number[];
-  /** Fraction of a delay by which it varies, up and down: receivers that failed together are not all tried together. */
+  /** The fraction by which a delay varies, up and down. Deliveries that failed together are then retried at different times. */
   readonly jitter: number;
 }
 
 /**
- * Milliseconds from the end of an attempt to the next one; nothing when that attempt was the last.
+ * Returns the milliseconds from the end of an attempt to the next attempt, or nothing after the last attempt.
  *
- * @param attempt the one just made, from 1
- * @param retryAfterS what the receiver asked for: moves the attempt later, never earlier, at most 24 h
+ * @param attempt the number of the attempt just made, from 1
+ * @param retryAfterS seconds of the receiver's `Retry-After`; may move the attempt later, never earlier, at most 24 h
  * @param random from 0 to 1, as `Math.random()`
  */
 export function nextDelayMs(
@@ -44,19 +44,19 @@ export function nextDelayMs(
 }
 
 /**
- * How long a round of attempts may last, from the run's end or the redelivery that began it, milliseconds: all delays at their longest and
- * a day for `Retry-After` and waiting. What was parked for longer has its last attempt whether its receiver's circuit is open or not.
+ * Returns the longest duration of a round of attempts, in milliseconds: all delays at their longest, and a day for `Retry-After` and waiting.
+ * A round begins with the run's end or a redelivery. A delivery that was parked for longer gets its last attempt even if the circuit is open.
  */
 export function longestRoundMs({ delaysS, jitter }: Schedule): number {
   const sumS = delaysS.reduce((sum, delayS) => sum + delayS, 0);
   return Math.round(sumS * (1 + jitter) + LONGEST_RETRY_AFTER_S) * 1000;
 }
 
-/** The three forms of an HTTP date (RFC 9110 §5.6.7), far enough to keep `Date.parse` from guessing at anything else. */
+/** The three forms of an HTTP date (RFC 9110 §5.6.7). The check is rough; it keeps `Date.parse` from guessing at other texts. */
 const HTTP_DATE = /^(Mon|Tues?|Wed(nes)?|Thu(rs)?|Fri|Sat(ur)?|Sun)(day)?,? .*\d\d:\d\d:\d\d( GMT| \d{4})$/;
 
 /**
- * Seconds that a `Retry-After` (RFC 9110 §10.2.3) asks for, at least 0; nothing where it is neither seconds nor a date.
+ * Returns the seconds of a `Retry-After` header (RFC 9110 §10.2.3), at least 0, or nothing for a value that is neither seconds nor a date.
  *
  * @param now Unix milliseconds
  */
@@ -64,7 +64,7 @@ export function retryAfterSeconds(header: string, now: number): number | undefin
   const value = header.trim();
   if (/^\d+$/.test(value)) return Math.min(Number(value), Number.MAX_SAFE_INTEGER);
   if (!HTTP_DATE.test(value)) return undefined;
-  // asctime's form names no zone; it means UTC.
+  // The asctime form names no zone and means UTC.
   const at = Date.parse(value.endsWith('GMT') ? value : `${value} GMT`);
   return Number.isNaN(at) ? undefined : Math.max(0, Math.ceil((at - now) / 1000));
 }

@@ -1,3 +1,4 @@
+// Contract 5: the delivery log shows an address only if it is public or part of the URL.
 import { expect, test } from '@jest/globals';
 import { shownRecord } from './shown-record.ts';
 
@@ -10,7 +11,7 @@ test.each([
   ['http://localhost:8080/', '127.0.0.1', false],
   ['http://127.0.0.1:8080/', '127.0.0.1', true],
   ['http://[fd00::1]/', 'fd00::1', true],
-])('a delivery to %s at %s shows the address: %p', (url, address, isShown) => {
+])('the log of a delivery to %s at %s shows the address: %p', (url, address, isShown) => {
   const made = { at: 1, durationMs: 2, errorClass: 'refused', address };
   expect(shownRecord(made, url)).toEqual(isShown ? made : { at: 1, durationMs: 2, errorClass: 'refused' });
 });

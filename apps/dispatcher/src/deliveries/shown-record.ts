@@ -16,5 +16,5 @@ export function shownRecord(made: AttemptRecord, url: string): AttemptRecord {
   return isIP(bareHost(url)) === 0 ? rest : made;
 }
 
-/** The host of a URL, an IPv6 address without its brackets. */
+/** Returns the host of a URL, without the brackets of an IPv6 address. */
 const bareHost = (url: string): string => (URL.parse(url)?.hostname ?? '').replace(/^\[|\]$/g, '');

@@ -1,4 +1,4 @@
-// Contract 4: what follows from an attempt.
+// Contract 4, "Retries": the state of a delivery after an attempt.
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { AttemptRecord } from './records.ts';
@@ -10,15 +10,15 @@ const made = (fields: Partial<AttemptRecord>): AttemptRecord => ({ at: 0, durati
 const judge = (fields: Partial<AttemptRecord>, attempt = 1, refusals = 0) =>
   verdict(made(fields), { attempt, refusals, overdue: false }, schedule, 0.5);
 
-test.each([200, 201, 202, 204, 226, 299])('%i is delivered', (status) => {
+test.each([200, 201, 202, 204, 226, 299])('an answer %i means delivered', (status) => {
   expect(judge({ status }, 10)).toEqual({ state: 'delivered' });
 });
 
-test('410 stops at once', () => {
+test('an answer 410 ends the delivery at once', () => {
   expect(judge({ status: 410 })).toEqual({ state: 'failed', why: 'gone' });
 });
 
-test('a delivery that was altered in the store stops at once', () => {
+test('a delivery that was altered in the store fails at once', () => {
   expect(judge({ errorClass: 'altered' })).toEqual({ state: 'failed', why: 'altered' });
 });
 
@@ -31,7 +31,7 @@ test.each<[string, Partial<AttemptRecord>]>([
   ...['dns', 'refused', 'blocked', 'tls', 'timeout', 'reset', 'bad_response', 'unsigned'].map(
     (errorClass): [string, Partial<AttemptRecord>] => [errorClass, { errorClass }],
   ),
-])('%s is tried again to the end of the schedule', (_name, fields) => {
+])('an attempt that ends with %s is retried to the end of the schedule', (_name, fields) => {
   for (let attempt = 1; attempt < 10; attempt += 1) {
     expect(judge(fields, attempt)).toEqual({
       state: 'pending',
@@ -42,19 +42,22 @@ test.each<[string, Partial<AttemptRecord>]>([
   expect(judge(fields, 10)).toEqual({ state: 'failed', why: 'exhausted' });
 });
 
-test.each([400, 401, 403, 409, 413, 422, 451, 499])('%i is tried three more times, then it stops', (status) => {
-  const states = [1, 2, 3, 4].map((attempt) => judge({ status }, attempt, attempt - 1).state);
-  expect(states).toEqual(['pending', 'pending', 'pending', 'failed']);
-  expect(judge({ status }, 4, 3)).toEqual({ state: 'failed', why: 'refused' });
-});
+test.each([400, 401, 403, 409, 413, 422, 451, 499])(
+  'an answer %i is retried three more times, and then the delivery fails',
+  (status) => {
+    const states = [1, 2, 3, 4].map((attempt) => judge({ status }, attempt, attempt - 1).state);
+    expect(states).toEqual(['pending', 'pending', 'pending', 'failed']);
+    expect(judge({ status }, 4, 3)).toEqual({ state: 'failed', why: 'refused' });
+  },
+);
 
-test('failures between refusals do not count as such', () => {
+test('failures between refusals do not count as refusals', () => {
   expect(judge({ status: 400 }, 6, 0)).toMatchObject({ state: 'pending', refusals: 1 });
   expect(judge({ status: 503 }, 7, 1)).toMatchObject({ state: 'pending', refusals: 1 });
   expect(judge({ status: 403 }, 9, 3)).toEqual({ state: 'failed', why: 'refused' });
 });
 
-test('any answer whatever ends in a verdict, and only a 2xx in a delivery', () => {
+test('every answer has a verdict, and only a 2xx answer means delivered', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 200, max: 599 }),
@@ -68,7 +71,7 @@ test('any answer whatever ends in a verdict, and only a 2xx in a delivery', () =
   );
 });
 
-test('what was parked until its schedule had run out has had its last attempt', () => {
+test('a delivery that was parked until the end of its schedule has no further attempt', () => {
   const history = { attempt: 1, refusals: 0, overdue: true };
   expect(verdict(made({ status: 500 }), history, schedule, 0.5)).toEqual({ state: 'failed', why: 'exhausted' });
   expect(verdict(made({ status: 200 }), history, schedule, 0.5)).toEqual({ state: 'delivered' });

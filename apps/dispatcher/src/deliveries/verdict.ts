@@ -1,10 +1,10 @@
-// Contract 4: what follows from an attempt. Pure, so that the whole policy is one table in its test.
+// Contract 4, "Retries": decides the state of a delivery after an attempt. The function is pure, so its test holds the policy as a table.
 import type { AttemptRecord } from './records.ts';
 import { nextDelayMs, type Schedule } from './schedule.ts';
 
-/** "Other 4xx: three more tries": the fourth such answer ends it. */
+/** Contract 4 allows three more attempts after such an answer, so the fourth such answer ends the delivery. */
 const REFUSALS_TO_STOP = 4;
-/** 4xx answers that pass: a receiver that is being deployed answers 404, a busy one 408 or 429. */
+/** Temporary 4xx answers: a receiver answers 404 during its deployment, and 408 or 429 under load. */
 const PASSING = new Set([404, 408, 429]);
 
 export type Verdict =
@@ -12,21 +12,22 @@ export type Verdict =
   | { readonly state: 'failed'; readonly why: 'gone' | 'refused' | 'altered' | 'exhausted' }
   | { readonly state: 'pending'; readonly delayMs: number; readonly refusals: number };
 
-/** How often a delivery was tried in this round, the attempt just made included, and how many of the earlier attempts were refused. */
+/** The attempts of a delivery in this round. */
 export interface History {
+  /** The number of attempts, including the attempt just made. */
   readonly attempt: number;
-  /** Answers with a 4xx that does not pass. */
+  /** The number of earlier attempts that got a 4xx answer that is not temporary. */
   readonly refusals: number;
-  /** It was parked until its schedule had run out: this was the last one. */
+  /** The delivery was parked until the end of its schedule, so this attempt is its last. */
   readonly overdue: boolean;
 }
 
-/** @param random from 0 to 1, as `Math.random()` */
+/** Returns the state of a delivery after an attempt. @param random from 0 to 1, as `Math.random()` */
 export function verdict(result: AttemptRecord, history: History, schedule: Schedule, random: number): Verdict {
   const { status } = result;
   if (status !== undefined && status >= 200 && status <= 299) return { state: 'delivered' };
   if (status === 410) return { state: 'failed', why: 'gone' };
-  // No later attempt can sign: whoever changed the record has to change it back first, and then ask for a redelivery.
+  // No later attempt can sign. A redelivery needs the original record in the store.
   if (result.errorClass === 'altered') return { state: 'failed', why: 'altered' };
   const refused = status !== undefined && status >= 400 && status <= 499 && !PASSING.has(status);
   const refusals = history.refusals + (refused ? 1 : 0);

@@ -1,15 +1,15 @@
-// webhooks.md "Isolation": how many attempts one receiver may hold.
+// Contract 4, "Isolation": turns of attempts at one receiver.
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { type HostLimitOptions, HostLimits as Limits } from './host-limits.ts';
 
-/** Where a test says nothing of it, nobody gets more than its share. */
+/** Limits without attempts beyond the share, unless a test sets them. */
 class HostLimits extends Limits {
   constructor(options: Pick<HostLimitOptions, 'open' | 'waitMs' | 'stillMs' | 'waiters'> & Partial<HostLimitOptions>) {
     super({ proven: options.open, beyond: 0, quickMs: 60_000, ...options });
   }
 }
 
-/** Turns that come are not waited for in vain, however busy the machine is. */
+/** Longer than any test, so no wait for a turn times out on a slow machine. */
 const PATIENT_MS = 60_000;
 
 afterEach(() => {
@@ -22,7 +22,7 @@ const given = async (limits: HostLimits, times: number, host = 'slow.test:80', p
   return turns;
 };
 
-test('a receiver that hangs gets its slots and no more, others theirs', async () => {
+test('a hanging receiver gets only its share, and other receivers and projects get theirs', async () => {
   const limits = new HostLimits({ open: 2, waitMs: 20, stillMs: 20, waiters: 100 });
   const [first, second, third] = await given(limits, 3);
   expect([first, second, third].map((turn) => turn !== undefined)).toEqual([true, true, false]);
@@ -32,16 +32,16 @@ test('a receiver that hangs gets its slots and no more, others theirs', async ()
   expect(await limits.enter('demo', 'slow.test:80')).toBeDefined();
 });
 
-test('for a receiver known to be slow, nobody is let wait', async () => {
+test('no attempt waits for a turn at a receiver that is known to be slow', async () => {
   jest.useFakeTimers();
   const limits = new HostLimits({ open: 1, waitMs: 40, stillMs: 40, waiters: 100 });
   await given(limits, 1);
   jest.advanceTimersByTime(50);
-  // No time passes meanwhile.
+  // The fake clock stands still, so a waiting attempt would never return.
   expect(await limits.enter('demo', 'slow.test:80')).toBeUndefined();
 });
 
-test('for a receiver that is quick, attempts take turns in order', async () => {
+test('attempts at a quick receiver take turns in order', async () => {
   const limits = new HostLimits({ open: 2, waitMs: PATIENT_MS, stillMs: PATIENT_MS, waiters: 300 });
   const order: number[] = [];
   let most = 0;
@@ -61,7 +61,7 @@ test('for a receiver that is quick, attempts take turns in order', async () => {
   expect(most).toBe(2);
 });
 
-test('leaving twice frees one slot, and a host with nothing open is forgotten', async () => {
+test('a turn that ends twice frees one slot, and an idle host is removed', async () => {
   const limits = new HostLimits({ open: 1, waitMs: 10, stillMs: 10, waiters: 100 });
   const [first] = await given(limits, 1);
   first?.end();
@@ -72,17 +72,17 @@ test('leaving twice frees one slot, and a host with nothing open is forgotten', 
   expect(limits.hosts).toBe(0);
 });
 
-test('a receiver that begins to hang frees the places of those that wait for it soon', async () => {
+test('attempts that wait for a receiver that begins to hang stop waiting soon', async () => {
   jest.useFakeTimers();
   const limits = new HostLimits({ open: 1, waitMs: 60_000, stillMs: 30, waiters: 100 });
   await given(limits, 1);
   const waiting = limits.enter('demo', 'slow.test:80');
   await jest.advanceTimersByTimeAsync(30);
-  // No more time passes.
+  // The fake clock stands still from here.
   expect(await waiting).toBeUndefined();
 });
 
-test('no more wait than are allowed to, over all receivers', async () => {
+test('the number of waiting attempts has a limit over all receivers', async () => {
   const limits = new HostLimits({ open: 1, waitMs: PATIENT_MS, stillMs: PATIENT_MS, waiters: 1 });
   const [first] = await given(limits, 1);
   await given(limits, 1, 'other.test:80');
@@ -92,7 +92,7 @@ test('no more wait than are allowed to, over all receivers', async () => {
   expect(await waiting).toBeDefined();
 });
 
-test('a slot is passed on to who waits longest, and to nobody where nobody waits', async () => {
+test('a slot is passed to the attempt that waits longest, and to none if no attempt waits', async () => {
   const limits = new HostLimits({ open: 1, waitMs: PATIENT_MS, stillMs: PATIENT_MS, waiters: 100 });
   const slot = { project: 'demo', runId: 'r', attempt: 1, host: 'slow.test:80', name: 's', passUntil: 0 };
   const [first] = await given(limits, 1);
@@ -106,7 +106,7 @@ test('a slot is passed on to who waits longest, and to nobody where nobody waits
   expect(third?.end(slot)).toBe(false);
 });
 
-test('who comes with a slot from elsewhere passes it on to who waits here', async () => {
+test('an attempt with a slot from the store passes the slot to an attempt that waits here', async () => {
   const limits = new HostLimits({ open: 1, waitMs: PATIENT_MS, stillMs: PATIENT_MS, waiters: 100 });
   const slot = { project: 'demo', runId: 'r', attempt: 1, host: 'slow.test:80', name: 's', passUntil: 0 };
   await given(limits, 1);
@@ -115,7 +115,7 @@ test('who comes with a slot from elsewhere passes it on to who waits here', asyn
   expect((await waiting)?.slot).toBe(slot);
 });
 
-test('a turn that is ceded to a woken delivery lets nobody else in until that one ends', async () => {
+test('after a turn is ceded to a woken delivery, no attempt gets a turn before that delivery ends', async () => {
   const limits = new HostLimits({ open: 1, waitMs: PATIENT_MS, stillMs: PATIENT_MS, waiters: 100 });
   const [first] = await given(limits, 1);
   let granted = false;
@@ -132,7 +132,7 @@ test('a turn that is ceded to a woken delivery lets nobody else in until that on
   expect(limits.hosts).toBe(0);
 });
 
-/** Attempts that end, each with what it has shown. */
+/** Makes attempts that end with a success (`well`) or a failure. */
 async function show(limits: HostLimits, times: number, well: boolean, host = 'slow.test:80'): Promise<void> {
   for (let at = 0; at < times; at += 1) {
     const turn = await limits.enter('demo', host);
@@ -141,7 +141,7 @@ async function show(limits: HostLimits, times: number, well: boolean, host = 'sl
   }
 }
 
-/** How many attempts a host may have open now. */
+/** Returns the number of attempts that a host may open now. */
 async function roomAt(limits: HostLimits, host = 'slow.test:80'): Promise<number> {
   const turns = [];
   for (;;) {
@@ -155,7 +155,7 @@ async function roomAt(limits: HostLimits, host = 'slow.test:80'): Promise<number
 
 const growing = { open: 2, proven: 5, beyond: 10, waitMs: 0, stillMs: 0, waiters: 0 };
 
-test('a receiver that answers well may have one more open with each answer, and its share again after the first failure', async () => {
+test('each quick success lets a receiver have one more open attempt, and a failure resets it to its share', async () => {
   const limits = new HostLimits(growing);
   const kept = await limits.enter('demo', 'slow.test:80');
   const rooms: number[] = [];
@@ -169,7 +169,7 @@ test('a receiver that answers well may have one more open with each answer, and 
   expect([kept?.share, await roomAt(limits)]).toEqual([2, 1]);
 });
 
-test('a receiver that answers well but slowly keeps its share, and one that nothing is open to begins anew', async () => {
+test('a receiver with slow successes keeps its share, and an idle receiver starts again from its share', async () => {
   const slow = new HostLimits({ ...growing, quickMs: -1 });
   const kept = await slow.enter('demo', 'slow.test:80');
   await show(slow, 3, true);
@@ -179,7 +179,7 @@ test('a receiver that answers well but slowly keeps its share, and one that noth
   expect(await roomAt(quick)).toBe(2);
 });
 
-test('beyond their shares receivers have no more open together than may be lost when they begin to hang', async () => {
+test('attempts beyond the shares have a limit over all receivers', async () => {
   const limits = new HostLimits({ ...growing, beyond: 3 });
   const turns = [];
   for (const host of ['a.test:80', 'b.test:80']) {
@@ -192,7 +192,7 @@ test('beyond their shares receivers have no more open together than may be lost 
   expect(limits.hosts).toBe(0);
 });
 
-test('a receiver whose last turn was ceded is forgotten when its last waiter times out', async () => {
+test('a receiver whose last turn was ceded is removed when its last waiting attempt times out', async () => {
   jest.useFakeTimers();
   const limits = new HostLimits({ open: 1, waitMs: 40, stillMs: 40, waiters: 100 });
   const [first] = await given(limits, 1);

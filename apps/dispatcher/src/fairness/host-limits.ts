@@ -1,38 +1,38 @@
-// webhooks.md "Isolation": attempts to a quick receiver take turns in this process, which is cheaper than parking them in the store. They wait
-// only for a moment: what waits here holds a place. The cap that counts is the store's (hosts/host-store), over all dispatchers.
+// Contract 4, "Isolation": attempts at a quick receiver take turns in this process. Turns cost less than parking the deliveries in the store.
+// Attempts wait for a turn only briefly, because each waiting attempt holds a place. The store's limit (hosts/host-store) covers all dispatchers.
 import type { Slot } from '@inference-proxy/store';
 
 export interface HostLimitOptions {
-  /** How many attempts one project may have open to one host and port. */
+  /** Open attempts of one project at one host and port. */
   readonly open: number;
-  /** The same to a receiver that answers quickly and well. */
+  /** The same for a receiver that answers quickly and without failures. */
   readonly proven: number;
-  /** How many attempts may be open beyond `open`, over all receivers: when the quick ones begin to hang, no more than these places are lost. */
+  /** Open attempts beyond `open`, over all receivers: the places that are lost if the quick receivers begin to hang. */
   readonly beyond: number;
-  /** An answer that took no longer is quick. */
+  /** The longest time of a quick answer. */
   readonly quickMs: number;
-  /** How long an attempt beyond that may wait here for its turn; where it would take longer, it is not let wait at all. */
+  /** The longest wait for a turn. An attempt with a longer expected wait does not wait. */
   readonly waitMs: number;
-  /** How long the turns of those that wait may stand still: a receiver that begins to hang frees their places this soon. */
+  /** The longest time in which no turn of the receiver ends. Then its waiting attempts give their places back, because the receiver may hang. */
   readonly stillMs: number;
-  /** How many may wait at once, over all receivers: each holds one of this process' places. A third of them for receivers not known yet. */
+  /** The limit of waiting attempts over all receivers, because each holds a place. Attempts at unknown receivers may use a third of this number. */
   readonly waiters: number;
 }
 
 /** An attempt's turn at its receiver. */
 export interface Turn {
-  /** The store's slot, where the attempt before passed it on. */
+  /** The store's slot, if the attempt before passed the slot on. */
   readonly slot: Slot | undefined;
-  /** How many attempts the receiver may have open as far as this process knows it. */
+  /** The receiver's limit of open attempts, as this process knows it. */
   readonly share: number;
-  /** What its attempt has shown of the receiver. Before its end. */
+  /** Reports whether the receiver answered without a failure. Called before `end`. */
   shown(well: boolean): void;
   /**
-   * Ends the turn; once is enough. @param slot to be passed on
-   * @returns whether somebody has taken the slot
+   * Ends the turn. A second call has no effect. @param slot the slot for the next attempt
+   * @returns whether another attempt has taken the turn, and the slot if there is one
    */
   end(slot?: Slot): boolean;
-  /** Ends the turn in favour of a parked delivery that was woken in its place: those that wait here wait for that one's end. */
+  /** Ends the turn if the store gave its slot to a parked delivery. The waiting attempts of this process wait for the end of that delivery. */
   cede(): void;
 }
 
@@ -42,25 +42,25 @@ interface Waiter {
   timer: NodeJS.Timeout | undefined;
 }
 
-/** Receivers whose pace is remembered while nothing is open: a burst to one that is known to be quick takes turns from its start. */
+/** The number of idle receivers with a remembered pace. With a known pace, a burst at a quick receiver takes turns from its start. */
 const REMEMBERED = 1000;
 
-/** One (project, host:port), while anything is open. */
+/** One pair of project and host:port with open attempts. */
 class Host {
-  /** When each open attempt began, oldest first. */
+  /** The start of each open attempt, oldest first. */
   readonly open = new Set<{ readonly at: number }>();
   readonly waiting = new Set<Waiter>();
-  /** When a turn last ended. */
+  /** The time when a turn last ended. */
   movedAt = performance.now();
-  /** Milliseconds that attempts took of late (an exponential mean); 0 before the first has ended. */
+  /** The exponential mean of the durations of attempts, ms; 0 before the end of the first attempt. */
   meanMs = 0;
 
   constructor(
-    /** How many attempts it may have open now. */
+    /** The current limit of open attempts. */
     public share: number,
   ) {}
 
-  /** What an attempt that queues up now would wait: a receiver that has not answered yet is as slow as its oldest open attempt. */
+  /** Returns the expected wait of a new waiting attempt. A receiver without an answer counts as slow as its oldest open attempt. */
   expectedWaitMs(now: number): number {
     const [oldest] = this.open;
     const turnMs = Math.max(this.meanMs, oldest ? now - oldest.at : 0);
@@ -71,7 +71,7 @@ class Host {
 export class HostLimits {
   readonly #options: HostLimitOptions;
   readonly #hosts = new Map<string, Host>();
-  /** Their mean times, the one forgotten next first. */
+  /** The mean times of idle receivers, in the order of removal. */
   readonly #means = new Map<string, number>();
   #waiters = 0;
   #beyond = 0;
@@ -81,7 +81,7 @@ export class HostLimits {
   }
 
   /**
-   * A turn, at once or within `waitMs`. Nothing where the receiver is so slow, or so many wait, that waiting would hold the place of others.
+   * Returns a turn, at once or within `waitMs`. Returns nothing if the receiver is too slow or too many attempts wait: a wait would hold a place.
    */
   enter(project: string, hostAndPort: string): Promise<Turn | undefined> {
     const key = `${project} ${hostAndPort}`;
@@ -113,13 +113,13 @@ export class HostLimits {
     });
   }
 
-  /** A turn at once, for an attempt that has its slot from elsewhere: when it ends, it passes the slot on here. */
+  /** Returns a turn at once, for an attempt with a slot from the store. Its end passes the slot to a waiting attempt of this process. */
   join(project: string, hostAndPort: string): Turn {
     const key = `${project} ${hostAndPort}`;
     return this.#turn(key, this.#host(key));
   }
 
-  /** How many hosts have open attempts. */
+  /** The number of hosts with open attempts. */
   get hosts(): number {
     return this.#hosts.size;
   }
@@ -133,7 +133,7 @@ export class HostLimits {
     return host;
   }
 
-  /** Also for a receiver whose last turn was ceded: nothing is open there when its last waiter times out. */
+  /** Removes an idle receiver. After a ceded last turn, the receiver becomes idle when its last waiting attempt times out. */
   #forgetIdle(key: string, host: Host): void {
     if (host.open.size > 0 || host.waiting.size > 0 || this.#hosts.get(key) !== host) return;
     this.#hosts.delete(key);

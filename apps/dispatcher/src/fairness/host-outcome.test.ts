@@ -1,4 +1,4 @@
-// webhooks.md "Isolation": only connection errors, timeouts, 429 and 5xx count against a receiver.
+// Contract 4, "Isolation": only connection errors, timeouts, 429 and 5xx count as failures of a receiver.
 import { expect, test } from '@jest/globals';
 import { hostOutcome } from './host-outcome.ts';
 
@@ -20,6 +20,6 @@ test.each([
   [{ errorClass: 'bad_response' }, 'none'],
   [{ errorClass: 'blocked' }, 'none'],
   [{ errorClass: 'unsigned' }, 'none'],
-] as const)('%j says %s of a receiver', (made, expected) => {
+] as const)('%j gives the outcome %s', (made, expected) => {
   expect(hostOutcome({ at: 0, durationMs: 0, ...made })).toBe(expected);
 });

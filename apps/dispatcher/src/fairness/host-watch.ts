@@ -1,4 +1,4 @@
-// webhooks.md "Isolation": twice a second somebody looks whether a probe is due and whose slots have lapsed. Deliveries are not looked at.
+// Contract 4, "Isolation": looks twice a second for due probes and expired slots. The look reads no deliveries.
 import type { DueDelivery } from '@inference-proxy/contracts';
 import type { HostStore } from '@inference-proxy/store';
 
@@ -6,12 +6,12 @@ const EVERY_MS = 500;
 
 export interface HostWatchOptions {
   readonly hosts: Pick<HostStore, 'look'>;
-  /** Deliveries of slots that have lapsed are handed out again. */
+  /** Hands out the delivery of an expired slot again. */
   readonly handOut: (due: DueDelivery) => void;
   readonly log: { warn(fields: object, text: string): void };
 }
 
-/** Looks from its start to `stop`. */
+/** Looks every 500 ms, from `start` to `stop`. */
 export class HostWatch {
   #timer: NodeJS.Timeout | undefined;
   #looking = false;
@@ -33,7 +33,10 @@ export class HostWatch {
     try {
       for (const due of await this.options.hosts.look()) this.options.handOut(due);
     } catch (err) {
-      this.options.log.warn({ err }, 'receivers were not looked at; tried again in a moment');
+      this.options.log.warn(
+        { err },
+        'the look for due probes and expired slots failed; the next look follows within a second',
+      );
     } finally {
       this.#looking = false;
     }

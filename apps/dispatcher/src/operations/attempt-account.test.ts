@@ -1,3 +1,4 @@
+// Contract 6: the span and the metrics of an attempt.
 import {
   OperationsPort,
   runSpanId,
@@ -53,7 +54,7 @@ function accounts() {
   return { plain: { metrics, tracing: undefined }, traced: { metrics, tracing }, metrics, begun, ended, value };
 }
 
-test('its span is the child of the function’s, and the receiver goes on from it', () => {
+test('the span of an attempt is a child of the function’s span, and the receiver gets it as traceparent', () => {
   const { traced, begun, ended } = accounts();
   const account = new AttemptAccount(traced, task({ attempt: 3, runAttempt: 2, traceparent: call }), url);
   expect(account.traceparent).toBe(ours);
@@ -69,13 +70,13 @@ test('its span is the child of the function’s, and the receiver goes on from i
   expect(JSON.stringify([begun, ended])).not.toContain('hunter2');
 });
 
-test('of a run that never came to a function it is the child of the call', () => {
+test('the span is a child of the call’s span if the run had no attempt', () => {
   const { traced, begun } = accounts();
   new AttemptAccount(traced, task({ runAttempt: 0, traceparent: call }), url);
   expect(begun[0]?.parent).toBe(call);
 });
 
-test('without tracing the receiver is told what the caller sent, or nothing', () => {
+test('without tracing the receiver gets the caller’s traceparent, or none', () => {
   const { plain } = accounts();
   expect(new AttemptAccount(plain, task({ traceparent: call }), url).traceparent).toBe(call);
   expect(new AttemptAccount(plain, task(), url).traceparent).toBeUndefined();
@@ -86,15 +87,18 @@ test.each([
   [{ status: 404 }, '4xx', '404'],
   [{ status: 307, errorClass: 'redirect' }, 'redirect', 'redirect'],
   [{ errorClass: 'timeout' }, 'timeout', 'timeout'],
-] as [Partial<AttemptRecord>, string, string | undefined][])('%j counts as %s', async (made, cls, failed) => {
-  const { traced, value, ended } = accounts();
-  new AttemptAccount(traced, task(), url).made(record(made));
-  expect(await value(`inference_proxy_delivery_attempts_total{class="${cls}"}`)).toBe(1);
-  expect(await value('inference_proxy_delivery_attempt_duration_seconds_sum')).toBe(0.02);
-  expect(ended[0]?.failed).toBe(failed);
-});
+] as [Partial<AttemptRecord>, string, string | undefined][])(
+  'an attempt with %j is counted in class %s',
+  async (made, cls, failed) => {
+    const { traced, value, ended } = accounts();
+    new AttemptAccount(traced, task(), url).made(record(made));
+    expect(await value(`inference_proxy_delivery_attempts_total{class="${cls}"}`)).toBe(1);
+    expect(await value('inference_proxy_delivery_attempt_duration_seconds_sum')).toBe(0.02);
+    expect(ended[0]?.failed).toBe(failed);
+  },
+);
 
-test('the lag from the run’s end is that of first attempts, and an attempt is open until it is made or given up', async () => {
+test('only first attempts count in the lag, and an attempt is open until it is made or abandoned', async () => {
   const { plain, value } = accounts();
   const first = new AttemptAccount(plain, task(), url);
   const second = new AttemptAccount(plain, task({ attempt: 2 }), url);
@@ -106,7 +110,7 @@ test('the lag from the run’s end is that of first attempts, and an attempt is 
   expect(await value('inference_proxy_delivery_lag_seconds_sum')).toBeGreaterThanOrEqual(2);
 });
 
-test('a delivery is counted by its end, once it has one', async () => {
+test('a delivery is counted by its final state when it ends', async () => {
   const { metrics, value } = accounts();
   metrics.judged({ state: 'delivered' });
   metrics.judged({ state: 'failed', why: 'gone' });

@@ -1,4 +1,4 @@
-// Contract 6: an attempt's span and its metrics; its log line is the journey's own (deliveries/deliver.ts).
+// Contract 6: the span and the metrics of an attempt. deliveries/deliver.ts writes its log line.
 import { formatTraceparent, type OpenSpan, parseTraceparent, runSpanId, type Tracing } from '@inference-proxy/platform';
 import type { AttemptRecord, DeliveryTask } from '../deliveries/records.ts';
 import type { DeliveryMetrics } from './delivery-metrics.ts';
@@ -8,9 +8,9 @@ export interface AttemptAccountParts {
   readonly tracing: Tracing | undefined;
 }
 
-/** One attempt's account, from just before its POST. */
+/** Counts and traces one attempt, from just before its POST. */
 export class AttemptAccount {
-  /** What the receiver is told: this attempt's span, or what the run brought along where there is no tracing. */
+  /** The `traceparent` header for the receiver: this attempt's span, or the run's context if tracing is off. */
   readonly traceparent: string | undefined;
   readonly #span: OpenSpan | undefined;
 
@@ -20,7 +20,7 @@ export class AttemptAccount {
     url: URL,
   ) {
     const { runId, project, deliveryId, attempt, endedAt } = task;
-    // Of the URL only the receiver's name: its path and query may hold what opens a door.
+    // The span has only the host of the URL, because the path and the query may hold credentials.
     this.#span = parts.tracing?.start({
       name: 'POST',
       kind: 'client',
@@ -46,14 +46,14 @@ export class AttemptAccount {
     this.#span?.end({ 'http.response.status_code': status, 'network.peer.address': address }, failed);
   }
 
-  /** It could not be made at all: the store did not give what is sent. */
+  /** Ends the span of an attempt that was not made because the store did not return its body. */
   unmade(): void {
     this.parts.metrics.unmade();
     this.#span?.end({}, 'unavailable');
   }
 }
 
-/** The function's span where the run came to one, else the call's. */
+/** Returns the span of the function if the run had an attempt, otherwise the span of the call. */
 function parentOf({ traceparent, runId, runAttempt }: DeliveryTask): string | undefined {
   const call = parseTraceparent(traceparent);
   if (!call || runAttempt === 0) return traceparent;

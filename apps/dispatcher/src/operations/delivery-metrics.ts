@@ -1,4 +1,4 @@
-// Contract 6, `/metrics` of the dispatcher: what became of deliveries, and of the attempts they are made of.
+// Contract 6: the dispatcher's metrics of deliveries and their attempts.
 import { Counter, DURATION_BUCKETS, Gauge, Histogram, type Registry } from '@inference-proxy/platform';
 import type { AttemptRecord } from '../deliveries/records.ts';
 import type { Verdict } from '../deliveries/verdict.ts';
@@ -53,7 +53,7 @@ export class DeliveryMetrics {
   /** @param endedAt when the run ended, Unix ms; given for the first attempt only */
   begun(endedAt: number | undefined): void {
     this.#open.inc();
-    // The store's clock against this machine's: a negative lag is the difference of the two.
+    // `endedAt` is a time of the store's clock. A negative lag is only the difference between the clocks.
     if (endedAt !== undefined) this.#lag.observe(Math.max(0, Date.now() - endedAt) / 1000);
   }
 
@@ -63,7 +63,7 @@ export class DeliveryMetrics {
     this.#duration.observe(record.durationMs / 1000);
   }
 
-  /** The attempt could not be made at all. */
+  /** Ends an attempt that was not made. */
   unmade(): void {
     this.#open.dec();
   }

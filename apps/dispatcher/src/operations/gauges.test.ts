@@ -1,4 +1,4 @@
-// Contract 6 and webhooks.md "Semantics": what waits and which circuits are open, as `/metrics` tells it.
+// Contract 6: the gauges of waiting deliveries and open circuits in `/metrics`.
 import { createLogger, Registry } from '@inference-proxy/platform';
 import { DeliveryQueue, HostStore } from '@inference-proxy/store';
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
@@ -36,7 +36,7 @@ afterAll(async () => {
 
 const due = (runId: string) => ({ project, runId, attempt: 1 });
 
-/** Lines of `/metrics` without what explains them. */
+/** Returns the samples of `/metrics` without comments. */
 async function gauges(depths: Parameters<typeof gaugeDepths>[1]): Promise<Record<string, string>> {
   const registry = new Registry();
   gaugeDepths(registry, depths);
@@ -44,7 +44,7 @@ async function gauges(depths: Parameters<typeof gaugeDepths>[1]): Promise<Record
   return Object.fromEntries(lines.map((line) => line.split(/ (?=\S+$)/, 2)));
 }
 
-test('open circuits, parked deliveries, jobs by state and the age of the oldest are told as the store has them', async () => {
+test('the gauges report open circuits, parked deliveries, jobs by state and the age of the oldest job', async () => {
   hosts.onWoken(() => {});
   for (let at = 0; at < 20; at += 1) {
     const entered = await hosts.enter(due(`r${at}`), host, 'normal', 0);
@@ -69,7 +69,7 @@ test('open circuits, parked deliveries, jobs by state and the age of the oldest 
   expect(Number(told.inference_proxy_delivery_backlog_age_seconds)).toBeGreaterThanOrEqual(0);
 });
 
-test('while Redis is away they have no value, and the scrape goes on', async () => {
+test('while Redis is away the gauges have no value, and the scrape succeeds', async () => {
   const away = () => Promise.reject(new Error('Redis is away'));
   expect(await gauges({ backlogMs: away, counts: away, receivers: away })).toEqual({
     inference_proxy_delivery_backlog_age_seconds: 'Nan',

@@ -1,13 +1,13 @@
-// Contract 6, `/metrics` of the dispatcher: what waits, read when asked and the same at every dispatcher.
+// Contract 6: gauges of waiting deliveries and open circuits. Each scrape reads them from Redis, so every dispatcher reports the same values.
 import { type DeliveryBacklog, Gauge, gaugeBacklog, type Registry } from '@inference-proxy/platform';
 
-/** What is read from Redis. */
+/** The values that are read from Redis. */
 export interface DeliveryDepths extends DeliveryBacklog {
-  /** Circuits that are open and deliveries that are parked. */
+  /** Returns the numbers of open circuits and of parked deliveries. */
   receivers(): Promise<{ readonly openCircuits: number; readonly parked: number }>;
 }
 
-/** Redis away: the gauge has no value, and the scrape its others. */
+/** Registers the gauges. While Redis is away they have no value, and the scrape returns the other metrics. */
 export function gaugeDepths(registry: Registry, depths: DeliveryDepths): void {
   const registers = [registry];
   gaugeBacklog(registry, depths);
@@ -33,7 +33,7 @@ export function gaugeDepths(registry: Registry, depths: DeliveryDepths): void {
   );
   receivers(
     'inference_proxy_parked_deliveries',
-    'Deliveries that wait for a slot or a probe of their receiver',
+    'Parked deliveries: they wait for a slot or a probe of their receiver',
     'parked',
   );
 }

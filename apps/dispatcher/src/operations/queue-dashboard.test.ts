@@ -1,4 +1,4 @@
-// webhooks.md, "The queue can be seen", behind a token on the operations port.
+// Contract 6: the queue dashboard on the operations port, protected by a token.
 import { OperationsPort } from '@inference-proxy/platform';
 import { request } from '@inference-proxy/test/client';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -33,7 +33,7 @@ test.each([
   ['an empty password', basic('')],
   ['another password', basic('wrong')],
   ['another scheme', `Digest ${TOKEN}`],
-])('with %s nothing is shown', async (_name, authorization) => {
+])('a request with %s gets 401 and no content', async (_name, authorization) => {
   for (const path of ['/queues', '/queues/', '/queues/api/queues', '/queues/static/x.js']) {
     const answer = await get(path, authorization);
     expect([answer.status, answer.text]).toEqual([401, '']);
@@ -41,7 +41,7 @@ test.each([
   }
 });
 
-test('with the token, as a browser sends it, the page and the waiting jobs are shown', async () => {
+test('a request with the token gets the page and the waiting jobs', async () => {
   const runId = await store.runTo('http://127.0.0.1:9/');
   const page = await get('/queues/', basic(TOKEN));
   expect(page.status).toBe(200);
@@ -54,7 +54,7 @@ test('with the token, as a browser sends it, the page and the waiting jobs are s
   expect((await get('/queues/api/queues', `Bearer ${TOKEN}`)).status).toBe(200);
 });
 
-test('nothing can be changed', async () => {
+test('the dashboard rejects changes', async () => {
   const retry = await request(port, '/queues/api/queues/deliveries/clean/completed', {
     method: 'PUT',
     headers: { authorization: basic(TOKEN) },

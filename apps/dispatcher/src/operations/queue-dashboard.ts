@@ -1,5 +1,4 @@
-// webhooks.md, "The queue can be seen": Bull Board on the operations port, for those who have its token. It shows jobs and changes none; a
-// job holds ids only.
+// Contract 6: the queue dashboard (Bull Board) on the operations port, protected by a token. The dashboard is read-only, and jobs hold only ids.
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createBullBoard } from '@bull-board/api';
@@ -10,7 +9,7 @@ import { Queue } from 'bullmq';
 import Fastify from 'fastify';
 import type { Redis } from 'ioredis';
 
-/** Where it is, below the operations port. */
+/** The path of the dashboard on the operations port. */
 export const DASHBOARD_PATH = '/queues';
 
 export interface QueueDashboard {
@@ -18,12 +17,12 @@ export interface QueueDashboard {
   close(): Promise<void>;
 }
 
-/** @param token as bearer token, or as the password of any user, which is how a browser asks for it */
+/** Returns the dashboard's request handler. @param token accepted as bearer token, or as password of any user, as browsers send it */
 export async function queueDashboard(redis: Redis, token: string): Promise<QueueDashboard> {
   const queues = [deliveryQueueName, backlogQueueName].map(
     (name) => new Queue(name, { ...deliveryQueueOptions, connection: redis, skipVersionCheck: true }),
   );
-  // Redis away is told by whoever owns the connection.
+  // The owner of the connection logs its errors.
   for (const queue of queues) queue.on('error', () => {});
   const adapter = new FastifyAdapter();
   adapter.setBasePath(DASHBOARD_PATH);
@@ -54,7 +53,7 @@ function isToken(authorization = '', token: string): boolean {
           .toString()
           .replace(/^[^:]*:/, '')
       : value;
-  // As hashes: of one length, and in constant time.
+  // Hashes have the same length, so the comparison takes constant time.
   return timingSafeEqual(hashed(given), hashed(token));
 }
 

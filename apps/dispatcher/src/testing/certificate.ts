@@ -1,10 +1,10 @@
-// X.509 (RFC 5280) by hand, as much as a test needs: a self-signed certificate with any names and any dates, without a program to make it.
+// RFC 5280: makes self-signed X.509 certificates with any names and dates for tests, without an external program.
 import { generateKeyPairSync, sign } from 'node:crypto';
 
 export interface Certificate {
   /** PEM. */
   readonly key: string;
-  /** PEM; trusted where it is given as a root. */
+  /** PEM. A client trusts the certificate if it is among the client's roots. */
   readonly cert: string;
 }
 
@@ -34,7 +34,7 @@ const COMMON_NAME = oid('550403');
 const ALTERNATIVE_NAMES = oid('551d11');
 const BASIC_CONSTRAINTS = oid('551d13');
 
-/** @param names DNS names or IPv4 addresses that it is good for */
+/** Returns a certificate and its key. @param names the DNS names or IPv4 addresses of the certificate */
 export function certificate(names: readonly string[], validUntil = Date.now() + DAY_MS): Certificate {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const name = sequence(der(0x31, sequence(COMMON_NAME, der(0x0c, Buffer.from('a test receiver')))));

@@ -1,4 +1,4 @@
-// A store and dispatchers on a real Redis, for tests: runs that end, and what becomes of their deliveries.
+// Contract 4: a store and dispatchers on a real Redis for tests, with runs that end and the states of their deliveries.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SealedBox } from '@inference-proxy/crypto';
 import { createLogger, nestContext, OperationsPort, readSettings, Shutdown } from '@inference-proxy/platform';
@@ -24,7 +24,7 @@ export const KEY = Buffer.alloc(32, 3);
 export const SECRET = 'whsec_aGVsbG8gd29ybGQ=';
 const box = new SealedBox([KEY]);
 const quiet = createLogger({ name: 'test', level: 'silent' });
-/** More than a test may take: a busy machine is not a store that is away. */
+/** Longer than any test, so a slow machine does not look like an unreachable store. */
 const NEVER_MS = 600_000;
 const timings: StoreTimings = {
   ...defaultTimings,
@@ -35,7 +35,7 @@ const timings: StoreTimings = {
 };
 const BULK = 200;
 
-/** Resolves when the condition holds. */
+/** Resolves when the condition is true. */
 export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await sleep(5);
 }
@@ -81,7 +81,7 @@ export class DeliveringStore {
     await this.redis.stop();
   }
 
-  /** Any connection, to look with. */
+  /** A connection for reads by the test. */
   get client(): Redis {
     return this.#clients[0] as Redis;
   }
@@ -100,7 +100,7 @@ export class DeliveringStore {
         REDIS_URL: this.redis.url.replace(/^unix:/, 'redis+unix:'),
         SECRETS_KEY: KEY.toString('base64'),
         WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
-        // A receiver that answers is in time, however busy the machine is.
+        // The limits are long, so an answer is in time on a slow machine.
         WEBHOOK_CONNECT_TIMEOUT_S: '60',
         WEBHOOK_TIMEOUT_S: '60',
         WEBHOOK_RECORD_S: '60',
@@ -121,7 +121,7 @@ export class DeliveringStore {
     await Promise.all(this.#dispatchers.splice(0).map((shutdown) => shutdown.stop('the test is over')));
   }
 
-  /** Runs that succeed with `result` and whose envelopes go to these URLs. */
+  /** Ends one successful run with `result` for each webhook URL. Returns the ids of the runs. */
   async runsTo(urls: readonly string[], result = '{"n":1.0}', project = PROJECT): Promise<string[]> {
     const ids: string[] = [];
     if (project !== PROJECT) await this.worker.serve(project);
@@ -136,13 +136,13 @@ export class DeliveringStore {
     return runId as string;
   }
 
-  /** `pending`, `delivered`, …, or nothing for a run that is not there. */
+  /** Returns the state of a run's delivery (`pending`, `delivered`, …), or nothing for an unknown run. */
   async state(runId: string, project = PROJECT): Promise<string | undefined> {
     const [delivery] = (await this.log.ofRun(project, runId)) ?? [];
     return delivery?.state;
   }
 
-  /** Resolves when the delivery has ended, with how. */
+  /** Resolves with the final state of the delivery. */
   async settled(runId: string, project = PROJECT): Promise<string> {
     for (;;) {
       const state = await this.state(runId, project);
