@@ -17,7 +17,8 @@ const HIDDEN = ['authorization', 'cookie', 'set-cookie', 'x-webhook-secret'].fla
 /** Returns an error's fields. Of a Redis command only the name stays, because its arguments may contain a password or a caller's data. */
 function errorFields(error: Error): object {
   const { command, ...fields } = pino.stdSerializers.err(error);
-  const name = (command as { name?: unknown } | undefined)?.name;
+  // ioredis adds the command, and `redis-refusals.ts` leaves its name only.
+  const name = typeof command === 'string' ? command : (command as { name?: unknown } | undefined)?.name;
   return { ...fields, ...(typeof name === 'string' && { command: name }) };
 }
 

@@ -133,7 +133,7 @@ test('the cause of a refused command is logged once per second and kind of error
   await client.set('text', 'x');
   const refused = (): Record<string, unknown>[] =>
     written
-      .filter((line) => line.includes('Redis refused a command'))
+      .filter((line) => line.includes('Redis refused a command') && line.includes('"connection":"refused"'))
       .map((line) => JSON.parse(line) as Record<string, unknown>);
   const calls = Array.from({ length: 20 }, () => [
     client.lpush('text', 'a-parameter'),

@@ -7,6 +7,8 @@ import { messageOf, resultOf, textOf } from './simulated-worker.ts';
 /** The final state of a run in the store. */
 export interface Final {
   readonly outcome: Outcome | undefined;
+  /** The stored result, also if it is too large to be a part of the outcome. */
+  readonly result: string | undefined;
   /** Number of dropped items. They are the first items of the run. */
   readonly gone: number;
   /** The kept items, in order. */
@@ -29,8 +31,8 @@ export interface Circumstances {
 const CONTENT_TIMES = 1.3;
 const CONTENT_MORE = 30_000;
 
-const contentOf = ({ outcome, texts }: Final): number =>
-  (outcome?.result?.length ?? 0) + JSON.stringify(outcome?.error ?? '').length + texts.join().length;
+const contentOf = ({ outcome, result, texts }: Final): number =>
+  (result?.length ?? 0) + JSON.stringify(outcome?.error ?? '').length + texts.join().length;
 
 /** Returns the sentences that do not hold. */
 export function judge(history: History, finals: ReadonlyMap<RunId, Final>, circumstances: Circumstances): string[] {
@@ -81,7 +83,7 @@ function* judgeRun(
     if (!isDeepStrictEqual(texts, expected))
       yield 'does not have the items of its last attempt, once each and in order';
   }
-  yield* judgeOutcome(run, outcome, token, history.tightened);
+  yield* judgeOutcome(run, outcome, final.result, token, history.tightened);
   if (final.counted > CONTENT_TIMES * contentOf(final) + CONTENT_MORE)
     yield `counts ${final.counted} bytes of the share and holds ${contentOf(final)}`;
   if (disturbed) return;
@@ -101,6 +103,7 @@ function* judgeRun(
 function* judgeOutcome(
   run: KnownRun,
   outcome: Outcome,
+  result: string | undefined,
   token: string | undefined,
   tightened: boolean,
 ): Generator<string> {
@@ -110,8 +113,7 @@ function* judgeOutcome(
     if (how !== 'return' && how !== 'crash' && how !== 'stay') yield `succeeded, and its plan was to ${how}`;
     if (outcome.items !== count) yield `succeeded with ${outcome.items} of ${count} items`;
     if (run.plan.head && outcome.head?.headers[0]?.[1] !== token) yield 'has the head of another attempt';
-    if (count === 0 && outcome.result?.toString() !== resultOf(token ?? '', run.plan))
-      yield 'has the result of another attempt';
+    if (count === 0 && result !== resultOf(token ?? '', run.plan)) yield 'has the result of another attempt';
     return;
   }
   switch (outcome.error?.code) {

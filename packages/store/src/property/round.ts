@@ -1,6 +1,6 @@
 // Plays one round: two gateways and three workers on a real Redis follow a schedule, come to rest, and are judged.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { DeliveryJob, RunId } from '@inference-proxy/contracts';
+import type { DeliveryJob, Outcome, RunId } from '@inference-proxy/contracts';
 import type { TestRedis } from '@inference-proxy/test/redis';
 import { Redis } from 'ioredis';
 import { DeliveryQueue } from '../deliveries/queue.ts';
@@ -242,6 +242,7 @@ class Round {
       const jobs = record?.webhook ? handedOver.filter((id) => id === runId).length : -1;
       finals.set(runId, {
         outcome: record?.outcome,
+        result: record?.outcome && (await patiently(() => this.resultOf(gateway, runId, record.outcome as Outcome))),
         gone: record?.gone ?? 0,
         texts: batches.flatMap((batch) => batch.blob.toString().split('\n')),
         token: attempt?.split(' ')[1],
@@ -249,6 +250,14 @@ class Round {
         delivery: { jobs, due: (await this.admin.zscore(`ip:{${this.project}}:due`, runId)) !== null },
       });
     }
+  }
+
+  /** Returns the result of an outcome, from the store if the result is too large for the outcome. */
+  private async resultOf(gateway: SimulatedGateway, runId: RunId, outcome: Outcome): Promise<string | undefined> {
+    if (outcome.resultBytes === undefined) return outcome.result?.toString();
+    const pieces: Buffer[] = [];
+    for await (const piece of gateway.store.result(this.project, runId, outcome.resultBytes)) pieces.push(piece);
+    return Buffer.concat(pieces).toString();
   }
 
   /** Returns the runs whose first attempt is in a job. */
@@ -278,9 +287,17 @@ class Round {
   private async tighten(): Promise<void> {
     if (this.faults.share !== undefined) return;
     this.history.tightened = true;
-    const share = Number(await this.admin.get(`ip:{${this.project}}:bytes`)) + TIGHT_BYTES;
-    this.faults.share = share;
-    await this.admin.set(`ip:{${this.project}}:share`, `${share} 0`);
+    // From here on a gateway's sweep writes no larger share.
+    this.faults.share = Number(await this.admin.get(`ip:{${this.project}}:bytes`)) + TIGHT_BYTES;
+    // One step: a reservation between the two commands would exceed the new share without a fault of the scripts.
+    const share = await this.admin.eval(
+      "local share = (redis.call('GET', KEYS[1]) or 0) + ARGV[1]; redis.call('SET', KEYS[2], share .. ' 0'); return share",
+      2,
+      `ip:{${this.project}}:bytes`,
+      `ip:{${this.project}}:share`,
+      TIGHT_BYTES,
+    );
+    this.faults.share = Number(share);
   }
 
   private async loosen(): Promise<void> {
