@@ -9,7 +9,7 @@ export default {
   modulePathIgnorePatterns: ['<rootDir>/.*/dist/'],
   // Some packages have a `source` condition too, for TypeScript that is not ours to compile.
   transformIgnorePatterns: ['/node_modules/.*\\.[cm]?js$'],
-  // Its sources import each other by names that only its build has.
+  // The sources of `eventsource` import names that only its build has.
   moduleNameMapper: { '^eventsource$': '<rootDir>/node_modules/eventsource/dist/index.js' },
   extensionsToTreatAsEsm: ['.ts'],
   transform: {
