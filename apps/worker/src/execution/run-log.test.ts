@@ -150,7 +150,7 @@ test('the end of a run waits at most five seconds for a store that does not answ
   const finish = log.finish();
   await jest.advanceTimersByTimeAsync(10_000);
   await finish;
-  expect(shown.at(-1)).toMatch(/not in its log/);
+  expect(shown.at(-1)).toMatch(/missing in its log/);
   print('later');
   await turn();
   expect(store.told.some(({ lines }) => lines.some(({ text }) => text === 'later'))).toBe(false);
@@ -178,5 +178,5 @@ test('a flood of lines is written at the limited rate and shown at 500 lines a s
   expect(store.told.length).toBeLessThan(30);
   expect(shown.length).toBeLessThanOrEqual(502);
   await log.finish();
-  expect(shown.at(-1)).toMatch(/left out/);
+  expect(shown.at(-1)).toMatch(/dropped/);
 });
