@@ -205,6 +205,12 @@ class Round {
     await this.replay(finals);
     const left = await this.leftovers();
     await this.gatherFinals(finals);
+    // A service that was killed before the handover leaves the delivery to reap, which waits for the handover time.
+    const handedOverBy = performance.now() + this.limitMs;
+    while (performance.now() < handedOverBy && [...finals.values()].some(({ delivery }) => delivery.jobs === 0)) {
+      await sleep(20);
+      await this.gatherFinals(finals);
+    }
     return [...judge(this.history, finals, { leaseMs: timings.leaseMs, disturbed: this.disturbed }), ...left];
   }
 
