@@ -61,6 +61,8 @@ export async function hostileStack(): Promise<HostileStack> {
   const caller = new Caller(stack.port, stack.jwtSecret);
   try {
     await appsReady(stack);
+    // The worker writes its log in batches, so the line can be later than the answer of the gateway.
+    await until(() => stack.logs().includes('"contained":'));
   } catch (error) {
     await stack.stop();
     throw error;

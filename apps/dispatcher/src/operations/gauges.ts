@@ -33,7 +33,7 @@ export function gaugeDepths(registry: Registry, depths: DeliveryDepths): void {
   );
   receivers(
     'inference_proxy_parked_deliveries',
-    'Parked deliveries: they wait for a slot or a probe of their receiver',
+    'Deliveries that wait for a slot or a probe of their receiver',
     'parked',
   );
 }
