@@ -208,6 +208,8 @@ class Round {
     // A service that was killed before the handover leaves the delivery to reap, which waits for the handover time.
     const handedOverBy = performance.now() + this.limitMs;
     while (performance.now() < handedOverBy && [...finals.values()].some(({ delivery }) => delivery.jobs === 0)) {
+      // Takes the waiting jobs, as a dispatcher does: reap repeats no lost job while other jobs wait.
+      await this.admin.del('{ip}:deliveries:wait');
       await sleep(20);
       await this.gatherFinals(finals);
     }
