@@ -106,6 +106,8 @@ export class SimulatedGateway {
       if (found === 'queued' && known.plan.how !== 'crash') known.neverStarts = true;
       // An unknown run is a 404 for the client. A 404 promises nothing about an accept that Redis receives after a cut connection.
       if (found === 'unknown' && before === 'accepted') known.missed = true;
+      // A refused call leaves no run, so nothing can start under its id.
+      if (found === 'unknown' && (before === 'other' || before === 'cancelled')) known.neverStarts = true;
     } catch (error) {
       if (!unavailable(error)) this.history.violated(`cancel: ${String(error)}`);
     }
