@@ -32,8 +32,12 @@ export class BadNetwork {
   #trouble: Trouble = { is: 'none' };
   #replies = 0;
 
+  readonly #redisPort: number;
+
   /** @param redisPort on 127.0.0.1 */
-  constructor(private readonly redisPort: number) {
+  constructor(redisPort: number) {
+    this.#redisPort = redisPort;
+
     this.#server = createServer({ noDelay: true }, (service) => this.#serve(service));
   }
 
@@ -61,7 +65,7 @@ export class BadNetwork {
 
   #serve(service: Socket): void {
     const { is } = this.#trouble;
-    const redis = connect({ port: this.redisPort, host: '127.0.0.1', noDelay: true });
+    const redis = connect({ port: this.#redisPort, host: '127.0.0.1', noDelay: true });
     const line: Line = { service, redis, dead: is === 'half-open', passed: Promise.resolve() };
     this.#lines.add(line);
     const ended = (): void => {

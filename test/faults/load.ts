@@ -70,8 +70,12 @@ export class Load {
   };
   readonly #callers: Promise<void>[];
 
+  readonly #options: LoadOptions;
+
   /** Starts the load at once. */
-  constructor(private readonly options: LoadOptions) {
+  constructor(options: LoadOptions) {
+    this.#options = options;
+
     this.#callers = (Object.keys(CALLERS) as Kind[]).flatMap((kind) =>
       Array.from({ length: CALLERS[kind] }, () => this.#calls(kind)),
     );
@@ -128,7 +132,7 @@ export class Load {
   }
 
   async #call(tag: string): Promise<Came> {
-    const { status, text, headers } = await this.options.caller.call('steady/value', { value: tag });
+    const { status, text, headers } = await this.#options.caller.call('steady/value', { value: tag });
     const runId = String(headers['x-request-id']);
     if (status !== 200) return { ...failureOf(text), runId };
     const { result } = JSON.parse(text) as { result: unknown };
@@ -137,13 +141,13 @@ export class Load {
 
   async #stream(): Promise<Came> {
     const had = new Had();
-    const { answer, events, runId } = await this.options.caller.stream('steady/numbered', STREAM);
+    const { answer, events, runId } = await this.#options.caller.stream('steady/numbered', STREAM);
     if (answer.statusCode !== 200) return { ...failureOf(await textOf(answer)), runId };
     return { ...(await readInto(had, events)), runId, ...had.seen() };
   }
 
   async #resumed(): Promise<Came> {
-    const { caller } = this.options;
+    const { caller } = this.#options;
     const had = new Had();
     const first = await caller.stream('steady/numbered', STREAM, { query: '?ids=true&onDisconnect=continue' });
     const { runId } = first;
@@ -160,7 +164,7 @@ export class Load {
 
   /** Resumes the run's stream, however long the run takes. @returns its events, or its outcome */
   async #again(runId: string, after: number): Promise<EventReader | string> {
-    const { caller } = this.options;
+    const { caller } = this.#options;
     while (true) {
       await sleep(AGAIN_MS);
       try {
@@ -178,7 +182,7 @@ export class Load {
   /** A 204 means that no event follows. After lost writes of Redis, the failure can have the number of a read item. Therefore the look-up decides the outcome. */
   async #endOf(runId: string): Promise<string> {
     while (true) {
-      const { status, text } = await this.options.caller.request(`/v4/demo/runs/${runId}`, { method: 'GET' });
+      const { status, text } = await this.#options.caller.request(`/v4/demo/runs/${runId}`, { method: 'GET' });
       if (status !== 200 && codeOf(text) !== 'unavailable') return codeOf(text);
       if (status === 200) return (JSON.parse(text) as { status: string }).status === 'succeeded' ? 'ok' : codeOf(text);
       await sleep(AGAIN_MS);
@@ -186,7 +190,7 @@ export class Load {
   }
 
   async #promised(tag: string): Promise<Came> {
-    const { caller, webhook } = this.options;
+    const { caller, webhook } = this.#options;
     const { status, text } = await caller.call(
       'steady/value',
       { value: tag },
@@ -201,7 +205,7 @@ export class Load {
 
   /** Calls under one key until an answer comes, then once more for the stored answer. */
   async #retried(tag: string): Promise<Came> {
-    const { caller, marks } = this.options;
+    const { caller, marks } = this.#options;
     const options = { headers: { 'idempotency-key': tag } };
     const answeredBy: string[] = [];
     while (true) {

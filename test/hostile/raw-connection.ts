@@ -71,10 +71,14 @@ export class RawConnection {
   #ended = false;
   readonly #events = new EventEmitter();
 
+  readonly #bodiless: boolean;
+
   private constructor(
     readonly socket: Socket,
-    private readonly bodiless: boolean,
+    bodiless: boolean,
   ) {
+    this.#bodiless = bodiless;
+
     socket.setEncoding('latin1');
     socket.on('data', (text: string) => {
       this.#text += text;
@@ -103,7 +107,7 @@ export class RawConnection {
   }
 
   get answers(): RawAnswer[] {
-    return answersIn(this.#text, this.#ended, this.bodiless);
+    return answersIn(this.#text, this.#ended, this.#bodiless);
   }
 
   /** Returns the answers in the first `length` bytes. An answer to a final HEAD request has to be checked separately. */

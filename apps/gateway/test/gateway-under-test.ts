@@ -52,6 +52,8 @@ let started = 0;
 
 /** A gateway, and a worker that the test plays. */
 export class GatewayUnderTest {
+  readonly #ownsRedis: boolean;
+
   private constructor(
     readonly port: number,
     readonly worker: PlayedWorker,
@@ -60,8 +62,10 @@ export class GatewayUnderTest {
     readonly shutdown: Shutdown,
     readonly redis: TestRedis,
     readonly operations: OperationsPort,
-    private readonly ownsRedis: boolean,
-  ) {}
+    ownsRedis: boolean,
+  ) {
+    this.#ownsRedis = ownsRedis;
+  }
 
   /**
    * @param env settings of the gateway; a `REDIS_URL` is another address of its Redis
@@ -130,7 +134,7 @@ export class GatewayUnderTest {
 
   async stop(): Promise<void> {
     await this.shutdown.stop('the test has ended');
-    if (this.ownsRedis) await this.redis.stop();
+    if (this.#ownsRedis) await this.redis.stop();
   }
 
   /** Sends a request. Resolves with its answer as soon as the head has arrived. */

@@ -36,10 +36,14 @@ export const app = (more: Partial<AppDescription> = {}): AppDescription => ({ ..
 export class PlayedRun {
   #last = 0;
 
+  readonly #store: WorkerStore;
+
   constructor(
-    private readonly store: WorkerStore,
+    store: WorkerStore,
     readonly taken: TakenRun,
-  ) {}
+  ) {
+    this.#store = store;
+  }
 
   get params(): string {
     return this.taken.params.toString();
@@ -53,7 +57,7 @@ export class PlayedRun {
   /** Sends the head of a stream, as a custom runtime does. */
   async begins(head: AnswerHead): Promise<void> {
     const { project, runId, token } = this.taken;
-    await this.store.head(project, { runId, token, head });
+    await this.#store.head(project, { runId, token, head });
   }
 
   /** Ends the run with the answer of a custom runtime. */
@@ -73,14 +77,14 @@ export class PlayedRun {
     const batch = { first: this.#last + 1, count: items.length, kind, blob: Buffer.from(items.join('\n')) };
     this.#last += items.length;
     const { project, runId, token } = this.taken;
-    return this.store.append(project, { runId, token, batch });
+    return this.#store.append(project, { runId, token, batch });
   }
 
   /** Prints lines. */
   async prints(...texts: string[]): Promise<void> {
     const { project, runId, token } = this.taken;
     const lines = texts.map((text) => ({ at: Date.now(), stream: 'stdout' as const, text }));
-    await this.store.log(project, { runId, token, lines });
+    await this.#store.log(project, { runId, token, lines });
   }
 
   returns(json: string, more: Partial<Outcome> = {}): Promise<void> {
@@ -99,7 +103,7 @@ export class PlayedRun {
   async #end(outcome: Pick<Outcome, 'state' | 'streamed'> & Partial<Outcome>): Promise<void> {
     const { project, runId, token } = this.taken;
     const whole = { items: this.#last, runTimeMs: '1.5', ...outcome };
-    const answer = await this.store.end(project, { runId, token, outcome: whole });
+    const answer = await this.#store.end(project, { runId, token, outcome: whole });
     if (answer.state !== 'ended') throw new Error(`the run could not be ended: ${answer.state}`);
   }
 }

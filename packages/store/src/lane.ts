@@ -12,20 +12,24 @@ const PATIENT_BYTES = 4 * 1024 * 1024;
 
 /** The lane of one connection, for large calls. */
 export class Lane {
-  private free: number;
-  private readonly waiting: { readonly room: number; readonly enter: () => void }[] = [];
+  #free: number;
+  readonly #waiting: { readonly room: number; readonly enter: () => void }[] = [];
+
+  readonly #limitMs: number;
+  readonly #waitMs: number | undefined;
+  readonly #laneBytes: number;
 
   /**
    * @param limitMs time limit of a small call: {@link withinLimit}
    * @param waitMs time limit of the wait for room; absent: no limit
    * @param laneBytes bytes that may be under way at a time
    */
-  constructor(
-    private readonly limitMs: number,
-    private readonly waitMs?: number,
-    private readonly laneBytes = LANE_BYTES,
-  ) {
-    this.free = laneBytes;
+  constructor(limitMs: number, waitMs?: number, laneBytes = LANE_BYTES) {
+    this.#limitMs = limitMs;
+    this.#waitMs = waitMs;
+    this.#laneBytes = laneBytes;
+
+    this.#free = laneBytes;
   }
 
   /**
@@ -35,19 +39,19 @@ export class Lane {
    * @throws the errors of `withinLimit`
    */
   async call<T>(bytes: number, send: () => Promise<T>): Promise<T> {
-    if (bytes < LARGE_BYTES) return withinLimit(send(), this.limitMs);
-    const room = Math.min(bytes, this.laneBytes);
-    await this.enter(room);
+    if (bytes < LARGE_BYTES) return withinLimit(send(), this.#limitMs);
+    const room = Math.min(bytes, this.#laneBytes);
+    await this.#enter(room);
     const sent = send();
     const leave = (): void => {
-      this.free += room;
-      this.admit();
+      this.#free += room;
+      this.#admit();
     };
     sent.then(leave, leave);
-    return withinLimit(sent, this.limitMs * (1 + bytes / PATIENT_BYTES));
+    return withinLimit(sent, this.#limitMs * (1 + bytes / PATIENT_BYTES));
   }
 
-  private enter(room: number): Promise<void> {
+  #enter(room: number): Promise<void> {
     return new Promise((resolve, reject) => {
       let timer: NodeJS.Timeout | undefined;
       const place = {
@@ -57,21 +61,21 @@ export class Lane {
           resolve();
         },
       };
-      if (this.waitMs !== undefined) {
+      if (this.#waitMs !== undefined) {
         timer = setTimeout(() => {
-          this.waiting.splice(this.waiting.indexOf(place), 1);
+          this.#waiting.splice(this.#waiting.indexOf(place), 1);
           reject(new ServiceError('unavailable', 'The run store did not answer in time.'));
-        }, this.waitMs);
+        }, this.#waitMs);
       }
-      this.waiting.push(place);
-      this.admit();
+      this.#waiting.push(place);
+      this.#admit();
     });
   }
 
-  private admit(): void {
-    for (let first = this.waiting[0]; first && first.room <= this.free; first = this.waiting[0]) {
-      this.waiting.shift();
-      this.free -= first.room;
+  #admit(): void {
+    for (let first = this.#waiting[0]; first && first.room <= this.#free; first = this.#waiting[0]) {
+      this.#waiting.shift();
+      this.#free -= first.room;
       first.enter();
     }
   }

@@ -90,17 +90,21 @@ export function packArguments(list: readonly ScriptArgument[]): Buffer {
 
 /** Unpacks the lists, strings, whole numbers and booleans that Redis' `cmsgpack.pack` writes. */
 class Unpacking {
-  private at = 0;
+  #at = 0;
 
-  constructor(private readonly packed: Buffer) {}
+  readonly #packed: Buffer;
+
+  constructor(packed: Buffer) {
+    this.#packed = packed;
+  }
 
   value(): ScriptReply {
-    const { packed } = this;
-    const type = packed[this.at++] as number;
+    const packed = this.#packed;
+    const type = packed[this.#at++] as number;
     if (type < 0x80) return type;
     if (type >= 0xe0) return type - 0x100;
-    if (type >= 0xa0 && type < 0xc0) return this.bytes(type & 0x1f);
-    if (type >= 0x90 && type < 0xa0) return this.list(type & 0x0f);
+    if (type >= 0xa0 && type < 0xc0) return this.#bytes(type & 0x1f);
+    if (type >= 0x90 && type < 0xa0) return this.#list(type & 0x0f);
     switch (type) {
       case 0xc0:
       case 0xc2:
@@ -108,53 +112,53 @@ class Unpacking {
       case 0xc3:
         return 1;
       case 0xca:
-        return Math.trunc(packed.readFloatBE(this.skip(4)));
+        return Math.trunc(packed.readFloatBE(this.#skip(4)));
       case 0xcb:
-        return Math.trunc(packed.readDoubleBE(this.skip(8)));
+        return Math.trunc(packed.readDoubleBE(this.#skip(8)));
       case 0xcc:
-        return packed.readUInt8(this.skip(1));
+        return packed.readUInt8(this.#skip(1));
       case 0xcd:
-        return packed.readUInt16BE(this.skip(2));
+        return packed.readUInt16BE(this.#skip(2));
       case 0xce:
-        return packed.readUInt32BE(this.skip(4));
+        return packed.readUInt32BE(this.#skip(4));
       case 0xcf:
-        return Number(packed.readBigUInt64BE(this.skip(8)));
+        return Number(packed.readBigUInt64BE(this.#skip(8)));
       case 0xd0:
-        return packed.readInt8(this.skip(1));
+        return packed.readInt8(this.#skip(1));
       case 0xd1:
-        return packed.readInt16BE(this.skip(2));
+        return packed.readInt16BE(this.#skip(2));
       case 0xd2:
-        return packed.readInt32BE(this.skip(4));
+        return packed.readInt32BE(this.#skip(4));
       case 0xd3:
-        return Number(packed.readBigInt64BE(this.skip(8)));
+        return Number(packed.readBigInt64BE(this.#skip(8)));
       case 0xd9:
-        return this.bytes(packed.readUInt8(this.skip(1)));
+        return this.#bytes(packed.readUInt8(this.#skip(1)));
       case 0xda:
-        return this.bytes(packed.readUInt16BE(this.skip(2)));
+        return this.#bytes(packed.readUInt16BE(this.#skip(2)));
       case 0xdb:
-        return this.bytes(packed.readUInt32BE(this.skip(4)));
+        return this.#bytes(packed.readUInt32BE(this.#skip(4)));
       case 0xdc:
-        return this.list(packed.readUInt16BE(this.skip(2)));
+        return this.#list(packed.readUInt16BE(this.#skip(2)));
       case 0xdd:
-        return this.list(packed.readUInt32BE(this.skip(4)));
+        return this.#list(packed.readUInt32BE(this.#skip(4)));
       default:
         throw new Error(`a script's reply has the unsupported MessagePack type 0x${type.toString(16)}`);
     }
   }
 
   /** Moves on by `size` bytes and returns the place before. */
-  private skip(size: number): number {
-    const at = this.at;
-    this.at += size;
+  #skip(size: number): number {
+    const at = this.#at;
+    this.#at += size;
     return at;
   }
 
-  private bytes(length: number): Buffer {
-    const at = this.skip(length);
-    return this.packed.subarray(at, this.at);
+  #bytes(length: number): Buffer {
+    const at = this.#skip(length);
+    return this.#packed.subarray(at, this.#at);
   }
 
-  private list(count: number): ScriptReply[] {
+  #list(count: number): ScriptReply[] {
     const list: ScriptReply[] = new Array(count);
     for (let n = 0; n < count; n++) list[n] = this.value();
     return list;

@@ -13,55 +13,58 @@ const MAX_BYTES = 4 * 1024 * 1024;
 
 /** Gathers the items of one turn of the event loop and sends them as one call per project. */
 export class TickBatch<Item, Answer> {
-  private waiting = new Map<string, Waiting<Item, Answer>[]>();
-  private scheduled = false;
+  #waiting = new Map<string, Waiting<Item, Answer>[]>();
+  #scheduled = false;
+
+  readonly #send: (project: string, items: Item[]) => Promise<readonly Answer[]>;
+  readonly #bytesOf: (item: Item) => number;
 
   /**
    * @param send sends one script call and returns the answers in the order of its items
    * @param bytesOf returns the payload size of an item
    */
-  constructor(
-    private readonly send: (project: string, items: Item[]) => Promise<readonly Answer[]>,
-    private readonly bytesOf: (item: Item) => number,
-  ) {}
+  constructor(send: (project: string, items: Item[]) => Promise<readonly Answer[]>, bytesOf: (item: Item) => number) {
+    this.#send = send;
+    this.#bytesOf = bytesOf;
+  }
 
   /** Returns the answer to this item. Rejects with the error of its call. */
   add(project: string, item: Item): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const entry = { item, resolve, reject };
-      const list = this.waiting.get(project);
+      const list = this.#waiting.get(project);
       if (list) list.push(entry);
-      else this.waiting.set(project, [entry]);
-      if (!this.scheduled) {
-        this.scheduled = true;
-        setImmediate(() => this.flush());
+      else this.#waiting.set(project, [entry]);
+      if (!this.#scheduled) {
+        this.#scheduled = true;
+        setImmediate(() => this.#flush());
       }
     });
   }
 
-  private flush(): void {
-    this.scheduled = false;
-    const batches = this.waiting;
-    this.waiting = new Map();
+  #flush(): void {
+    this.#scheduled = false;
+    const batches = this.#waiting;
+    this.#waiting = new Map();
     for (const [project, list] of batches) {
       let from = 0;
       let bytes = 0;
       for (let at = 0; at < list.length; at++) {
-        const size = this.bytesOf((list[at] as Waiting<Item, Answer>).item);
+        const size = this.#bytesOf((list[at] as Waiting<Item, Answer>).item);
         if (at > from && (at - from >= MAX_ITEMS || bytes + size > MAX_BYTES)) {
-          void this.call(project, list.slice(from, at));
+          void this.#call(project, list.slice(from, at));
           from = at;
           bytes = 0;
         }
         bytes += size;
       }
-      void this.call(project, from === 0 ? list : list.slice(from));
+      void this.#call(project, from === 0 ? list : list.slice(from));
     }
   }
 
-  private async call(project: string, list: Waiting<Item, Answer>[]): Promise<void> {
+  async #call(project: string, list: Waiting<Item, Answer>[]): Promise<void> {
     try {
-      const answers = await this.send(
+      const answers = await this.#send(
         project,
         list.map((entry) => entry.item),
       );

@@ -18,7 +18,11 @@ export interface IntakeOptions {
 }
 
 export class Intake {
-  constructor(private readonly options: IntakeOptions) {}
+  readonly #options: IntakeOptions;
+
+  constructor(options: IntakeOptions) {
+    this.#options = options;
+  }
 
   /** Begins the attempts of a job as places become free. Resolves when all have begun, or are back in the queue because this process stops. */
   async take(deliveries: readonly DueDelivery[], share: Share): Promise<void> {
@@ -29,7 +33,7 @@ export class Intake {
   /** Begins woken deliveries, each with its slot. */
   readonly woken = (slots: readonly Slot[]): void => {
     for (const slot of slots) {
-      const turn = this.options.hosts.join(slot.project, slot.host);
+      const turn = this.#options.hosts.join(slot.project, slot.host);
       void this.#begin(slot, 'fresh', { slot, turn });
     }
   };
@@ -41,12 +45,12 @@ export class Intake {
 
   /** Stops the intake. Resolves when the attempts under way have ended. */
   stop(): Promise<void> {
-    this.options.places.close();
-    return this.options.places.empty();
+    this.#options.places.close();
+    return this.#options.places.empty();
   }
 
   async #begin(due: DueDelivery, share: Share, woken?: Woken): Promise<void> {
-    const leave = await this.options.places.take(share, due.project);
+    const leave = await this.#options.places.take(share, due.project);
     if (leave) {
       void this.#attempt(due, woken).finally(leave);
       return;
@@ -59,9 +63,9 @@ export class Intake {
   async #attempt(due: DueDelivery, woken: Woken | undefined): Promise<void> {
     const { project, runId, attempt } = due;
     try {
-      await this.options.deliver.deliver({ project, runId, attempt }, woken);
+      await this.#options.deliver.deliver({ project, runId, attempt }, woken);
     } catch (err) {
-      this.options.log.error(
+      this.#options.log.error(
         { project, runId, attempt, err },
         'no attempt was made; the store hands the delivery out again',
       );
@@ -71,17 +75,17 @@ export class Intake {
   /** Releases an unused slot. Without the release, the slot would count in its project's share until its lease expires. */
   async #drop(slot: Slot): Promise<void> {
     try {
-      await this.options.slots.drop(slot);
+      await this.#options.slots.drop(slot);
     } catch (err) {
-      this.options.log.debug({ runId: slot.runId, err }, 'a slot was not released; its lease will expire');
+      this.#options.log.debug({ runId: slot.runId, err }, 'a slot was not released; its lease will expire');
     }
   }
 
   async #putBack({ project, runId, attempt }: DueDelivery): Promise<void> {
     try {
-      await this.options.queue.add({ project, runId, attempt }, 0);
+      await this.#options.queue.add({ project, runId, attempt }, 0);
     } catch (err) {
-      this.options.log.warn(
+      this.#options.log.warn(
         { project, runId, err },
         'a delivery was not returned to the queue; the store hands it out when it is overdue',
       );

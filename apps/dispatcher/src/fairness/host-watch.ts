@@ -16,7 +16,11 @@ export class HostWatch {
   #timer: NodeJS.Timeout | undefined;
   #looking = false;
 
-  constructor(private readonly options: HostWatchOptions) {}
+  readonly #options: HostWatchOptions;
+
+  constructor(options: HostWatchOptions) {
+    this.#options = options;
+  }
 
   start(): void {
     this.#timer ??= setInterval(() => void this.#look(), EVERY_MS);
@@ -31,9 +35,9 @@ export class HostWatch {
     if (this.#looking) return;
     this.#looking = true;
     try {
-      for (const due of await this.options.hosts.look()) this.options.handOut(due);
+      for (const due of await this.#options.hosts.look()) this.#options.handOut(due);
     } catch (err) {
-      this.options.log.warn(
+      this.#options.log.warn(
         { err },
         'the look for due probes and expired slots failed; the next look follows within a second',
       );

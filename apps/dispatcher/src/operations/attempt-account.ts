@@ -14,11 +14,11 @@ export class AttemptAccount {
   readonly traceparent: string | undefined;
   readonly #span: OpenSpan | undefined;
 
-  constructor(
-    private readonly parts: AttemptAccountParts,
-    task: DeliveryTask,
-    url: URL,
-  ) {
+  readonly #parts: AttemptAccountParts;
+
+  constructor(parts: AttemptAccountParts, task: DeliveryTask, url: URL) {
+    this.#parts = parts;
+
     const { runId, project, deliveryId, attempt, endedAt } = task;
     // The span has only the host of the URL, because the path and the query may hold credentials.
     this.#span = parts.tracing?.start({
@@ -41,14 +41,14 @@ export class AttemptAccount {
 
   made(record: AttemptRecord): void {
     const { status, errorClass, address } = record;
-    this.parts.metrics.made(record);
+    this.#parts.metrics.made(record);
     const failed = errorClass ?? (status !== undefined && status >= 400 ? String(status) : undefined);
     this.#span?.end({ 'http.response.status_code': status, 'network.peer.address': address }, failed);
   }
 
   /** Ends the span of an attempt that was not made because the store did not return its body. */
   unmade(): void {
-    this.parts.metrics.unmade();
+    this.#parts.metrics.unmade();
     this.#span?.end({}, 'unavailable');
   }
 }

@@ -44,13 +44,21 @@ export class DeliveringStore {
   readonly #clients: Redis[] = [];
   readonly #dispatchers: Shutdown[] = [];
 
+  readonly #queue: DeliveryQueue;
+  readonly #gateway: GatewayStore;
+  readonly #worker: WorkerStore;
+
   private constructor(
     readonly redis: TestRedis,
-    private readonly queue: DeliveryQueue,
-    private readonly gateway: GatewayStore,
-    private readonly worker: WorkerStore,
+    queue: DeliveryQueue,
+    gateway: GatewayStore,
+    worker: WorkerStore,
     clients: Redis[],
   ) {
+    this.#queue = queue;
+    this.#gateway = gateway;
+    this.#worker = worker;
+
     this.#clients.push(...clients);
   }
 
@@ -74,9 +82,9 @@ export class DeliveringStore {
 
   async close(): Promise<void> {
     await this.stopDispatchers();
-    this.gateway.stop();
-    this.worker.close();
-    await this.queue.close();
+    this.#gateway.stop();
+    this.#worker.close();
+    await this.#queue.close();
     for (const client of this.#clients) client.disconnect();
     await this.redis.stop();
   }
@@ -87,7 +95,7 @@ export class DeliveringStore {
   }
 
   get log(): DeliveryLog {
-    return this.gateway.deliveryLog;
+    return this.#gateway.deliveryLog;
   }
 
   get attempts(): DeliveryStore {
@@ -124,7 +132,7 @@ export class DeliveringStore {
   /** Ends one successful run with `result` for each webhook URL. Returns the ids of the runs. */
   async runsTo(urls: readonly string[], result = '{"n":1.0}', project = PROJECT): Promise<string[]> {
     const ids: string[] = [];
-    if (project !== PROJECT) await this.worker.serve(project);
+    if (project !== PROJECT) await this.#worker.serve(project);
     for (let from = 0; from < urls.length; from += BULK) {
       ids.push(...(await this.#bulk(urls.slice(from, from + BULK), result, project)));
     }
@@ -156,7 +164,7 @@ export class DeliveringStore {
     const accepted = ids.map((runId, at) => {
       const url = urls[at] as string;
       const webhook = { url, secret: box.seal(Buffer.from(SECRET), { project, app: 'hello', runId, url }) };
-      return this.gateway.accept(
+      return this.#gateway.accept(
         {
           project,
           runId,
@@ -182,9 +190,9 @@ export class DeliveringStore {
       runTimeMs: '1.5',
     } as const;
     for (let left = ids.length; left > 0; ) {
-      const { runs } = await this.worker.take(project, [{ app: 'hello', slots: left }]);
+      const { runs } = await this.#worker.take(project, [{ app: 'hello', slots: left }]);
       left -= runs.length;
-      await Promise.all(runs.map(({ runId, token }) => this.worker.end(project, { runId, token, outcome })));
+      await Promise.all(runs.map(({ runId, token }) => this.#worker.end(project, { runId, token, outcome })));
     }
     return ids;
   }

@@ -24,16 +24,19 @@ export const grantOf = (request: object): Grant => grants.get(request) as Grant;
 export class ProjectGuard implements CanActivate {
   protected readonly scope: string | undefined = undefined;
 
-  constructor(
-    private readonly tokens: Tokens,
-    private readonly store: GatewayStore,
-  ) {}
+  readonly #tokens: Tokens;
+  readonly #store: GatewayStore;
+
+  constructor(tokens: Tokens, store: GatewayStore) {
+    this.#tokens = tokens;
+    this.#store = store;
+  }
 
   /** Returns a promise only if the token's key must be fetched. A promise for a known key would cost every call a turn of the event loop. */
   canActivate(context: ExecutionContext): true | Promise<true> {
     const request = context.getArgByIndex<ProjectRequest>(0);
-    const grant = this.tokens.verify(bearerToken(request));
-    const { revocations } = this.store;
+    const grant = this.#tokens.verify(bearerToken(request));
+    const { revocations } = this.#store;
     if (!(grant instanceof Promise) && revocations.known) return this.#admit(request, grant);
     return Promise.all([grant, revocations.ready()]).then(([found]) => this.#admit(request, found));
   }
@@ -44,7 +47,7 @@ export class ProjectGuard implements CanActivate {
   #admit(request: ProjectRequest, grant: Grant): true {
     const { project } = request.params;
     const { projects, scopes = USUAL_SCOPES, identity } = grant;
-    if (this.store.revocations.covers(project, identity)) {
+    if (this.#store.revocations.covers(project, identity)) {
       throw new ServiceError('unauthorized', 'The token has been revoked.');
     }
     if (!projects.has(project) && !projects.has('*')) {

@@ -32,11 +32,15 @@ export class KeySet implements TokenKeys {
   readonly #remote: ReturnType<typeof createRemoteJWKSet>;
   #askedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(
-    private readonly url: URL,
-    private readonly times: KeySetTimes,
-    private readonly logger: Logger,
-  ) {
+  readonly #url: URL;
+  readonly #times: KeySetTimes;
+  readonly #logger: Logger;
+
+  constructor(url: URL, times: KeySetTimes, logger: Logger) {
+    this.#url = url;
+    this.#times = times;
+    this.#logger = logger;
+
     this.#remote = createRemoteJWKSet(url, {
       cacheMaxAge: times.maxAgeMs,
       cooldownDuration: times.cooldownMs,
@@ -54,13 +58,14 @@ export class KeySet implements TokenKeys {
       publicKey(KeyObject.from(key)),
     );
     const since = known ?? this.#cache.uat ?? 0;
-    return { keys: keys.filter((key): key is TokenKey => key !== undefined), until: since + this.times.maxAgeMs };
+    return { keys: keys.filter((key): key is TokenKey => key !== undefined), until: since + this.#times.maxAgeMs };
   }
 
   tend(): void {
     const { uat } = this.#cache;
     const now = Date.now();
-    if (uat === undefined || now < uat + this.times.maxAgeMs * RENEW_AT || now < this.#askedAt + RENEW_PAUSE_MS) return;
+    if (uat === undefined || now < uat + this.#times.maxAgeMs * RENEW_AT || now < this.#askedAt + RENEW_PAUSE_MS)
+      return;
     this.#remote.reload().catch((error: unknown) => this.#log(error));
   }
 
@@ -85,12 +90,12 @@ export class KeySet implements TokenKeys {
   #log(err: unknown): void {
     // Each fetch logs one line at most, whatever the number of tokens.
     if (!(err instanceof AskedBefore))
-      this.logger.warn({ err, url: this.url.href }, 'the key set could not be fetched');
+      this.#logger.warn({ err, url: this.#url.href }, 'the key set could not be fetched');
   }
 
   async #fetch(href: string, options: RequestInit): Promise<Response> {
     const now = Date.now();
-    if (now < this.#askedAt + Math.min(PAUSE_MS, this.times.cooldownMs))
+    if (now < this.#askedAt + Math.min(PAUSE_MS, this.#times.cooldownMs))
       throw new AskedBefore('the last fetch of the key set was a moment ago');
     this.#askedAt = now;
     const response = await fetch(href, options);

@@ -39,23 +39,28 @@ export class Tokens {
    */
   readonly #remembered = new Map<string, Remembered>();
 
-  constructor(
-    private readonly jwt: JwtService,
-    private readonly keys: TokenKeys,
-    private readonly rules: TokenRules,
-    private readonly now: () => number = Date.now,
-  ) {}
+  readonly #jwt: JwtService;
+  readonly #keys: TokenKeys;
+  readonly #rules: TokenRules;
+  readonly #now: () => number;
+
+  constructor(jwt: JwtService, keys: TokenKeys, rules: TokenRules, now: () => number = Date.now) {
+    this.#jwt = jwt;
+    this.#keys = keys;
+    this.#rules = rules;
+    this.#now = now;
+  }
 
   /** Verifies a token. @throws ServiceError `unauthorized`, or `unavailable` if the keys cannot be fetched */
   verify(token: string): Grant | Promise<Grant> {
-    this.keys.tend();
+    this.#keys.tend();
     const digest = hash('sha256', token, 'base64');
     const known = this.#remembered.get(digest);
     if (known !== undefined) {
-      if (this.now() < known.until) return known.grant;
+      if (this.#now() < known.until) return known.grant;
       this.#remembered.delete(digest);
     }
-    const candidates = this.keys.candidates(tokenHeader(token));
+    const candidates = this.#keys.candidates(tokenHeader(token));
     return candidates instanceof Promise
       ? candidates.then((found) => this.#verified(token, digest, found))
       : this.#verified(token, digest, candidates);
@@ -68,7 +73,7 @@ export class Tokens {
       ...(claims.scope !== undefined && { scopes: new Set(words(claims.scope).flatMap((word) => word.split(' '))) }),
       identity: identityOf(claims),
     };
-    this.#remember(digest, { grant, until: Math.min(claims.exp * 1000, this.now() + REMEMBERED_MS, until) });
+    this.#remember(digest, { grant, until: Math.min(claims.exp * 1000, this.#now() + REMEMBERED_MS, until) });
     return grant;
   }
 
@@ -87,11 +92,11 @@ export class Tokens {
   }
 
   #claimsBy({ algorithms, project, ...key }: TokenKey, token: string): Claims {
-    const { issuer, audience } = this.rules;
-    const claims: unknown = this.jwt.verify<object>(token, {
+    const { issuer, audience } = this.#rules;
+    const claims: unknown = this.#jwt.verify<object>(token, {
       ...key,
       algorithms: [...algorithms],
-      clockTimestamp: Math.floor(this.now() / 1000),
+      clockTimestamp: Math.floor(this.#now() / 1000),
       ...(issuer !== undefined && { issuer }),
       ...(audience !== undefined && { audience }),
     });

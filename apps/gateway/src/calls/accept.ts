@@ -50,15 +50,19 @@ export interface AppCall {
 }
 
 export class Acceptance {
-  constructor(
-    private readonly store: GatewayStore,
-    private readonly box: SealedBox,
-    private readonly retention: Retention,
-  ) {}
+  readonly #store: GatewayStore;
+  readonly #box: SealedBox;
+  readonly #retention: Retention;
+
+  constructor(store: GatewayStore, box: SealedBox, retention: Retention) {
+    this.#store = store;
+    this.#box = box;
+    this.#retention = retention;
+  }
 
   /** Returns the description of an app, or undefined if the app is unknown. @throws ServiceError `unavailable` */
   async find({ project, app }: Pick<CallRequest, 'project' | 'app'>): Promise<AppDescription | undefined> {
-    const apps = isProjectName(project) ? await this.store.apps(project) : undefined;
+    const apps = isProjectName(project) ? await this.#store.apps(project) : undefined;
     return apps?.get(app);
   }
 
@@ -94,7 +98,7 @@ export class Acceptance {
     const { call } = asked;
     const { runId } = call;
     const live = liveOf(call);
-    const { accepted, reader } = this.store.accept(this.#newRun(asked), live);
+    const { accepted, reader } = this.#store.accept(this.#newRun(asked), live);
     const answer = await accepted;
     switch (answer.state) {
       case 'accepted':
@@ -122,7 +126,7 @@ export class Acceptance {
     const { project, idempotencyKey } = call;
     if (idempotencyKey === undefined || !isProjectName(project)) return undefined;
     const { key, fingerprint } = idempotencyOf(call, idempotencyKey, body);
-    const holder = await this.store.holder(project, key);
+    const holder = await this.#store.holder(project, key);
     if (holder === undefined) return undefined;
     if (holder.fingerprint !== fingerprint) throw conflict();
     return this.#joined(call, holder.runId);
@@ -130,7 +134,7 @@ export class Acceptance {
 
   #joined(call: CallRequest, runId: RunId): AnsweringRun {
     const live = liveOf(call);
-    const reader = live === 'none' ? undefined : this.store.read(call.project, runId, live, resumedAfter(call) ?? 0);
+    const reader = live === 'none' ? undefined : this.#store.read(call.project, runId, live, resumedAfter(call) ?? 0);
     return { runId, replayed: true, ...(reader && { reader }) };
   }
 
@@ -144,7 +148,7 @@ export class Acceptance {
       params,
       promised,
       paced: (call.stream || call.forwarded) && !promised,
-      keepMs: promised ? this.retention.promisedMs : this.retention.otherMs,
+      keepMs: promised ? this.#retention.promisedMs : this.#retention.otherMs,
       ...(absentMs !== undefined && { absentMs }),
       ...(call.webhook && { webhook: this.#sealed(call, call.webhook) }),
       ...(idempotencyKey !== undefined && { idempotency: idempotencyOf(call, idempotencyKey, body) }),
@@ -158,7 +162,7 @@ export class Acceptance {
     { project, app, runId }: CallRequest,
     { url, secret }: NonNullable<CallRequest['webhook']>,
   ): NonNullable<NewRun['webhook']> {
-    return { url, ...(secret && { secret: this.box.seal(secret, { project, app, runId, url }) }) };
+    return { url, ...(secret && { secret: this.#box.seal(secret, { project, app, runId, url }) }) };
   }
 }
 

@@ -41,11 +41,15 @@ const NO_APP = { functions: [] };
 const GONE: Answered = { status: 'gone' };
 
 export class Calls {
-  constructor(private readonly parts: CallsParts) {}
+  readonly #parts: CallsParts;
+
+  constructor(parts: CallsParts) {
+    this.#parts = parts;
+  }
 
   /** Returns the kind of an app, or undefined if the app is unknown. @throws ServiceError `unavailable` */
   async kindOf(path: Pick<CallPath, 'project' | 'app'>): Promise<AppDescription['kind'] | undefined> {
-    return (await this.parts.acceptance.find(path))?.kind;
+    return (await this.#parts.acceptance.find(path))?.kind;
   }
 
   /** Answers a call. @throws errors for the error filter, only before a byte of the answer is written */
@@ -57,13 +61,13 @@ export class Calls {
     reply.hijack();
     const { raw } = reply;
     const { params: path, id: runId } = request;
-    const account = new CallAccount(this.parts.accounts, request);
+    const account = new CallAccount(this.#parts.accounts, request);
     let open: OpenCall | undefined;
     try {
-      open = this.parts.openCalls.begin(raw);
-      const app = await this.parts.acceptance.find(path);
-      const surface = app?.kind === 'server' ? this.parts.passthrough : asked;
-      const call = surface.ask(runId, path, raw.req, this.parts.webhooks);
+      open = this.#parts.openCalls.begin(raw);
+      const app = await this.#parts.acceptance.find(path);
+      const surface = app?.kind === 'server' ? this.#parts.passthrough : asked;
+      const call = surface.ask(runId, path, raw.req, this.#parts.webhooks);
       account.begun(formOf(call));
       account.end(await this.#answer(call, app, surface, request, raw, open, account));
     } catch (thrown) {
@@ -119,7 +123,7 @@ export class Calls {
     after: number | undefined,
   ): LiveAnswer | undefined {
     if (!stream && !forwarded) return undefined;
-    const { keepAlives, commitMs, store, answers } = this.parts;
+    const { keepAlives, commitMs, store, answers } = this.#parts;
     const { startedAt, firstItem: onItems } = account;
     const options = { onItems, store, answers, ...(waitMs !== undefined && { waitMs }) };
     return forwarded
@@ -140,7 +144,7 @@ export class Calls {
 
   /** Returns whether the joined run has ended and has no event after `after`. */
   async #isOver({ project, form }: CallRequest, runId: string, after: number): Promise<boolean> {
-    const extent = await this.parts.store.extent(project, runId).catch((thrown: unknown) => {
+    const extent = await this.#parts.store.extent(project, runId).catch((thrown: unknown) => {
       throw withRun(asServiceError(thrown), runId);
     });
     return extent !== undefined && nothingFollows(extent, after, form);
@@ -153,7 +157,7 @@ export class Calls {
     raw: ServerResponse,
     account: CallAccount,
   ): Promise<{ readonly run: AnsweringRun; readonly call: CallRequest; readonly preformatted: boolean }> {
-    const { acceptance, bodies } = this.parts;
+    const { acceptance, bodies } = this.#parts;
     let app: AppDescription | undefined;
     let refused: unknown;
     try {
@@ -184,7 +188,7 @@ export class Calls {
     // The `Prefer: wait` time is over. The caller did not disconnect, so `onDisconnect=cancel` no longer applies.
     // A replayed run is included because its first call's `onDisconnect` is unknown here.
     if (replayed || (run.reader && absentMs === 0)) {
-      await this.parts.store.goOn(project, runId).catch((thrown: unknown) => {
+      await this.#parts.store.goOn(project, runId).catch((thrown: unknown) => {
         throw withRun(asServiceError(thrown), runId);
       });
     }
@@ -244,10 +248,10 @@ export class Calls {
     outcome: Outcome,
   ): Promise<Answered> {
     const { runId } = run;
-    const { status, body, headers } = await surface.answer(this.parts.store, project, runId, outcome);
+    const { status, body, headers } = await surface.answer(this.#parts.store, project, runId, outcome);
     const { error, items, streamed } = outcome;
     const more = { ...headers, ...(error && shouldRetry(raw.req.url, error)) };
-    await sendBody(this.parts.answers, raw, runId, status, body, more);
+    await sendBody(this.#parts.answers, raw, runId, status, body, more);
     return { status, ...replayedOf(run), ...(error && { code: error.code }), ...(streamed && { items }) };
   }
 }

@@ -19,7 +19,11 @@ export interface BodyLimits {
 export class Bodies {
   #held = 0;
 
-  constructor(private readonly limits: BodyLimits) {}
+  readonly #limits: BodyLimits;
+
+  constructor(limits: BodyLimits) {
+    this.#limits = limits;
+  }
 
   /** Bytes of all bodies that are held now. */
   get heldBytes(): number {
@@ -49,7 +53,7 @@ export class Bodies {
 
   /** Returns a body that arrived together with its head, as most bodies do. This path avoids a timer and four listeners. */
   #arrived(req: IncomingMessage, body: GrowingBytes, count: () => void): Buffer | undefined {
-    const { maxBytes, inFlightBytes } = this.limits;
+    const { maxBytes, inFlightBytes } = this.#limits;
     const { complete, destroyed, readableLength, headers } = req;
     if (!complete || destroyed || readableLength > maxBytes || headers.expect !== undefined) return undefined;
     const bytes: Buffer | null = req.read();
@@ -62,7 +66,7 @@ export class Bodies {
 
   #read(raw: ServerResponse, body: GrowingBytes, count: () => void): Promise<Buffer> {
     const { req } = raw;
-    const { maxBytes, inFlightBytes, timeoutMs } = this.limits;
+    const { maxBytes, inFlightBytes, timeoutMs } = this.#limits;
     if (Number(req.headers['content-length'] ?? 0) > maxBytes) return Promise.reject(tooLarge(maxBytes));
     if (req.destroyed) return Promise.reject(endedEarly());
     // The gateway sends `100 Continue` only now, so that the caller of a rejected request sends no body (RFC 9110 §10.1.1).

@@ -8,12 +8,16 @@ import type { CallPath } from './call-request.ts';
 @Controller('v4/:project/:app')
 @UseGuards(CallGuard)
 export class CallsController {
-  constructor(private readonly calls: Calls) {}
+  readonly #calls: Calls;
+
+  constructor(calls: Calls) {
+    this.#calls = calls;
+  }
 
   /** Takes the raw request and reply: the body's bytes are forwarded unparsed, and the answer is written while it arrives. */
   @Post(':function')
   @HttpCode(200)
   call(@Req() request: FastifyRequest<{ Params: CallPath }>, @Res() reply: FastifyReply): Promise<void> {
-    return this.calls.answer(request, reply);
+    return this.#calls.answer(request, reply);
   }
 }

@@ -17,10 +17,14 @@ export class OpenCall {
   #listener: ((why: Interruption) => void) | undefined;
   #prober: (() => void) | undefined;
 
+  readonly #ended: (call: OpenCall) => void;
+
   constructor(
-    private readonly ended: (call: OpenCall) => void,
+    ended: (call: OpenCall) => void,
     readonly raw: ServerResponse,
-  ) {}
+  ) {
+    this.#ended = ended;
+  }
 
   get interruption(): Interruption | undefined {
     return this.#interruption;
@@ -54,7 +58,7 @@ export class OpenCall {
   /** Ends the call: its answer is written, or will never be written. */
   end(): void {
     this.#listener = undefined;
-    this.ended(this);
+    this.#ended(this);
   }
 }
 

@@ -9,7 +9,11 @@ import { Deliveries } from './deliveries.ts';
 @Controller('v4/:project')
 @UseGuards(ReadRunsGuard)
 export class DeliveriesController {
-  constructor(private readonly deliveries: Deliveries) {}
+  readonly #deliveries: Deliveries;
+
+  constructor(deliveries: Deliveries) {
+    this.#deliveries = deliveries;
+  }
 
   @Get('runs/:run/deliveries')
   async ofRun(
@@ -17,7 +21,7 @@ export class DeliveriesController {
     @Res() reply: FastifyReply,
   ): Promise<void> {
     const { project, run } = request.params;
-    answer(request, reply, await this.deliveries.ofRun(project, run));
+    answer(request, reply, await this.#deliveries.ofRun(project, run));
   }
 
   @Get('deliveries')
@@ -25,7 +29,7 @@ export class DeliveriesController {
     @Req() request: FastifyRequest<{ Params: { project: string } }>,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    answer(request, reply, await this.deliveries.list(request.params.project, queryOf(request.url)));
+    answer(request, reply, await this.#deliveries.list(request.params.project, queryOf(request.url)));
   }
 }
 

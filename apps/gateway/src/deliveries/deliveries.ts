@@ -7,7 +7,11 @@ import { attemptView, deliveryView } from './delivery-view.ts';
 const NO_RUN = 'There is no such run, or its retention has ended.';
 
 export class Deliveries {
-  constructor(private readonly log: DeliveryLog) {}
+  readonly #log: DeliveryLog;
+
+  constructor(log: DeliveryLog) {
+    this.#log = log;
+  }
 
   /**
    * Returns a run's deliveries with every attempt: the answer of `GET /runs/{run_id}/deliveries`.
@@ -29,7 +33,7 @@ export class Deliveries {
   async list(project: string, query: string): Promise<object> {
     const { filter, limit, cursor } = deliveryQueryOf(query, 'ignored');
     if (!isProjectName(project)) throw new ServiceError('not_found', 'There is no such project.');
-    const page = await this.log.list(project, filter, limit, cursor);
+    const page = await this.#log.list(project, filter, limit, cursor);
     return {
       deliveries: page.deliveries.map((delivery) => {
         const last = delivery.log.at(-1);
@@ -48,7 +52,7 @@ export class Deliveries {
     const delivery = (await this.#ofRun(project, runId)).find((one) => one.deliveryId === deliveryId);
     if (!delivery) throw new ServiceError('not_found', 'The run has no such delivery.');
     if (delivery.state === 'waiting') throw new ServiceError('conflict', 'The run has not ended yet.', { runId });
-    const [asked] = await this.log.redeliver(project, [runId]);
+    const [asked] = await this.#log.redeliver(project, [runId]);
     if (asked === 'unknown') throw new ServiceError('not_found', NO_RUN);
     if (asked === 'under-way')
       throw new ServiceError('conflict', 'An attempt of this delivery is under way; ask again after its end.', {
@@ -67,8 +71,8 @@ export class Deliveries {
     // A misspelt filter must not widen the set of deliveries that are sent again.
     const { filter, limit, cursor } = deliveryQueryOf(query, 'refused');
     if (!isProjectName(project)) throw new ServiceError('not_found', 'There is no such project.');
-    const page = await this.log.list(project, { state: 'failed', ...filter }, limit, cursor);
-    const answers = await this.log.redeliver(
+    const page = await this.#log.list(project, { state: 'failed', ...filter }, limit, cursor);
+    const answers = await this.#log.redeliver(
       project,
       page.deliveries.map(({ runId }) => runId),
     );
@@ -82,7 +86,7 @@ export class Deliveries {
 
   async #ofRun(project: string, runId: string): Promise<readonly Delivery[]> {
     const known = isProjectName(project) && isRunId(runId);
-    const deliveries = known ? await this.log.ofRun(project, runId) : undefined;
+    const deliveries = known ? await this.#log.ofRun(project, runId) : undefined;
     if (!deliveries) throw new ServiceError('not_found', NO_RUN);
     return deliveries;
   }

@@ -9,7 +9,11 @@ import { Deliveries } from './deliveries.ts';
 @Controller('v4/:project')
 @UseGuards(WriteRunsGuard)
 export class RedeliveryController {
-  constructor(private readonly deliveries: Deliveries) {}
+  readonly #deliveries: Deliveries;
+
+  constructor(deliveries: Deliveries) {
+    this.#deliveries = deliveries;
+  }
 
   @Post('runs/:run/deliveries/:delivery/redeliver')
   @HttpCode(202)
@@ -18,7 +22,7 @@ export class RedeliveryController {
     @Res() reply: FastifyReply,
   ): Promise<void> {
     const { project, run, delivery } = request.params;
-    accepted(request, reply, await this.deliveries.redeliver(project, run, delivery));
+    accepted(request, reply, await this.#deliveries.redeliver(project, run, delivery));
   }
 
   @Post('deliveries/redeliver')
@@ -27,7 +31,7 @@ export class RedeliveryController {
     @Req() request: FastifyRequest<{ Params: { project: string } }>,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    accepted(request, reply, await this.deliveries.redeliverAll(request.params.project, queryOf(request.url)));
+    accepted(request, reply, await this.#deliveries.redeliverAll(request.params.project, queryOf(request.url)));
   }
 }
 

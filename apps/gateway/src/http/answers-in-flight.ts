@@ -11,8 +11,12 @@ export class AnswersInFlight {
   #held = 0;
   readonly #waiting = new Set<Waiting>();
 
+  readonly #limit: number;
+
   /** @param limit bytes, `ANSWERS_IN_FLIGHT_BYTES` */
-  constructor(private readonly limit: number) {}
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
 
   /** Bytes of all answers that are held now. */
   get heldBytes(): number {
@@ -24,7 +28,7 @@ export class AnswersInFlight {
    * An answer over the whole limit waits until no other answer is held. `use` does not run if the caller disconnects first.
    */
   async hold(raw: ServerResponse, bytes: number, use: () => Promise<void>): Promise<void> {
-    const room = Math.min(bytes, this.limit);
+    const room = Math.min(bytes, this.#limit);
     if (!(await this.#entered(raw, room))) return;
     try {
       await use();
@@ -57,7 +61,7 @@ export class AnswersInFlight {
 
   #admit(): void {
     for (const waiting of this.#waiting) {
-      if (this.#held + waiting.room > this.limit) return;
+      if (this.#held + waiting.room > this.#limit) return;
       this.#waiting.delete(waiting);
       this.#held += waiting.room;
       waiting.enter();

@@ -45,11 +45,15 @@ export class ErrorFilter implements ExceptionFilter {
   /** Limits the lines of errors with one known cause, such as a failing script. Every call may meet such an error. */
   readonly #repeated: Pick<LineLog, 'error'>;
 
+  readonly #logger: Logger;
+
   /** @param count called with the code of every error that is answered here */
   constructor(
-    private readonly logger: Logger,
+    logger: Logger,
     readonly count: (code: ErrorCode) => void,
   ) {
+    this.#logger = logger;
+
     this.#repeated = repeatedLines(logger, { againMs: 1_000, summary: false });
   }
 
@@ -71,7 +75,7 @@ export class ErrorFilter implements ExceptionFilter {
     } else if (status !== undefined && status >= 400 && status < 500) {
       this.#send(request, reply, new ServiceError('invalid_request', 'The request is malformed.'));
     } else {
-      this.logger.error({ err: thrown, runId: request.id }, 'internal error');
+      this.#logger.error({ err: thrown, runId: request.id }, 'internal error');
       this.#send(request, reply, asServiceError(thrown));
     }
   }

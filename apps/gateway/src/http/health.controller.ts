@@ -8,10 +8,13 @@ import { send } from './answer.ts';
 
 @Controller()
 export class HealthController {
-  constructor(
-    private readonly store: GatewayStore,
-    private readonly openCalls: OpenCalls,
-  ) {}
+  readonly #store: GatewayStore;
+  readonly #openCalls: OpenCalls;
+
+  constructor(store: GatewayStore, openCalls: OpenCalls) {
+    this.#store = store;
+    this.#openCalls = openCalls;
+  }
 
   @Get('healthz')
   alive(@Req() request: FastifyRequest, @Res() reply: FastifyReply): void {
@@ -20,9 +23,9 @@ export class HealthController {
 
   @Get('readyz')
   async ready(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
-    if (this.openCalls.leaving) throw new ServiceError('unavailable', 'This gateway is stopping.');
+    if (this.#openCalls.leaving) throw new ServiceError('unavailable', 'This gateway is stopping.');
     // The reason may quote Redis. Only the operations port shows it, because callers do not reach that port.
-    if ((await this.store.trouble()) !== undefined)
+    if ((await this.#store.trouble()) !== undefined)
       throw new ServiceError('unavailable', 'The run store does not answer or refuses commands.');
     send(reply.hijack().raw, request.id, 200, Buffer.from('{"status":"ready"}'));
   }

@@ -4,7 +4,11 @@ import type { Acceptance } from '../calls/accept.ts';
 import type { CallPath } from '../calls/call-request.ts';
 
 export class Models {
-  constructor(private readonly acceptance: Acceptance) {}
+  readonly #acceptance: Acceptance;
+
+  constructor(acceptance: Acceptance) {
+    this.#acceptance = acceptance;
+  }
 
   /**
    * Returns a list of one model: the function under its name.
@@ -29,7 +33,7 @@ export class Models {
 
   /** Returns the function as a model. `created` is 0 because the time of its creation is unknown. */
   async #model({ project, app, function: fn }: CallPath): Promise<{ readonly id: string }> {
-    this.acceptance.callable({ app, fn }, await this.acceptance.find({ project, app }));
+    this.#acceptance.callable({ app, fn }, await this.#acceptance.find({ project, app }));
     const model = { id: fn, object: 'model', created: 0, owned_by: `${project}/${app}` };
     return model;
   }

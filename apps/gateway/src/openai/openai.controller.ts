@@ -19,47 +19,50 @@ const responses = openAiSurface({ endsByDone: false });
 @Controller('v4/:project/:app/:function')
 @UseGuards(CallGuard)
 export class OpenAiController {
-  constructor(
-    private readonly calls: Calls,
-    private readonly models: Models,
-  ) {}
+  readonly #calls: Calls;
+  readonly #models: Models;
+
+  constructor(calls: Calls, models: Models) {
+    this.#calls = calls;
+    this.#models = models;
+  }
 
   @Post('chat/completions')
   @HttpCode(200)
   chat(@Req() request: CallOfFunction, @Res() reply: FastifyReply): Promise<void> {
-    return this.calls.answer(request, reply, chats);
+    return this.#calls.answer(request, reply, chats);
   }
 
   @Post('completions')
   @HttpCode(200)
   complete(@Req() request: CallOfFunction, @Res() reply: FastifyReply): Promise<void> {
-    return this.calls.answer(request, reply, texts);
+    return this.#calls.answer(request, reply, texts);
   }
 
   @Post('embeddings')
   @HttpCode(200)
   embed(@Req() request: CallOfFunction, @Res() reply: FastifyReply): Promise<void> {
-    return this.calls.answer(request, reply, embeddings);
+    return this.#calls.answer(request, reply, embeddings);
   }
 
   @Post('responses')
   @HttpCode(200)
   respond(@Req() request: CallOfFunction, @Res() reply: FastifyReply): Promise<void> {
-    return this.calls.answer(request, reply, responses);
+    return this.#calls.answer(request, reply, responses);
   }
 
   @Get('models')
   async list(@Req() request: CallOfFunction, @Res() reply: FastifyReply): Promise<void> {
-    if ((await this.calls.kindOf(request.params)) === 'server') return this.calls.answer(request, reply);
-    const body = await this.models.list(request.params);
+    if ((await this.#calls.kindOf(request.params)) === 'server') return this.#calls.answer(request, reply);
+    const body = await this.#models.list(request.params);
     reply.hijack();
     send(reply.raw, request.id, 200, body);
   }
 
   @Get('models/:model')
   async describe(@Req() request: ModelOfFunction, @Res() reply: FastifyReply): Promise<void> {
-    if ((await this.calls.kindOf(request.params)) === 'server') return this.calls.answer(request, reply);
-    const body = await this.models.describe(request.params, request.params.model);
+    if ((await this.#calls.kindOf(request.params)) === 'server') return this.#calls.answer(request, reply);
+    const body = await this.#models.describe(request.params, request.params.model);
     reply.hijack();
     send(reply.raw, request.id, 200, body);
   }

@@ -34,21 +34,22 @@ export class CallAccount {
   readonly startedAt = performance.now();
   /** The trace context for the run and its webhook: this call's span, or the caller's span if tracing is off. */
   readonly traceparent: string | undefined;
-  private readonly runId: RunId;
-  private readonly path: CallPath;
+  readonly #runId: RunId;
+  readonly #path: CallPath;
   readonly #span: OpenSpan | undefined;
   #app = UNKNOWN_APP;
   #fn: string;
   #form: CallForm | undefined;
   #firstItemMs: number | undefined;
 
-  constructor(
-    private readonly parts: AccountParts,
-    request: FastifyRequest<{ Params: CallPath }>,
-  ) {
+  readonly #parts: AccountParts;
+
+  constructor(parts: AccountParts, request: FastifyRequest<{ Params: CallPath }>) {
+    this.#parts = parts;
+
     const { id, params, method, routeOptions, headers } = request;
-    this.runId = id;
-    this.path = params;
+    this.#runId = id;
+    this.#path = params;
     this.#fn = params.function;
     const { traceparent } = headers;
     // An invalid header is ignored (W3C Trace Context). Node joins two headers into one invalid header.
@@ -65,20 +66,20 @@ export class CallAccount {
   /** Counts the call as valid. Called again if the body asks for another form than the head. */
   begun(form: CallForm): void {
     if (form === this.#form) return;
-    this.parts.metrics.begun(form, this.#form);
+    this.#parts.metrics.begun(form, this.#form);
     this.#form = form;
   }
 
   /** Records that the call's app exists. @param fn the function, or the path below the app's own server */
   known(fn: string): void {
-    this.#app = this.path;
+    this.#app = this.#path;
     this.#fn = fn;
   }
 
   readonly firstItem = (): void => {
     if (this.#firstItemMs !== undefined) return;
     this.#firstItemMs = this.#elapsedMs();
-    this.parts.metrics.firstItem(this.#app, this.#firstItemMs / 1000);
+    this.#parts.metrics.firstItem(this.#app, this.#firstItemMs / 1000);
   };
 
   /** Reports the end: the call is answered, or its caller has disconnected. */
@@ -86,13 +87,13 @@ export class CallAccount {
     const { status, code = status === 'gone' ? 'gone' : 'ok', items } = answered;
     const ms = this.#elapsedMs();
     // Only an app that exists can fail to start.
-    const app: KnownApp = code === 'app_failed_to_start' ? this.path : this.#app;
-    this.parts.metrics.ended(app, this.#form ?? 'sync', code, ms / 1000, this.#form !== undefined);
-    const { project, app: name } = this.path;
+    const app: KnownApp = code === 'app_failed_to_start' ? this.#path : this.#app;
+    this.#parts.metrics.ended(app, this.#form ?? 'sync', code, ms / 1000, this.#form !== undefined);
+    const { project, app: name } = this.#path;
     const traceId = parseTraceparent(this.traceparent)?.traceId;
-    this.parts.log.info(
+    this.#parts.log.info(
       {
-        runId: this.runId,
+        runId: this.#runId,
         ...(traceId !== undefined && { traceId }),
         project,
         app: name,

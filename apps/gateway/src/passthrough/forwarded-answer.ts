@@ -34,17 +34,27 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
   readonly #pull: EntryPull;
   readonly #end = Promise.withResolvers<StreamEnd>();
 
+  readonly #raw: ServerResponse;
+  readonly #reader: RunReader;
+  readonly #keepAlives: KeepAlive;
+  readonly #options: ForwardedOptions & Pick<HeadRules, 'corsIsOurs'>;
+
   constructor(
-    private readonly raw: ServerResponse,
-    private readonly reader: RunReader,
-    private readonly keepAlives: KeepAlive,
-    private readonly options: ForwardedOptions & Pick<HeadRules, 'corsIsOurs'>,
+    raw: ServerResponse,
+    reader: RunReader,
+    keepAlives: KeepAlive,
+    options: ForwardedOptions & Pick<HeadRules, 'corsIsOurs'>,
   ) {
+    this.#raw = raw;
+    this.#reader = reader;
+    this.#keepAlives = keepAlives;
+    this.#options = options;
+
     this.#pull = new EntryPull(raw, reader, this);
   }
 
   run(call: OpenCall): Promise<StreamEnd> {
-    const { waitMs } = this.options;
+    const { waitMs } = this.#options;
     if (waitMs !== undefined) this.#waiting = setTimeout(this.#leaveEmpty, waitMs);
     call.onInterrupt(this.#interrupted);
     call.onProbe(this.#probed);
@@ -55,9 +65,9 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
   take(entry: RunEntry): void {
     if (entry.type === 'head' && isStreamed(entry.head)) this.#begin(entry.head);
     else if (entry.type === 'items' && this.#streaming) {
-      this.options.onItems?.();
+      this.#options.onItems?.();
       this.quietTicks = 0;
-      if (!this.raw.destroyed) this.raw.write(itemBytes(this.#streaming.form, entry.batch));
+      if (!this.#raw.destroyed) this.#raw.write(itemBytes(this.#streaming.form, entry.batch));
     }
   }
 
@@ -78,54 +88,54 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
 
   /** Writes a comment, which readers of an event stream ignore. Other bodies have no such bytes. */
   keepAlive(): void {
-    if (this.#streaming?.form === 'sse' && !isFull(this.raw)) this.raw.write(keepAliveComment);
+    if (this.#streaming?.form === 'sse' && !isFull(this.#raw)) this.#raw.write(keepAliveComment);
   }
 
   #begin(head: AnswerHead): void {
     if (this.#streaming) return;
     this.#streaming = head;
     clearTimeout(this.#waiting);
-    this.options.onStream();
-    this.keepAlives.add(this);
-    putHead(this.raw, this.reader.runId, head, { ...this.options, bodiless: false });
+    this.#options.onStream();
+    this.#keepAlives.add(this);
+    putHead(this.#raw, this.#reader.runId, head, { ...this.#options, bodiless: false });
     // Without this header, proxies before the gateway would buffer the stream.
-    if (!this.raw.hasHeader('x-accel-buffering')) this.raw.setHeader('x-accel-buffering', 'no');
-    this.raw.flushHeaders();
+    if (!this.#raw.hasHeader('x-accel-buffering')) this.#raw.setHeader('x-accel-buffering', 'no');
+    this.#raw.flushHeaders();
   }
 
   #whole(head: AnswerHead, body: Buffer): void {
     const bodiless = this.#isBodiless(head);
-    putHead(this.raw, this.reader.runId, head, { ...this.options, bodiless });
-    if (!bodiless) this.raw.setHeader('content-length', body.length);
-    this.raw.end(bodiless ? undefined : body);
+    putHead(this.#raw, this.#reader.runId, head, { ...this.#options, bodiless });
+    if (!bodiless) this.#raw.setHeader('content-length', body.length);
+    this.#raw.end(bodiless ? undefined : body);
     this.#settle({ how: 'complete' });
   }
 
   /** Returns whether the answer has no body (RFC 9110 §6.4.1). */
   #isBodiless({ status }: AnswerHead): boolean {
-    return this.raw.req.method === 'HEAD' || status === 204 || status === 304;
+    return this.#raw.req.method === 'HEAD' || status === 204 || status === 304;
   }
 
   /** Writes a large body at the pace of the socket. */
   async #large(head: AnswerHead, bytes: number): Promise<void> {
-    const { store, answers } = this.options;
-    const { project, runId } = this.reader;
+    const { store, answers } = this.#options;
+    const { project, runId } = this.#reader;
     const body = { bytes, heldBytes: pieceBytes(bytes), pieces: () => store.result(project, runId, bytes) };
     const begin = (): void => {
-      putHead(this.raw, runId, head, { ...this.options, bodiless: false });
-      this.raw.setHeader('content-length', bytes);
+      putHead(this.#raw, runId, head, { ...this.#options, bodiless: false });
+      this.#raw.setHeader('content-length', bytes);
     };
     try {
-      await answers.hold(this.raw, body.heldBytes, () => writePieces(this.raw, body, begin));
-      this.#settle({ how: this.raw.writableFinished ? 'complete' : 'gone' });
+      await answers.hold(this.#raw, body.heldBytes, () => writePieces(this.#raw, body, begin));
+      this.#settle({ how: this.#raw.writableFinished ? 'complete' : 'gone' });
     } catch (thrown) {
       const error = asServiceError(thrown);
-      this.#settle(this.raw.headersSent ? { how: 'failed', error } : { how: 'early', error });
+      this.#settle(this.#raw.headersSent ? { how: 'failed', error } : { how: 'early', error });
     }
   }
 
   #close(): void {
-    this.raw.end();
+    this.#raw.end();
     this.#settle({ how: 'complete' });
   }
 
@@ -134,15 +144,15 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
       this.#settle({ how: 'early', ...cause });
       return;
     }
-    const words = lastWords(this.#streaming.form, this.reader.runId, errorObject(fields));
-    if (words) this.raw.end(words);
-    else breakOff(this.raw);
+    const words = lastWords(this.#streaming.form, this.#reader.runId, errorObject(fields));
+    if (words) this.#raw.end(words);
+    else breakOff(this.#raw);
     this.#settle({ how: 'failed', error: undefined, ...cause });
   }
 
   #settle(end: StreamEnd): void {
     clearTimeout(this.#waiting);
-    this.keepAlives.delete(this);
+    this.#keepAlives.delete(this);
     this.#end.resolve(end);
   }
 
@@ -155,7 +165,7 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
   /** The caller closed its side. If no harmless bytes can probe the connection, the caller counts as disconnected. */
   readonly #probed = (): void => {
     if (this.#streaming?.form === 'sse') this.keepAlive();
-    else if (this.#streaming) this.raw.destroy();
+    else if (this.#streaming) this.#raw.destroy();
   };
 
   readonly #leaveEmpty = (): void => {

@@ -8,14 +8,18 @@ import { ProjectApps } from './project.ts';
 @Controller('v4')
 @UseGuards(ProjectGuard)
 export class ProjectController {
-  constructor(private readonly apps: ProjectApps) {}
+  readonly #apps: ProjectApps;
+
+  constructor(apps: ProjectApps) {
+    this.#apps = apps;
+  }
 
   @Get(':project')
   async list(
     @Req() request: FastifyRequest<{ Params: { project: string } }>,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const body = await this.apps.list(request.params.project);
+    const body = await this.#apps.list(request.params.project);
     send(reply.hijack().raw, request.id, 200, body, { 'cache-control': 'no-store' });
   }
 }

@@ -3,7 +3,11 @@ import { type AppDescription, errorObject, isProjectName, ServiceError } from '@
 import type { GatewayStore } from '@inference-proxy/store';
 
 export class ProjectApps {
-  constructor(private readonly store: GatewayStore) {}
+  readonly #store: GatewayStore;
+
+  constructor(store: GatewayStore) {
+    this.#store = store;
+  }
 
   /**
    * Returns the answer of `GET /v4/{project}`: a JSON object.
@@ -11,7 +15,7 @@ export class ProjectApps {
    * @throws ServiceError `not_found` if no worker ever served the project, `unavailable`
    */
   async list(project: string): Promise<Buffer> {
-    const apps = isProjectName(project) ? await this.store.apps(project) : undefined;
+    const apps = isProjectName(project) ? await this.#store.apps(project) : undefined;
     if (!apps?.size) throw new ServiceError('not_found', 'There is no such project.');
     const sorted = [...apps.values()].sort((one, other) => (one.app < other.app ? -1 : 1));
     return Buffer.from(JSON.stringify({ project, apps: sorted.map(described) }));

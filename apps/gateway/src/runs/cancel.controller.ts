@@ -9,7 +9,11 @@ import { send } from '../http/answer.ts';
 @Controller('v4/:project/runs')
 @UseGuards(WriteRunsGuard)
 export class CancelController {
-  constructor(private readonly store: GatewayStore) {}
+  readonly #store: GatewayStore;
+
+  constructor(store: GatewayStore) {
+    this.#store = store;
+  }
 
   /** Answers 202: the cancel is requested. A queued run has ended then. A running run is interrupted, and may still succeed first. */
   @Post(':run/cancel')
@@ -20,7 +24,7 @@ export class CancelController {
   ): Promise<void> {
     const { project, run: runId } = request.params;
     const known = isProjectName(project) && isRunId(runId);
-    const found = known ? await this.store.cancel(project, runId) : 'unknown';
+    const found = known ? await this.#store.cancel(project, runId) : 'unknown';
     if (found === 'unknown') throw new ServiceError('not_found', 'There is no such run, or its retention has ended.');
     if (found === 'ended') throw new ServiceError('conflict', 'The run has ended already.', { runId });
     const status = found === 'queued' ? 'cancelled' : 'running';

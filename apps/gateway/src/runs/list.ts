@@ -35,7 +35,11 @@ export function runQueryOf(query: string): RunQuery {
 }
 
 export class RunList {
-  constructor(private readonly store: GatewayStore) {}
+  readonly #store: GatewayStore;
+
+  constructor(store: GatewayStore) {
+    this.#store = store;
+  }
 
   /**
    * Returns the answer of `GET /v4/{project}/runs`: a JSON object. Its `cursor` means that more runs exist, even if a filtered page is short.
@@ -45,7 +49,7 @@ export class RunList {
   async page(project: string, query: string): Promise<Buffer> {
     const asked = runQueryOf(query);
     if (!isProjectName(project)) throw new ServiceError('not_found', 'There is no such project.');
-    const { runs, cursor } = await this.store.list(project, asked);
+    const { runs, cursor } = await this.#store.list(project, asked);
     return Buffer.from(JSON.stringify({ runs: runs.map(runView), ...(cursor !== undefined && { cursor }) }));
   }
 }

@@ -33,7 +33,11 @@ export function followOf(url = ''): boolean {
 }
 
 export class RunLogs {
-  constructor(private readonly parts: RunLogsParts) {}
+  readonly #parts: RunLogsParts;
+
+  constructor(parts: RunLogsParts) {
+    this.#parts = parts;
+  }
 
   /** Answers a request for logs. @throws errors for the error filter, only before a byte of the answer is written */
   async answer(request: FastifyRequest<{ Params: RunPath }>, reply: FastifyReply): Promise<void> {
@@ -43,7 +47,7 @@ export class RunLogs {
     const follow = followOf(raw.req.url);
     const asked = resumeRequest(raw.req);
     const known = isProjectName(project) && isRunId(runId);
-    const log = known ? await this.parts.store.logs(project, runId, asked.after) : undefined;
+    const log = known ? await this.#parts.store.logs(project, runId, asked.after) : undefined;
     if (log === undefined) throw new ServiceError('not_found', 'There is no such run, or its retention has ended.');
     if (!follow) {
       send(raw, request.id, 200, Buffer.from(JSON.stringify(logView(runId, log))), { 'cache-control': 'no-store' });
@@ -59,7 +63,7 @@ export class RunLogs {
     raw: ServerResponse,
     { after = 0, gzip }: ResumeRequest,
   ): Promise<void> {
-    const { store, openCalls, keepAlives, logger } = this.parts;
+    const { store, openCalls, keepAlives, logger } = this.#parts;
     const startedAt = performance.now();
     const response = new StreamResponse(raw, keepAlives, { requestId, startedAt, gzip });
     if (raw.req.method === 'HEAD') {

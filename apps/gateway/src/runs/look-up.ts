@@ -6,7 +6,11 @@ import { runView } from './run-view.ts';
 import { resultBody } from './stored-result.ts';
 
 export class LookUp {
-  constructor(private readonly store: GatewayStore) {}
+  readonly #store: GatewayStore;
+
+  constructor(store: GatewayStore) {
+    this.#store = store;
+  }
 
   /**
    * Returns the answer of `GET /v4/{project}/runs/{run_id}`: a JSON object.
@@ -15,13 +19,13 @@ export class LookUp {
    */
   async run(project: string, runId: string): Promise<AnswerBody> {
     const known = isProjectName(project) && isRunId(runId);
-    const record = known ? await this.store.look(project, runId) : undefined;
+    const record = known ? await this.#store.look(project, runId) : undefined;
     if (record === undefined) throw new ServiceError('not_found', 'There is no such run, or its retention has ended.');
     // The store keeps only the newest items of a long plain stream. Such a run has a count of items, but no result.
     const { outcome } = record.gone > 0 ? {} : record;
     const head = JSON.stringify(runView(record));
     if (outcome === undefined || outcome.error) return Buffer.from(head);
     const around = [`${head.slice(0, -1)},"result":`, '}'] as const;
-    return (await resultBody(this.store, project, runId, outcome, around)) ?? Buffer.from(head);
+    return (await resultBody(this.#store, project, runId, outcome, around)) ?? Buffer.from(head);
   }
 }

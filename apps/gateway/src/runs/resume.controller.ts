@@ -7,11 +7,15 @@ import { Resume, type RunPath } from './resume.ts';
 @Controller('v4/:project/runs')
 @UseGuards(ReadRunsGuard)
 export class ResumeController {
-  constructor(private readonly resume: Resume) {}
+  readonly #resume: Resume;
+
+  constructor(resume: Resume) {
+    this.#resume = resume;
+  }
 
   /** Takes the raw request and reply, because the answer is written while it arrives. */
   @Get(':run/stream')
   stream(@Req() request: FastifyRequest<{ Params: RunPath }>, @Res() reply: FastifyReply): Promise<void> {
-    return this.resume.answer(request, reply);
+    return this.#resume.answer(request, reply);
   }
 }

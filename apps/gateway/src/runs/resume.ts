@@ -41,14 +41,18 @@ interface Answered {
 const unknown = (): ServiceError => new ServiceError('not_found', 'There is no such run, or its retention has ended.');
 
 export class Resume {
-  constructor(private readonly parts: ResumeParts) {}
+  readonly #parts: ResumeParts;
+
+  constructor(parts: ResumeParts) {
+    this.#parts = parts;
+  }
 
   /** Answers a request for a stream. @throws errors for the error filter, only before a byte of the answer is written */
   async answer(request: FastifyRequest<{ Params: RunPath }>, reply: FastifyReply): Promise<void> {
     const startedAt = performance.now();
     reply.hijack();
     const { project, run: runId } = request.params;
-    const open = this.parts.openCalls.begin(reply.raw);
+    const open = this.#parts.openCalls.begin(reply.raw);
     let answered: Answered = { status: 'gone' };
     try {
       answered = await this.#answer(request, reply.raw, open, startedAt);
@@ -59,7 +63,7 @@ export class Resume {
     } finally {
       open.end();
       const ms = Math.round((performance.now() - startedAt) * 10) / 10;
-      this.parts.logger.info({ runId, project, requestId: request.id, ...answered, ms }, 'stream read');
+      this.#parts.logger.info({ runId, project, requestId: request.id, ...answered, ms }, 'stream read');
     }
   }
 
@@ -69,7 +73,7 @@ export class Resume {
     open: OpenCall,
     startedAt: number,
   ): Promise<Answered> {
-    const { store, keepAlives, commitMs, answers } = this.parts;
+    const { store, keepAlives, commitMs, answers } = this.#parts;
     const asked = resumeRequest(raw.req);
     const extent = isProjectName(project) && isRunId(runId) ? await store.extent(project, runId) : undefined;
     if (extent === undefined) throw unknown();

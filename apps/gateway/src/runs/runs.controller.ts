@@ -14,31 +14,36 @@ import type { RunPath } from './resume.ts';
 @Controller('v4/:project/runs')
 @UseGuards(ReadRunsGuard)
 export class RunsController {
-  constructor(
-    private readonly runList: RunList,
-    private readonly lookUp: LookUp,
-    private readonly runLogs: RunLogs,
-    private readonly answers: AnswersInFlight,
-  ) {}
+  readonly #runList: RunList;
+  readonly #lookUp: LookUp;
+  readonly #runLogs: RunLogs;
+  readonly #answers: AnswersInFlight;
+
+  constructor(runList: RunList, lookUp: LookUp, runLogs: RunLogs, answers: AnswersInFlight) {
+    this.#runList = runList;
+    this.#lookUp = lookUp;
+    this.#runLogs = runLogs;
+    this.#answers = answers;
+  }
 
   @Get()
   async list(
     @Req() request: FastifyRequest<{ Params: Pick<RunPath, 'project'> }>,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const body = await this.runList.page(request.params.project, queryOf(request.url));
+    const body = await this.#runList.page(request.params.project, queryOf(request.url));
     send(reply.hijack().raw, request.id, 200, body, { 'cache-control': 'no-store' });
   }
 
   @Get(':run')
   async run(@Req() request: FastifyRequest<{ Params: RunPath }>, @Res() reply: FastifyReply): Promise<void> {
-    const body = await this.lookUp.run(request.params.project, request.params.run);
-    await sendBody(this.answers, reply.hijack().raw, request.id, 200, body, { 'cache-control': 'no-store' });
+    const body = await this.#lookUp.run(request.params.project, request.params.run);
+    await sendBody(this.#answers, reply.hijack().raw, request.id, 200, body, { 'cache-control': 'no-store' });
   }
 
   /** Takes the raw request and reply, because followed logs are written while they arrive. */
   @Get(':run/logs')
   logs(@Req() request: FastifyRequest<{ Params: RunPath }>, @Res() reply: FastifyReply): Promise<void> {
-    return this.runLogs.answer(request, reply);
+    return this.#runLogs.answer(request, reply);
   }
 }

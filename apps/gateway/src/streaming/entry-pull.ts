@@ -29,19 +29,23 @@ export class EntryPull {
   #outcome: Outcome | undefined;
   #subscription = Subscription.EMPTY;
 
-  constructor(
-    private readonly raw: ServerResponse,
-    private readonly reader: RunReader,
-    private readonly taker: EntryTaker,
-  ) {}
+  readonly #raw: ServerResponse;
+  readonly #reader: RunReader;
+  readonly #taker: EntryTaker;
+
+  constructor(raw: ServerResponse, reader: RunReader, taker: EntryTaker) {
+    this.#raw = raw;
+    this.#reader = reader;
+    this.#taker = taker;
+  }
 
   /** Starts or continues. */
   readonly start = (): void => {
-    this.#subscription = this.reader
+    this.#subscription = this.#reader
       .events()
       .pipe(
         tap(this.#take),
-        takeWhile(() => !isFull(this.raw)),
+        takeWhile(() => !isFull(this.#raw)),
       )
       .subscribe({ complete: this.#paused, error: this.#failed });
   };
@@ -49,23 +53,23 @@ export class EntryPull {
   /** Stops taking entries. */
   stop(): void {
     this.#subscription.unsubscribe();
-    this.raw.off('drain', this.start);
+    this.#raw.off('drain', this.start);
   }
 
   readonly #take = (event: RunEvent): void => {
     if (event.type === 'outcome') this.#outcome = event.outcome;
-    else this.taker.take(event);
+    else this.#taker.take(event);
   };
 
   /** The run's entries have ended, or the socket is full. */
   readonly #paused = (): void => {
     if (this.#outcome === undefined) {
-      this.raw.once('drain', this.start);
+      this.#raw.once('drain', this.start);
       return;
     }
     // RxJS throws an exception of a `complete` callback in a later turn of the event loop, which would end the gateway's process.
     try {
-      this.taker.finish(this.#outcome);
+      this.#taker.finish(this.#outcome);
     } catch (thrown) {
       this.#failed(thrown);
     }
@@ -73,9 +77,9 @@ export class EntryPull {
 
   readonly #failed = (thrown: unknown): void => {
     try {
-      this.taker.fail(thrown);
+      this.#taker.fail(thrown);
     } catch {
-      this.raw.destroy();
+      this.#raw.destroy();
     }
   };
 }

@@ -76,12 +76,13 @@ export class EventStream implements EntryTaker {
   readonly #response: StreamResponse;
   readonly #end = Promise.withResolvers<StreamEnd>();
 
-  constructor(
-    raw: ServerResponse,
-    private readonly reader: RunReader,
-    keepAlives: KeepAlive,
-    private readonly options: StreamOptions,
-  ) {
+  readonly #reader: RunReader;
+  readonly #options: StreamOptions;
+
+  constructor(raw: ServerResponse, reader: RunReader, keepAlives: KeepAlive, options: StreamOptions) {
+    this.#reader = reader;
+    this.#options = options;
+
     const { startedAt, gzip, resumed } = options;
     const requestId = resumed?.requestId ?? reader.runId;
     this.#response = new StreamResponse(raw, keepAlives, { requestId, startedAt, gzip });
@@ -91,7 +92,7 @@ export class EventStream implements EntryTaker {
 
   /** Writes the run's events until its end, or until the call is interrupted. */
   run(call: OpenCall): Promise<StreamEnd> {
-    const { commitMs, waitMs = Number.POSITIVE_INFINITY, form } = this.options;
+    const { commitMs, waitMs = Number.POSITIVE_INFINITY, form } = this.#options;
     this.#commitTimer =
       waitMs < commitMs ? setTimeout(this.#leaveEmpty, waitMs) : setTimeout(this.#commitEmpty, commitMs);
     call.onInterrupt(this.#interrupted);
@@ -104,14 +105,14 @@ export class EventStream implements EntryTaker {
   }
 
   take(entry: RunEntry): void {
-    const { runId, cursor } = this.reader;
+    const { runId, cursor } = this.#reader;
     switch (entry.type) {
       case 'items':
-        this.options.onItems?.();
+        this.#options.onItems?.();
         this.#write(this.#encoded(entry.batch));
         return;
       case 'started':
-        if (this.options.resumed?.from !== 'event')
+        if (this.#options.resumed?.from !== 'event')
           this.#write(encodeEvent('started', startedData(runId, entry.at), cursor));
         return;
       case 'log':
@@ -121,7 +122,7 @@ export class EventStream implements EntryTaker {
 
   finish(outcome: Outcome): void {
     const { resultBytes } = outcome;
-    const isRead = this.reader.cursor >= lastEventOf(outcome, this.options.form);
+    const isRead = this.#reader.cursor >= lastEventOf(outcome, this.#options.form);
     if (resultBytes === undefined || isRead) this.#finish(outcome);
     else this.#finishLarge(outcome, resultBytes).catch((thrown: unknown) => this.fail(thrown));
   }
@@ -129,8 +130,8 @@ export class EventStream implements EntryTaker {
   /** Sends a large plain value when there is room for three copies: as stored, as an event, and compressed. */
   #finishLarge(outcome: Outcome, bytes: number): Promise<void> {
     const { raw } = this.#response;
-    return this.options.answers.hold(raw, 3 * bytes, async () => {
-      const whole = await wholeOutcome(this.options.store, this.reader.project, this.reader.runId, outcome);
+    return this.#options.answers.hold(raw, 3 * bytes, async () => {
+      const whole = await wholeOutcome(this.#options.store, this.#reader.project, this.#reader.runId, outcome);
       if (this.#settled) return;
       this.#finish(whole);
       await taken(raw);
@@ -138,9 +139,9 @@ export class EventStream implements EntryTaker {
   }
 
   #finish(outcome: Outcome): void {
-    const { form, resumed } = this.options;
+    const { form, resumed } = this.#options;
     const last = lastEventOf(outcome, form);
-    const isLeft = this.reader.cursor < last;
+    const isLeft = this.#reader.cursor < last;
     if (resumed && !isLeft && !this.#response.committed) {
       this.#settle({ how: 'complete' });
     } else if (outcome.error) {
@@ -153,8 +154,8 @@ export class EventStream implements EntryTaker {
       this.#commit();
       if (event) this.#write(event);
       if (form === 'full' && !outcome.error)
-        this.#write(encodeEvent('done', doneData(this.reader.runId, outcome), last));
-      const closing = this.options.surface.closing?.(this.#last);
+        this.#write(encodeEvent('done', doneData(this.#reader.runId, outcome), last));
+      const closing = this.#options.surface.closing?.(this.#last);
       if (closing) this.#response.write(closing);
       this.#close({ how: 'complete' });
     }
@@ -163,7 +164,7 @@ export class EventStream implements EntryTaker {
   fail(thrown: unknown): void {
     const error = asServiceError(thrown);
     // The run may continue. This event has the number of the last item, so that the reader can resume after it.
-    this.#fail(fieldsOf(error), this.reader.cursor, { error });
+    this.#fail(fieldsOf(error), this.#reader.cursor, { error });
   }
 
   readonly #interrupted = (why: Interruption): void => {
@@ -181,8 +182,8 @@ export class EventStream implements EntryTaker {
       this.#settle({ how: 'early', ...cause });
       return;
     }
-    const { form, surface } = this.options;
-    const data = errorData(this.reader.runId, surface.error(fields));
+    const { form, surface } = this.#options;
+    const data = errorData(this.#reader.runId, surface.error(fields));
     this.#write(encodeEvent('error', data, form === 'plain' ? undefined : id));
     this.#close({ how: 'failed', error: undefined, ...cause });
   }
@@ -200,7 +201,7 @@ export class EventStream implements EntryTaker {
   }
 
   #encoded(batch: ItemBatch): Buffer {
-    return encodedItems(batch, this.options.form, this.options.preformatted);
+    return encodedItems(batch, this.#options.form, this.#options.preformatted);
   }
 
   #write(events: Buffer): void {
@@ -223,10 +224,10 @@ export class EventStream implements EntryTaker {
     if (this.#response.committed) return;
     clearTimeout(this.#commitTimer);
     this.#response.commit();
-    const { form, resumed } = this.options;
+    const { form, resumed } = this.#options;
     if (form !== 'plain') this.#response.write(openingLines(this.#from));
     if (form === 'full' && resumed?.from !== 'event') {
-      this.#response.write(encodeEvent('queued', { run_id: this.reader.runId }, 0));
+      this.#response.write(encodeEvent('queued', { run_id: this.#reader.runId }, 0));
     }
   }
 }

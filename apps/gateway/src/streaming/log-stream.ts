@@ -19,22 +19,23 @@ export class LogStream implements EntryTaker {
   readonly #pull: EntryPull;
   readonly #end = Promise.withResolvers<LogStreamEnd>();
 
+  readonly #response: StreamResponse;
+  readonly #reader: RunReader;
+
   /** @param after number of the last line that the caller has */
-  constructor(
-    raw: ServerResponse,
-    private readonly response: StreamResponse,
-    private readonly reader: RunReader,
-    after: number,
-  ) {
+  constructor(raw: ServerResponse, response: StreamResponse, reader: RunReader, after: number) {
+    this.#response = response;
+    this.#reader = reader;
+
     this.#line = after;
     this.#pull = new EntryPull(raw, reader, this);
   }
 
   run(call: OpenCall): Promise<LogStreamEnd> {
     call.onInterrupt(this.#interrupted);
-    call.onProbe(() => this.response.keepAlive());
+    call.onProbe(() => this.#response.keepAlive());
     if (call.interruption === undefined) {
-      this.response.flushHead();
+      this.#response.flushHead();
       this.#pull.start();
     }
     return this.#end.promise;
@@ -45,29 +46,29 @@ export class LogStream implements EntryTaker {
   }
 
   finish(): void {
-    this.response.end();
+    this.#response.end();
     this.#end.resolve('complete');
   }
 
   fail(thrown: unknown): void {
     const error = asServiceError(thrown);
-    this.response.write(encodeEvent('error', errorData(this.reader.runId, errorObject(fieldsOf(error)))));
-    this.response.end();
+    this.#response.write(encodeEvent('error', errorData(this.#reader.runId, errorObject(fieldsOf(error)))));
+    this.#response.end();
     this.#end.resolve(error);
   }
 
   #write(line: LogLine): void {
     const missing = line.seq - this.#line - 1;
     this.#line = line.seq;
-    if (missing > 0) this.response.write(encodeEvent('cut', { lines: missing }));
-    this.response.write(encodeEvent('log', logData(line), line.seq));
+    if (missing > 0) this.#response.write(encodeEvent('cut', { lines: missing }));
+    this.#response.write(encodeEvent('log', logData(line), line.seq));
   }
 
   readonly #interrupted = (why: Interruption): void => {
     this.#pull.stop();
     if (why !== 'gone') this.fail(why);
     else {
-      this.response.leave();
+      this.#response.leave();
       this.#end.resolve('gone');
     }
   };

@@ -20,11 +20,17 @@ export class StreamResponse implements Quiet {
   #committed = false;
   readonly #gzip: GzipMember | undefined;
 
+  readonly #keepAlives: KeepAlive;
+  readonly #head: StreamHead;
+
   constructor(
     readonly raw: ServerResponse,
-    private readonly keepAlives: KeepAlive,
-    private readonly head: StreamHead,
+    keepAlives: KeepAlive,
+    head: StreamHead,
   ) {
+    this.#keepAlives = keepAlives;
+    this.#head = head;
+
     this.#gzip = head.gzip ? new GzipMember() : undefined;
   }
 
@@ -63,14 +69,14 @@ export class StreamResponse implements Quiet {
 
   /** Ends the keep-alive comments. Nothing more is written. */
   leave(): void {
-    this.keepAlives.delete(this);
+    this.#keepAlives.delete(this);
   }
 
   commit(): void {
     if (this.#committed) return;
     this.#committed = true;
-    this.keepAlives.add(this);
-    const { requestId, startedAt } = this.head;
+    this.#keepAlives.add(this);
+    const { requestId, startedAt } = this.#head;
     this.raw.writeHead(200, {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-cache',

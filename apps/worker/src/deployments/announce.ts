@@ -13,75 +13,78 @@ interface Announced {
 
 /** Announces each app by a single call at a time, so that an older description never replaces a newer description. */
 export class Announcer {
-  private readonly apps = new Map<string, Announced>();
+  readonly #apps = new Map<string, Announced>();
   /** Apps whose description must be announced (again). */
-  private readonly stale = new Set<string>();
-  private telling: Promise<void> | undefined;
-  private timer: NodeJS.Timeout | undefined;
-  private stopped = false;
+  readonly #stale = new Set<string>();
+  #telling: Promise<void> | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #stopped = false;
 
-  constructor(
-    private readonly store: Pick<WorkerStore, 'announce' | 'withdraw'>,
-    private readonly logger: StoreLogger,
-  ) {}
+  readonly #store: Pick<WorkerStore, 'announce' | 'withdraw'>;
+  readonly #logger: StoreLogger;
+
+  constructor(store: Pick<WorkerStore, 'announce' | 'withdraw'>, logger: StoreLogger) {
+    this.#store = store;
+    this.#logger = logger;
+  }
 
   /** Announces a new app or a changed description. `describe` returns undefined after the app is gone. */
   changed(project: string, app: string, describe: () => AppDescription | undefined): void {
     const key = `${project}/${app}`;
-    this.apps.set(key, { project, app, describe });
-    this.stale.add(key);
-    this.tell();
+    this.#apps.set(key, { project, app, describe });
+    this.#stale.add(key);
+    this.#tell();
   }
 
   /** Announces all apps again, because Redis may have come back empty. */
   again(): void {
-    for (const key of this.apps.keys()) this.stale.add(key);
-    this.tell();
+    for (const key of this.#apps.keys()) this.#stale.add(key);
+    this.#tell();
   }
 
   /** Resolves when all announcements so far have succeeded or failed. */
   async told(): Promise<void> {
-    await this.telling;
+    await this.#telling;
   }
 
   async stop(): Promise<void> {
-    this.stopped = true;
-    clearTimeout(this.timer);
-    await this.telling;
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    await this.#telling;
   }
 
-  private tell(): void {
-    if (this.stopped || this.telling) return;
-    clearTimeout(this.timer);
-    this.telling = this.tellAll().finally(() => {
-      this.telling = undefined;
+  #tell(): void {
+    if (this.#stopped || this.#telling) return;
+    clearTimeout(this.#timer);
+    this.#telling = this.#tellAll().finally(() => {
+      this.#telling = undefined;
     });
   }
 
-  private async tellAll(): Promise<void> {
-    while (this.stale.size > 0 && !this.stopped) {
-      const keys = [...this.stale];
-      this.stale.clear();
-      const failed = (await Promise.all(keys.map((key) => this.tellOne(key)))).some((told) => !told);
+  async #tellAll(): Promise<void> {
+    while (this.#stale.size > 0 && !this.#stopped) {
+      const keys = [...this.#stale];
+      this.#stale.clear();
+      const failed = (await Promise.all(keys.map((key) => this.#tellOne(key)))).some((told) => !told);
       if (!failed) continue;
-      this.timer = setTimeout(() => this.tell(), RETRY_MS);
+      this.#timer = setTimeout(() => this.#tell(), RETRY_MS);
       return;
     }
   }
 
-  private async tellOne(key: string): Promise<boolean> {
-    const { project, app, describe } = this.apps.get(key) as Announced;
+  async #tellOne(key: string): Promise<boolean> {
+    const { project, app, describe } = this.#apps.get(key) as Announced;
     const description = describe();
     try {
-      if (description) await this.store.announce(project, description);
+      if (description) await this.#store.announce(project, description);
       else {
-        await this.store.withdraw(project, app);
-        if (!this.stale.has(key)) this.apps.delete(key);
+        await this.#store.withdraw(project, app);
+        if (!this.#stale.has(key)) this.#apps.delete(key);
       }
       return true;
     } catch (error) {
-      this.logger.warn({ err: error, project, app }, 'announcing the app failed; retrying');
-      this.stale.add(key);
+      this.#logger.warn({ err: error, project, app }, 'announcing the app failed; retrying');
+      this.#stale.add(key);
       return false;
     }
   }

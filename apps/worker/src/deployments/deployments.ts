@@ -54,138 +54,143 @@ interface Deployed {
 }
 
 export class Deployments {
-  private readonly apps = new Map<string, Deployed>();
-  private byProject = new Map<string, AppVersions[]>();
+  readonly #apps = new Map<string, Deployed>();
+  #byProject = new Map<string, AppVersions[]>();
   /** Apps without a folder whose last runs continue. */
-  private readonly gone = new Set<Deployed>();
+  readonly #gone = new Set<Deployed>();
   /** Folders that were reported as ignored. */
-  private readonly leftOut = new Set<string>();
-  private listener: DeploymentsListener | undefined;
-  private watch: CodeWatch | undefined;
-  private looking: Promise<void> | undefined;
-  private lookAgain = false;
-  private closed = false;
+  readonly #leftOut = new Set<string>();
+  #listener: DeploymentsListener | undefined;
+  #watch: CodeWatch | undefined;
+  #looking: Promise<void> | undefined;
+  #lookAgain = false;
+  #closed = false;
 
-  constructor(private readonly options: DeploymentsOptions) {}
+  readonly #options: DeploymentsOptions;
+
+  constructor(options: DeploymentsOptions) {
+    this.#options = options;
+  }
 
   /** Resolves when the folder was scanned and the first start of every app has succeeded or failed. */
   async start(listener: DeploymentsListener): Promise<void> {
-    const { logger, rescanMs, deploymentsDir } = this.options;
-    this.listener = listener;
-    this.watch = new CodeWatch(() => this.look(), rescanMs, logger);
-    this.look();
-    await this.looking;
-    if (this.apps.size === 0) logger.warn({ deploymentsDir }, 'the deployments folder contains no apps');
-    await Promise.all([...this.apps.values()].map(({ versions }) => versions.firstStart));
+    const { logger, rescanMs, deploymentsDir } = this.#options;
+    this.#listener = listener;
+    this.#watch = new CodeWatch(() => this.#look(), rescanMs, logger);
+    this.#look();
+    await this.#looking;
+    if (this.#apps.size === 0) logger.warn({ deploymentsDir }, 'the deployments folder contains no apps');
+    await Promise.all([...this.#apps.values()].map(({ versions }) => versions.firstStart));
   }
 
   /** Returns the number of apps. */
   get size(): number {
-    return this.apps.size;
+    return this.#apps.size;
   }
 
   projects(): readonly string[] {
-    return [...this.byProject.keys()];
+    return [...this.#byProject.keys()];
   }
 
   /** Called whenever a slot becomes free, so the list is kept ready. */
   appsOf(project: string): readonly AppVersions[] {
-    return this.byProject.get(project) ?? [];
+    return this.#byProject.get(project) ?? [];
   }
 
   find(project: string, app: string): AppVersions | undefined {
-    return this.apps.get(`${project}/${app}`)?.versions;
+    return this.#apps.get(`${project}/${app}`)?.versions;
   }
 
   /** Stops scanning. Started apps stay. */
   async stop(): Promise<void> {
-    this.closed = true;
-    this.watch?.close();
-    await this.looking;
+    this.#closed = true;
+    this.#watch?.close();
+    await this.#looking;
   }
 
   /** Ends all processes. They end in order until `signal` fires. */
   async drain(signal: AbortSignal): Promise<void> {
     await this.stop();
-    await Promise.all([...this.apps.values(), ...this.gone].map(({ versions }) => versions.drain(signal)));
+    await Promise.all([...this.#apps.values(), ...this.#gone].map(({ versions }) => versions.drain(signal)));
   }
 
-  private look(): void {
-    this.lookAgain = true;
-    this.looking ??= this.lookUntilSettled().finally(() => {
-      this.looking = undefined;
+  #look(): void {
+    this.#lookAgain = true;
+    this.#looking ??= this.#lookUntilSettled().finally(() => {
+      this.#looking = undefined;
     });
   }
 
-  private async lookUntilSettled(): Promise<void> {
-    while (this.lookAgain && !this.closed) {
-      this.lookAgain = false;
+  async #lookUntilSettled(): Promise<void> {
+    while (this.#lookAgain && !this.#closed) {
+      this.#lookAgain = false;
       try {
-        await this.lookOnce();
+        await this.#lookOnce();
       } catch (err) {
-        this.options.logger.error({ err }, 'reading the deployments folder failed; retrying');
+        this.#options.logger.error({ err }, 'reading the deployments folder failed; retrying');
       }
     }
   }
 
-  private async lookOnce(): Promise<void> {
-    const { deploymentsDir, serves } = this.options;
+  async #lookOnce(): Promise<void> {
+    const { deploymentsDir, serves } = this.#options;
     const found = await findApps(deploymentsDir, serves);
-    for (const name of found.misnamed) this.leaveOut('warn', name, 'folder ignored: no call can contain this app name');
+    for (const name of found.misnamed)
+      this.#leaveOut('warn', name, 'folder ignored: no call can contain this app name');
     const projects = new Set(found.apps.map(({ project }) => project));
     // A folder without an app may be no project, such as the webhook receivers beside the examples.
-    const isApp = ({ project, app }: AppFolder) => projects.has(project) || this.apps.has(`${project}/${app}`);
+    const isApp = ({ project, app }: AppFolder) => projects.has(project) || this.#apps.has(`${project}/${app}`);
     const entryless = found.withoutEntry.filter(isApp);
     for (const place of found.withoutEntry)
-      this.leaveOut(isApp(place) ? 'warn' : 'info', `${place.project}/${place.app}`, `folder ignored: ${NO_ENTRY}`);
+      this.#leaveOut(isApp(place) ? 'warn' : 'info', `${place.project}/${place.app}`, `folder ignored: ${NO_ENTRY}`);
     const folders = [...found.places];
     const looks = [
-      ...(await this.lookAtAll(found.apps, (place) => this.read(place))),
-      ...(await this.lookAtAll(entryless, async () => NOTHING_TO_RUN)),
+      ...(await this.#lookAtAll(found.apps, (place) => this.#read(place))),
+      ...(await this.#lookAtAll(entryless, async () => NOTHING_TO_RUN)),
     ];
-    if (this.closed) return;
+    if (this.#closed) return;
     // All versions are offered in one step: each app has reserved its port before the first process starts.
     for (const { offer } of looks) offer();
     for (const look of looks) folders.push(...look.folders);
-    this.watch?.follow(folders);
+    this.#watch?.follow(folders);
     const present = new Set([...found.apps, ...entryless].map(({ project, app }) => `${project}/${app}`));
-    for (const [name, deployed] of this.apps) if (!present.has(name)) this.remove(name, deployed);
+    for (const [name, deployed] of this.#apps) if (!present.has(name)) this.#remove(name, deployed);
   }
 
-  private leaveOut(level: 'info' | 'warn', folder: string, why: string): void {
-    if (!this.leftOut.has(folder)) this.options.logger[level]({ folder }, why);
-    this.leftOut.add(folder);
+  #leaveOut(level: 'info' | 'warn', folder: string, why: string): void {
+    if (!this.#leftOut.has(folder)) this.#options.logger[level]({ folder }, why);
+    this.#leftOut.add(folder);
   }
 
-  private async lookAtAll(places: readonly AppFolder[], read: ReadVersion): Promise<Look[]> {
+  async #lookAtAll(places: readonly AppFolder[], read: ReadVersion): Promise<Look[]> {
     const looks: Look[] = [];
-    for (const place of places) looks.push(await this.lookAt(place, read));
+    for (const place of places) looks.push(await this.#lookAt(place, read));
     return looks;
   }
 
-  private async lookAt(place: AppFolder, read: ReadVersion): Promise<Look> {
+  async #lookAt(place: AppFolder, read: ReadVersion): Promise<Look> {
     const { project, app, folder } = place;
     try {
       const tree = await readTree(folder);
       const { folders, signature } = tree;
-      if (this.apps.get(`${project}/${app}`)?.signature === signature) return { folders, offer: () => undefined };
+      if (this.#apps.get(`${project}/${app}`)?.signature === signature) return { folders, offer: () => undefined };
       const version = await versionOf(folder, tree);
       const offered = { version, ...(await read(place)) };
       const offer = (): void => {
-        const deployed = this.apps.get(`${project}/${app}`) ?? this.add(place);
+        const deployed = this.#apps.get(`${project}/${app}`) ?? this.#add(place);
         deployed.signature = signature;
         deployed.versions.offer(offered);
       };
       return { folders, offer };
     } catch (err) {
       // Files may disappear during the read. Their removal starts another look.
-      this.options.logger.warn({ err, project, app }, 'reading the code of the app failed; retrying');
+      this.#options.logger.warn({ err, project, app }, 'reading the code of the app failed; retrying');
       return { folders: [folder], offer: () => undefined };
     }
   }
 
-  private async read(place: AppFolder): Promise<Content> {
-    const { logger, maxOutputBytes } = this.options;
+  async #read(place: AppFolder): Promise<Content> {
+    const { logger, maxOutputBytes } = this.#options;
     const { project, app, folder } = place;
     try {
       const { manifest, unused, unknown } = await readManifest(folder, maxOutputBytes);
@@ -198,35 +203,35 @@ export class Deployments {
     }
   }
 
-  private add(place: AppFolder): Deployed {
+  #add(place: AppFolder): Deployed {
     const { project, app } = place;
-    const { makeRuntime, logger } = this.options;
+    const { makeRuntime, logger } = this.#options;
     const versions = new AppVersions(
       place,
       makeRuntime,
-      { changed: () => this.listener?.changed(project, app), freed: () => this.listener?.freed(project) },
+      { changed: () => this.#listener?.changed(project, app), freed: () => this.#listener?.freed(project) },
       logger,
     );
     const deployed: Deployed = { versions, signature: undefined };
-    this.apps.set(`${project}/${app}`, deployed);
-    this.group();
+    this.#apps.set(`${project}/${app}`, deployed);
+    this.#group();
     return deployed;
   }
 
-  private group(): void {
-    this.byProject = Map.groupBy(
-      [...this.apps.values()].map(({ versions }) => versions),
+  #group(): void {
+    this.#byProject = Map.groupBy(
+      [...this.#apps.values()].map(({ versions }) => versions),
       ({ place }) => place.project,
     );
   }
 
-  private remove(name: string, deployed: Deployed): void {
+  #remove(name: string, deployed: Deployed): void {
     const { place } = deployed.versions;
-    this.options.logger.info({ project: place.project, app: place.app }, 'app folder removed; the app ends its runs');
-    this.apps.delete(name);
-    this.group();
-    this.gone.add(deployed);
-    void deployed.versions.drain().then(() => this.gone.delete(deployed));
-    this.listener?.changed(place.project, place.app);
+    this.#options.logger.info({ project: place.project, app: place.app }, 'app folder removed; the app ends its runs');
+    this.#apps.delete(name);
+    this.#group();
+    this.#gone.add(deployed);
+    void deployed.versions.drain().then(() => this.#gone.delete(deployed));
+    this.#listener?.changed(place.project, place.app);
   }
 }

@@ -14,11 +14,11 @@ class ScriptedRuntime implements Runtime {
   error: ErrorFields | undefined;
   freeSlots = 0;
   leaves = false;
-  private told = (): void => undefined;
-  private readonly ending = Promise.withResolvers<void>();
+  #told = (): void => undefined;
+  readonly #ending = Promise.withResolvers<void>();
 
   onChange(listener: () => void): void {
-    this.told = listener;
+    this.#told = listener;
   }
 
   onFreeSlot(): void {}
@@ -29,13 +29,13 @@ class ScriptedRuntime implements Runtime {
     this.state = 'ready';
     this.functions = [{ name: 'run', parameters: [], extra: false }];
     this.freeSlots = 2;
-    this.told();
+    this.#told();
   }
 
   fail(): void {
     this.state = 'broken';
     this.error = { code: 'app_failed_to_start', message: 'no module named x' };
-    this.told();
+    this.#told();
   }
 
   run(): RunningRun {
@@ -44,11 +44,11 @@ class ScriptedRuntime implements Runtime {
 
   drain(): Promise<void> {
     this.leaves = true;
-    return this.ending.promise;
+    return this.#ending.promise;
   }
 
   async close(): Promise<void> {
-    this.ending.resolve();
+    this.#ending.resolve();
   }
 }
 

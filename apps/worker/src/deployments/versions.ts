@@ -51,81 +51,89 @@ const DEFAULT_QUEUE = { queueLimit: 1_000, queueTimeoutMs: 600_000 };
 
 /** The serving version of an app, at most one version that will replace it, and old versions that end their last runs. */
 export class AppVersions {
-  private current: Started | undefined;
+  #current: Started | undefined;
   /** Starts while `current` serves. */
-  private next: Started | undefined;
-  private readonly leaving = new Map<Runtime, Leaving>();
-  private offered: string | undefined;
+  #next: Started | undefined;
+  readonly #leaving = new Map<Runtime, Leaving>();
+  #offered: string | undefined;
   /** The version that was offered last, if it failed to start while `current` serves. */
-  private failed: FailedVersion | undefined;
-  private closed = false;
-  private readonly decided = Promise.withResolvers<void>();
+  #failed: FailedVersion | undefined;
+  #closed = false;
+  readonly #decided = Promise.withResolvers<void>();
+
+  readonly #make: MakeRuntime;
+  readonly #listener: VersionsListener;
+  readonly #logger: VersionsLogger;
 
   constructor(
     readonly place: AppFolder,
-    private readonly make: MakeRuntime,
-    private readonly listener: VersionsListener,
-    private readonly logger: VersionsLogger,
-  ) {}
+    make: MakeRuntime,
+    listener: VersionsListener,
+    logger: VersionsLogger,
+  ) {
+    this.#make = make;
+    this.#listener = listener;
+    this.#logger = logger;
+  }
 
   /** Resolves when the first start has succeeded or failed. */
   get firstStart(): Promise<void> {
-    return this.decided.promise;
+    return this.#decided.promise;
   }
 
   /** Returns the number of further runs that this app accepts now. */
   get freeSlots(): number {
-    return this.current?.runtime?.freeSlots ?? 0;
+    return this.#current?.runtime?.freeSlots ?? 0;
   }
 
   /** Returns the manifest of the serving version. A run keeps the limits of its own version: {@link StartedRun}. */
   get manifest(): Manifest | undefined {
-    return this.current?.manifest;
+    return this.#current?.manifest;
   }
 
   /** Starts a version. It replaces the serving version when it is ready, or at once if no version serves. */
   offer(offered: OfferedVersion): void {
-    if (this.closed || offered.version === this.offered) return;
-    this.offered = offered.version;
-    if (this.next) this.leave(this.next);
-    this.next = undefined;
-    this.failed = undefined;
-    const isServing = this.current?.runtime?.state === 'ready';
-    if (isServing && offered.version === this.current?.version) {
-      this.logger.info(this.names(offered), 'the code is again that of the serving version');
-      this.listener.changed();
+    if (this.#closed || offered.version === this.#offered) return;
+    this.#offered = offered.version;
+    if (this.#next) this.#leave(this.#next);
+    this.#next = undefined;
+    this.#failed = undefined;
+    const isServing = this.#current?.runtime?.state === 'ready';
+    if (isServing && offered.version === this.#current?.version) {
+      this.#logger.info(this.#names(offered), 'the code is again that of the serving version');
+      this.#listener.changed();
       return;
     }
     const { version, manifest, error } = offered;
     if (!manifest) {
-      this.logger.error(
-        { ...this.names(offered), error },
+      this.#logger.error(
+        { ...this.#names(offered), error },
         `app cannot be started${isServing ? '; its old version still serves' : ''}`,
       );
-      if (isServing) this.fail(version, error);
-      else this.put({ ...offered, runtime: undefined });
-      this.decided.resolve();
+      if (isServing) this.#fail(version, error);
+      else this.#put({ ...offered, runtime: undefined });
+      this.#decided.resolve();
       return;
     }
-    const started: Started = { ...offered, runtime: this.make(this.place, version, manifest) };
+    const started: Started = { ...offered, runtime: this.#make(this.place, version, manifest) };
     const port = manifest.server?.port;
     const taken =
-      port !== undefined && (port === this.current?.manifest?.server?.port || this.holdersOf(port).length > 0);
-    if (isServing && !taken) this.next = started;
-    else this.put(started);
-    if (taken) void this.startInTurn(started, port);
-    else this.start(started);
+      port !== undefined && (port === this.#current?.manifest?.server?.port || this.#holdersOf(port).length > 0);
+    if (isServing && !taken) this.#next = started;
+    else this.#put(started);
+    if (taken) void this.#startInTurn(started, port);
+    else this.#start(started);
   }
 
   /** Starts a version after the old version has left their common port. Calls wait until the new version is ready. */
-  private async startInTurn(started: Started, port: number): Promise<void> {
-    this.logger.info({ ...this.names(started), port }, 'waiting for the old version to leave the port');
-    await Promise.all(this.holdersOf(port));
-    if (this.current === started && !this.closed) this.start(started);
+  async #startInTurn(started: Started, port: number): Promise<void> {
+    this.#logger.info({ ...this.#names(started), port }, 'waiting for the old version to leave the port');
+    await Promise.all(this.#holdersOf(port));
+    if (this.#current === started && !this.#closed) this.#start(started);
   }
 
-  private holdersOf(port: number): Promise<void>[] {
-    return [...this.leaving.values()].filter((leaving) => leaving.port === port).map(({ left }) => left);
+  #holdersOf(port: number): Promise<void>[] {
+    return [...this.#leaving.values()].filter((leaving) => leaving.port === port).map(({ left }) => left);
   }
 
   /**
@@ -134,14 +142,14 @@ export class AppVersions {
    * @throws ServiceError `unavailable` if no version serves
    */
   run(request: RunRequest, listener: RunListener): StartedRun {
-    const { runtime, version, manifest } = this.current ?? {};
+    const { runtime, version, manifest } = this.#current ?? {};
     if (!runtime || version === undefined || manifest === undefined)
       throw new ServiceError('unavailable', 'No version of the app can run now.');
     return { running: runtime.run(request, listener), version, limits: manifest };
   }
 
   describe(): AppDescription {
-    const { version = '', manifest, runtime, error } = this.current ?? {};
+    const { version = '', manifest, runtime, error } = this.#current ?? {};
     const { queueLimit, queueTimeoutMs } = manifest ?? DEFAULT_QUEUE;
     const why = error ?? (runtime?.state === 'broken' ? runtime.error : undefined);
     return {
@@ -151,7 +159,7 @@ export class AppVersions {
       version,
       functions: runtime?.functions ?? [],
       ...(why && { error: why }),
-      ...(this.failed && { failed: this.failed }),
+      ...(this.#failed && { failed: this.#failed }),
       queueLimit,
       queueTimeoutMs,
       // A server's events keep their names only as ready-made events.
@@ -162,82 +170,82 @@ export class AppVersions {
 
   /** Waits for the runs of all versions until `signal` fires, then ends their processes. Resolves when all processes have ended. */
   async drain(signal?: AbortSignal): Promise<void> {
-    this.closed = true;
-    this.decided.resolve();
-    for (const started of [this.next, this.current]) if (started) this.leave(started);
-    this.next = undefined;
-    this.current = undefined;
+    this.#closed = true;
+    this.#decided.resolve();
+    for (const started of [this.#next, this.#current]) if (started) this.#leave(started);
+    this.#next = undefined;
+    this.#current = undefined;
     const close = (): void => {
-      for (const runtime of this.leaving.keys()) void runtime.close();
+      for (const runtime of this.#leaving.keys()) void runtime.close();
     };
     if (signal?.aborted) close();
     signal?.addEventListener('abort', close);
-    await Promise.all([...this.leaving.values()].map(({ left }) => left));
+    await Promise.all([...this.#leaving.values()].map(({ left }) => left));
     signal?.removeEventListener('abort', close);
   }
 
-  private start(started: Started): void {
+  #start(started: Started): void {
     const { runtime } = started;
-    this.logger.info(this.names(started), started === this.next ? 'starting beside the old version' : 'starting');
-    runtime?.onChange(() => this.changed(started));
+    this.#logger.info(this.#names(started), started === this.#next ? 'starting beside the old version' : 'starting');
+    runtime?.onChange(() => this.#changed(started));
     runtime?.onFreeSlot(() => {
-      if (started === this.current) this.listener.freed();
+      if (started === this.#current) this.#listener.freed();
     });
     runtime?.start();
   }
 
   /** Handles a change of the state, functions or error of `started`. */
-  private changed(started: Started): void {
+  #changed(started: Started): void {
     const state = started.runtime?.state;
-    if (started === this.next) {
-      if (state === 'ready') this.takeOver(started);
-      if (state === 'broken') this.giveUp(started);
-    } else if (started === this.current && !this.closed) {
-      if (state === 'ready') this.logger.info(this.names(started), 'serving');
-      if (state === 'ready' || state === 'broken') this.decided.resolve();
-      this.listener.changed();
+    if (started === this.#next) {
+      if (state === 'ready') this.#takeOver(started);
+      if (state === 'broken') this.#giveUp(started);
+    } else if (started === this.#current && !this.#closed) {
+      if (state === 'ready') this.#logger.info(this.#names(started), 'serving');
+      if (state === 'ready' || state === 'broken') this.#decided.resolve();
+      this.#listener.changed();
     }
   }
 
-  private takeOver(next: Started): void {
-    this.next = undefined;
-    this.logger.info(this.names(next), 'the new version takes over');
-    this.put(next);
-    this.listener.freed();
+  #takeOver(next: Started): void {
+    this.#next = undefined;
+    this.#logger.info(this.#names(next), 'the new version takes over');
+    this.#put(next);
+    this.#listener.freed();
   }
 
   /** Drops a new version that failed to start. The old version still serves; a change of the code starts another try. */
-  private giveUp(next: Started): void {
-    this.next = undefined;
+  #giveUp(next: Started): void {
+    this.#next = undefined;
     const error = next.runtime?.error && withoutTraceback(next.runtime.error);
-    this.logger.error({ ...this.names(next), error }, 'the new version did not start; the old version still serves');
+    this.#logger.error({ ...this.#names(next), error }, 'the new version did not start; the old version still serves');
     void next.runtime?.close();
-    this.leave(next);
-    this.fail(next.version, error);
+    this.#leave(next);
+    this.#fail(next.version, error);
   }
 
   /** Reports the failed version beside the serving version. */
-  private fail(version: string, error = UNKNOWN): void {
-    this.failed = { version, error };
-    this.listener.changed();
+  #fail(version: string, error = UNKNOWN): void {
+    this.#failed = { version, error };
+    this.#listener.changed();
   }
 
-  private put(started: Started): void {
-    this.failed = undefined;
-    const old = this.current;
-    this.current = started;
-    if (old) this.leave(old);
-    this.listener.changed();
+  #put(started: Started): void {
+    this.#failed = undefined;
+    const old = this.#current;
+    this.#current = started;
+    if (old) this.#leave(old);
+    this.#listener.changed();
   }
 
   /** Lets a version end its runs. Each run has a time limit. */
-  private leave({ runtime, manifest }: Started): void {
+  #leave({ runtime, manifest }: Started): void {
     if (!runtime) return;
-    const left = runtime.drain().finally(() => this.leaving.delete(runtime));
-    this.leaving.set(runtime, { left, port: manifest?.server?.port });
+    const left = runtime.drain().finally(() => this.#leaving.delete(runtime));
+    this.#leaving.set(runtime, { left, port: manifest?.server?.port });
   }
 
-  private names({ version }: { version: string }): object {
+  #names({ version }: { version: string }): object {
     return { project: this.place.project, app: this.place.app, version };
   }
 }

@@ -14,80 +14,82 @@ const AT_MOST_MS = 2_000;
  * It does not use `recursive`, because Node then watches every single file, including tens of thousands in a virtual environment.
  */
 export class CodeWatch {
-  private readonly watchers = new Map<string, FSWatcher>();
-  private readonly rescan: NodeJS.Timeout;
-  private timer: NodeJS.Timeout | undefined;
-  private firstAt = 0;
-  private toldOfFailure = false;
+  readonly #watchers = new Map<string, FSWatcher>();
+  readonly #rescan: NodeJS.Timeout;
+  #timer: NodeJS.Timeout | undefined;
+  #firstAt = 0;
+  #toldOfFailure = false;
+
+  readonly #changed: () => void;
+  readonly #logger: { warn(fields: object, text: string): void };
 
   /**
    * @param changed called shortly after a change, and every `rescanMs`, because network file systems and some containers send no events
    */
-  constructor(
-    private readonly changed: () => void,
-    rescanMs: number,
-    private readonly logger: { warn(fields: object, text: string): void },
-  ) {
-    this.rescan = setInterval(changed, rescanMs);
+  constructor(changed: () => void, rescanMs: number, logger: { warn(fields: object, text: string): void }) {
+    this.#changed = changed;
+    this.#logger = logger;
+
+    this.#rescan = setInterval(changed, rescanMs);
   }
 
   /** Watches exactly these folders from now on. */
   follow(folders: readonly string[]): void {
     const wanted = new Set(folders);
-    for (const [folder, watcher] of this.watchers) {
+    for (const [folder, watcher] of this.#watchers) {
       if (wanted.has(folder)) continue;
-      this.watchers.delete(folder);
+      this.#watchers.delete(folder);
       watcher.close();
     }
-    for (const folder of wanted) if (!this.watchers.has(folder)) this.open(folder);
+    for (const folder of wanted) if (!this.#watchers.has(folder)) this.#open(folder);
   }
 
   close(): void {
-    clearInterval(this.rescan);
-    clearTimeout(this.timer);
+    clearInterval(this.#rescan);
+    clearTimeout(this.#timer);
     this.follow([]);
   }
 
-  private open(folder: string): void {
+  #open(folder: string): void {
     try {
       const watcher = watch(folder, { persistent: false }, (event, name) => {
         // The changed name may be a folder. The watcher of a removed folder is dead, even if another folder has the name now.
-        if (event === 'rename' && name !== null) this.forget(join(folder, name));
-        if (name === null || (event === 'rename' ? !isToolsFolder(name) : isCodeName(name))) this.soon();
+        if (event === 'rename' && name !== null) this.#forget(join(folder, name));
+        if (name === null || (event === 'rename' ? !isToolsFolder(name) : isCodeName(name))) this.#soon();
       });
-      watcher.on('error', () => this.drop(folder, watcher));
-      this.watchers.set(folder, watcher);
+      watcher.on('error', () => this.#drop(folder, watcher));
+      this.#watchers.set(folder, watcher);
     } catch (error) {
       // No watches are free, or the folder was removed. The regular look still finds changes.
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT' || this.toldOfFailure) return;
-      this.toldOfFailure = true;
-      this.logger.warn({ err: error, folder }, 'the folder cannot be watched; changes are found by the regular scan');
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT' || this.#toldOfFailure) return;
+      this.#toldOfFailure = true;
+      this.#logger.warn({ err: error, folder }, 'the folder cannot be watched; changes are found by the regular scan');
     }
   }
 
-  private forget(gone: string): void {
-    for (const [folder, watcher] of this.watchers) {
+  #forget(gone: string): void {
+    for (const [folder, watcher] of this.#watchers) {
       if (folder !== gone && !folder.startsWith(`${gone}/`)) continue;
-      this.watchers.delete(folder);
+      this.#watchers.delete(folder);
       watcher.close();
     }
   }
 
-  private drop(folder: string, watcher: FSWatcher): void {
+  #drop(folder: string, watcher: FSWatcher): void {
     watcher.close();
-    if (this.watchers.get(folder) === watcher) this.watchers.delete(folder);
-    this.soon();
+    if (this.#watchers.get(folder) === watcher) this.#watchers.delete(folder);
+    this.#soon();
   }
 
-  private soon(): void {
+  #soon(): void {
     const now = performance.now();
-    if (this.timer === undefined) this.firstAt = now;
-    clearTimeout(this.timer);
-    const left = Math.max(0, this.firstAt + AT_MOST_MS - now);
-    this.timer = setTimeout(
+    if (this.#timer === undefined) this.#firstAt = now;
+    clearTimeout(this.#timer);
+    const left = Math.max(0, this.#firstAt + AT_MOST_MS - now);
+    this.#timer = setTimeout(
       () => {
-        this.timer = undefined;
-        this.changed();
+        this.#timer = undefined;
+        this.#changed();
       },
       Math.min(SETTLED_MS, left),
     );

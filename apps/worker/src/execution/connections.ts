@@ -15,14 +15,14 @@ export class Connections {
 
   /** Resolves when all connections accept commands. */
   async ready(): Promise<void> {
-    await Promise.all(this.all().map((client) => redisReady(client)));
+    await Promise.all(this.#all().map((client) => redisReady(client)));
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.all().map((client) => closeRedis(client)));
+    await Promise.all(this.#all().map((client) => closeRedis(client)));
   }
 
-  private all(): Redis[] {
+  #all(): Redis[] {
     return [this.commands, this.subscriber, this.deliveries];
   }
 }

@@ -34,61 +34,71 @@ export class Execution implements HeldRun, WriterListener {
   readonly project: string;
   readonly runId: string;
   readonly token: string;
-  private readonly writer: RunWriter;
+  readonly #writer: RunWriter;
   /** Created at the first printed line, because most functions print nothing. */
-  private log: RunLog | undefined;
-  private readonly account: RunAccount;
-  private readonly givingUp = new AbortController();
+  #log: RunLog | undefined;
+  readonly #account: RunAccount;
+  readonly #givingUp = new AbortController();
   /** Undefined until a version of the app has the run. */
-  private started: StartedRun | undefined;
+  #started: StartedRun | undefined;
   /** Acknowledgements arrive in three ways and repeat each other. The function's process gets each number once. */
-  private credited = 0;
-  private overruled: Overruled | undefined;
-  private readonly functionEnded = Promise.withResolvers<RunEnd>();
+  #credited = 0;
+  #overruled: Overruled | undefined;
+  readonly #functionEnded = Promise.withResolvers<RunEnd>();
 
-  private readonly run: RunNames;
+  readonly #run: RunNames;
   /** Dropped when the run starts. */
-  private params: Buffer | undefined;
+  #params: Buffer | undefined;
+
+  readonly #app: AppVersions | undefined;
+  readonly #store: Pick<WorkerStore, 'append' | 'head' | 'end'>;
+  readonly #logger: RunLogger;
+  readonly #logs: RunLogs;
 
   constructor(
     { params, ...run }: TakenRun,
-    private readonly app: AppVersions | undefined,
-    private readonly store: Pick<WorkerStore, 'append' | 'head' | 'end'>,
-    private readonly logger: RunLogger,
+    app: AppVersions | undefined,
+    store: Pick<WorkerStore, 'append' | 'head' | 'end'>,
+    logger: RunLogger,
     accounts: RunAccountParts,
-    private readonly logs: RunLogs,
+    logs: RunLogs,
   ) {
-    this.params = params;
-    this.run = run;
+    this.#app = app;
+    this.#store = store;
+    this.#logger = logger;
+    this.#logs = logs;
+
+    this.#params = params;
+    this.#run = run;
     ({ project: this.project, runId: this.runId, token: this.token } = run);
-    this.writer = new RunWriter(store, this, this);
-    this.account = new RunAccount(accounts, run);
+    this.#writer = new RunWriter(store, this, this);
+    this.#account = new RunAccount(accounts, run);
   }
 
   /** Executes the run to its end. Never rejects. */
   async execute(): Promise<Ended> {
     try {
-      this.start();
-      const end = await this.functionEnded.promise;
-      await this.writer.finish();
+      this.#start();
+      const end = await this.#functionEnded.promise;
+      await this.#writer.finish();
       // The log of an ended run must be complete for its readers.
-      if (this.log) await this.log.finish();
-      const outcome = this.outcomeOf(end);
-      const ended = outcome ? await this.handOver(outcome) : 'lost';
-      this.logEnd(
+      if (this.#log) await this.#log.finish();
+      const outcome = this.#outcomeOf(end);
+      const ended = outcome ? await this.#handOver(outcome) : 'lost';
+      this.#logEnd(
         end,
         outcome && ended === 'refused' ? { ...outcome, state: 'failed', error: overShare } : outcome,
         ended,
       );
       return ended;
     } catch (error) {
-      this.logger.error({ err: error, ...this.names() }, 'the run could not be ended; its lease expires instead');
-      this.stopWriting();
-      this.started?.running.cancel('cancelled');
-      const { writer } = this;
+      this.#logger.error({ err: error, ...this.#names() }, 'the run could not be ended; its lease expires instead');
+      this.#stopWriting();
+      this.#started?.running.cancel('cancelled');
+      const writer = this.#writer;
       const internal = { code: 'internal', message: 'The run could not be ended.' } as const;
-      this.account.end({
-        version: this.started?.version,
+      this.#account.end({
+        version: this.#started?.version,
         ended: 'given_up',
         state: 'failed',
         items: writer.written,
@@ -102,59 +112,61 @@ export class Execution implements HeldRun, WriterListener {
 
   /** Interrupts the function, because this worker stops. */
   interrupt(): void {
-    this.started?.running.cancel('unavailable');
+    this.#started?.running.cancel('unavailable');
   }
 
   /** Stops waiting for the store, because the process is about to end. */
   giveUp(): void {
-    this.givingUp.abort();
-    this.stopWriting();
-    this.overruled ??= { as: 'lost' };
+    this.#givingUp.abort();
+    this.#stopWriting();
+    this.#overruled ??= { as: 'lost' };
   }
 
   taken(upTo: number): void {
-    if (!this.run.paced || upTo <= this.credited) return;
-    this.credited = upTo;
-    this.started?.running.credit(upTo);
+    if (!this.#run.paced || upTo <= this.#credited) return;
+    this.#credited = upTo;
+    this.#started?.running.credit(upTo);
   }
 
   stored(upTo: number): void {
     // A paced run gets its credit from its readers.
-    if (!this.run.paced) this.started?.running.credit(upTo);
+    if (!this.#run.paced) this.#started?.running.credit(upTo);
   }
 
   cancelled(): void {
-    this.started?.running.cancel('cancelled');
+    this.#started?.running.cancel('cancelled');
   }
 
   lost(): void {
-    this.stopWriting();
-    this.overrule({ as: 'lost' });
+    this.#stopWriting();
+    this.#overrule({ as: 'lost' });
   }
 
   refused(): void {
-    this.overrule({ as: 'error', error: overShare });
+    this.#overrule({ as: 'error', error: overShare });
   }
 
   gap(last: number): void {
-    this.overrule({ as: 'gap', last });
+    this.#overrule({ as: 'gap', last });
   }
 
   full(): void {
-    this.started?.running.pause();
+    this.#started?.running.pause();
   }
 
   drained(): void {
-    this.started?.running.resume();
+    this.#started?.running.resume();
   }
 
-  private start(): void {
-    const { app, run, params = NOTHING } = this;
-    this.params = undefined;
+  #start(): void {
+    const app = this.#app;
+    const run = this.#run;
+    const params = this.#params ?? NOTHING;
+    this.#params = undefined;
     try {
       if (!app) throw new ServiceError('unavailable', 'This worker no longer serves the app.');
-      const { traceparent } = this.account;
-      this.started = app.run(
+      const { traceparent } = this.#account;
+      this.#started = app.run(
         {
           runId: run.runId,
           fn: run.fn,
@@ -165,57 +177,57 @@ export class Execution implements HeldRun, WriterListener {
         {
           started: () => {},
           head: (head) => {
-            if (!this.overruled) this.writer.head(head);
+            if (!this.#overruled) this.#writer.head(head);
           },
-          items: ({ count, kind, blob }) => this.items(count, kind, blob),
-          log: (lines) => this.print(lines),
-          ended: (end) => this.functionEnded.resolve(end),
+          items: ({ count, kind, blob }) => this.#items(count, kind, blob),
+          log: (lines) => this.#print(lines),
+          ended: (end) => this.#functionEnded.resolve(end),
         },
       );
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
-      this.functionEnded.resolve(notRun({ code: error.code, message: error.message }));
+      this.#functionEnded.resolve(notRun({ code: error.code, message: error.message }));
     }
   }
 
-  private print(lines: PrintedLines): void {
-    if (this.overruled?.as === 'lost') return;
-    const { runId, project, app, fn } = this.run;
-    this.log ??= this.logs.of(this, { runId, project, app, fn });
-    this.log.add(lines);
+  #print(lines: PrintedLines): void {
+    if (this.#overruled?.as === 'lost') return;
+    const { runId, project, app, fn } = this.#run;
+    this.#log ??= this.#logs.of(this, { runId, project, app, fn });
+    this.#log.add(lines);
   }
 
-  private stopWriting(): void {
-    this.writer.stop();
-    this.log?.stop();
+  #stopWriting(): void {
+    this.#writer.stop();
+    this.#log?.stop();
   }
 
-  private items(count: number, kind: 's' | 'j' | 'm', blob: Buffer): void {
-    if (this.overruled) return;
-    this.account.items(count);
+  #items(count: number, kind: 's' | 'j' | 'm', blob: Buffer): void {
+    if (this.#overruled) return;
+    this.#account.items(count);
     // Every run without pacing is stored whole, so its output is limited (Contract 5, "Retention and limits"). The harness checks first.
     // A paced run is limited only by its time limit.
-    const limit = this.run.paced ? Number.POSITIVE_INFINITY : (this.started?.limits.maxOutputBytes ?? 0);
-    if (this.writer.bytes + blob.length <= limit) this.writer.push(kind, count, blob);
+    const limit = this.#run.paced ? Number.POSITIVE_INFINITY : (this.#started?.limits.maxOutputBytes ?? 0);
+    if (this.#writer.bytes + blob.length <= limit) this.#writer.push(kind, count, blob);
     else
-      this.overrule({
+      this.#overrule({
         as: 'error',
         error: { code: 'output_too_large', message: `The output is over ${limit} bytes.` },
       });
   }
 
-  private overrule(by: Overruled): void {
-    if (this.overruled) return;
-    this.overruled = by;
-    this.started?.running.cancel('cancelled');
+  #overrule(by: Overruled): void {
+    if (this.#overruled) return;
+    this.#overruled = by;
+    this.#started?.running.cancel('cancelled');
   }
 
   /** Returns the outcome to store, or undefined if another attempt holds the run. */
-  private outcomeOf(end: RunEnd): OpenOutcome | undefined {
+  #outcomeOf(end: RunEnd): OpenOutcome | undefined {
     const { state, streamed, result, error, statusCode, head } = end;
     const outcome: OpenOutcome = {
       state,
-      items: this.writer.written,
+      items: this.#writer.written,
       streamed,
       runTimeMs: String(Math.round(end.runTimeMs * 100) / 100),
       ...(result && { result }),
@@ -223,18 +235,18 @@ export class Execution implements HeldRun, WriterListener {
       ...(statusCode !== undefined && { statusCode }),
       ...(head && { head }),
     };
-    switch (this.overruled?.as) {
+    switch (this.#overruled?.as) {
       case 'lost':
         return undefined;
       case 'gap':
-        return withGap(outcome, this.overruled.last);
+        return withGap(outcome, this.#overruled.last);
       case 'error':
         return {
           state: 'failed',
           items: outcome.items,
           streamed,
           runTimeMs: outcome.runTimeMs,
-          error: this.overruled.error,
+          error: this.#overruled.error,
         };
       default:
         return outcome;
@@ -242,21 +254,21 @@ export class Execution implements HeldRun, WriterListener {
   }
 
   /** Ends the run in the store. The store itself hands over a due webhook. */
-  private handOver(outcome: OpenOutcome): Promise<Ended> {
-    const neverBegan = this.started === undefined;
-    const mayRetry = CRASHES.has(outcome.error?.code ?? '') && this.started?.limits.retryOnCrash === true;
-    return endRun(this.store, this, outcome, neverBegan || mayRetry, this.givingUp.signal);
+  #handOver(outcome: OpenOutcome): Promise<Ended> {
+    const neverBegan = this.#started === undefined;
+    const mayRetry = CRASHES.has(outcome.error?.code ?? '') && this.#started?.limits.retryOnCrash === true;
+    return endRun(this.#store, this, outcome, neverBegan || mayRetry, this.#givingUp.signal);
   }
 
-  private names(): object {
-    const { project, app, fn, runId, attempt } = this.run;
-    return { runId, project, app, fn, attempt, version: this.started?.version };
+  #names(): object {
+    const { project, app, fn, runId, attempt } = this.#run;
+    return { runId, project, app, fn, attempt, version: this.#started?.version };
   }
 
-  private logEnd(end: RunEnd, outcome: OpenOutcome | undefined, ended: Ended): void {
-    const { state, items, error } = outcome ?? { ...end, items: this.writer.written };
-    const { writer } = this;
-    const version = this.started?.version;
-    this.account.end({ version, ended, state, items, bytes: writer.bytes, runTimeMs: end.runTimeMs, error });
+  #logEnd(end: RunEnd, outcome: OpenOutcome | undefined, ended: Ended): void {
+    const { state, items, error } = outcome ?? { ...end, items: this.#writer.written };
+    const writer = this.#writer;
+    const version = this.#started?.version;
+    this.#account.end({ version, ended, state, items, bytes: writer.bytes, runTimeMs: end.runTimeMs, error });
   }
 }

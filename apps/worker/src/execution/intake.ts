@@ -16,44 +16,56 @@ const RETRY_MS = 1_000;
  * it, because a take would remove the worker from the set. A slot that becomes free therefore costs no command while the queue is empty.
  */
 export class Intake {
-  private readonly waiting = new Set<string>();
+  readonly #waiting = new Set<string>();
   /** Apps that were woken during a take, because the take's result for them may be out of date. Null means all apps. */
-  private readonly woken = new Set<string | null>();
+  readonly #woken = new Set<string | null>();
   /** Woken apps. An app without a free slot (its replica died, its code changes) is taken with zero slots, so the next worker gets the wake. */
-  private readonly declined = new Set<string>();
-  private taking: Promise<void> | undefined;
-  private stopped = false;
-  private retryTimer: NodeJS.Timeout | undefined;
+  readonly #declined = new Set<string>();
+  #taking: Promise<void> | undefined;
+  #stopped = false;
+  #retryTimer: NodeJS.Timeout | undefined;
+
+  readonly #project: string;
+  readonly #store: Pick<WorkerStore, 'take'>;
+  readonly #freeSlots: () => readonly Want[];
+  readonly #start: (run: TakenRun) => void;
+  readonly #failed: (error: unknown) => void;
 
   /**
    * @param freeSlots returns the present slots by app; called before each take
    * @param start begins a taken run; must not throw
    */
   constructor(
-    private readonly project: string,
-    private readonly store: Pick<WorkerStore, 'take'>,
-    private readonly freeSlots: () => readonly Want[],
-    private readonly start: (run: TakenRun) => void,
-    private readonly failed: (error: unknown) => void,
-  ) {}
+    project: string,
+    store: Pick<WorkerStore, 'take'>,
+    freeSlots: () => readonly Want[],
+    start: (run: TakenRun) => void,
+    failed: (error: unknown) => void,
+  ) {
+    this.#project = project;
+    this.#store = store;
+    this.#freeSlots = freeSlots;
+    this.#start = start;
+    this.#failed = failed;
+  }
 
   /** Takes again, because the store has (or may have) runs of this app; undefined means any app. */
   wake(app: string | undefined): void {
-    if (app === undefined) this.waiting.clear();
+    if (app === undefined) this.#waiting.clear();
     else {
-      this.waiting.delete(app);
-      this.declined.add(app);
+      this.#waiting.delete(app);
+      this.#declined.add(app);
     }
-    if (this.taking) this.woken.add(app ?? null);
+    if (this.#taking) this.#woken.add(app ?? null);
     this.look();
   }
 
   /** Takes again if there are free slots. */
   look(): void {
-    if (this.stopped || this.taking || this.retryTimer !== undefined) return;
-    if (this.wants().length === 0) return;
-    this.taking = this.takeAll().finally(() => {
-      this.taking = undefined;
+    if (this.#stopped || this.#taking || this.#retryTimer !== undefined) return;
+    if (this.#wants().length === 0) return;
+    this.#taking = this.#takeAll().finally(() => {
+      this.#taking = undefined;
       // A slot or a wake may have come with the last reply.
       this.look();
     });
@@ -61,33 +73,35 @@ export class Intake {
 
   /** Stops taking and leaves the waiting sets. Resolves when the open take and the leave are answered. */
   async stop(): Promise<void> {
-    this.stopped = true;
-    clearTimeout(this.retryTimer);
-    await this.taking;
+    this.#stopped = true;
+    clearTimeout(this.#retryTimer);
+    await this.#taking;
     // A take with zero slots leaves the waiting set, so the next wake goes to another worker.
-    const wants = this.freeSlots().map(({ app }) => ({ app, slots: 0 }));
-    if (wants.length > 0) await this.store.take(this.project, wants).catch(this.failed);
+    const wants = this.#freeSlots().map(({ app }) => ({ app, slots: 0 }));
+    if (wants.length > 0) await this.#store.take(this.#project, wants).catch(this.#failed);
   }
 
-  private wants(): Want[] {
-    return this.freeSlots().filter(({ app, slots }) => (slots > 0 ? !this.waiting.has(app) : this.declined.has(app)));
+  #wants(): Want[] {
+    return this.#freeSlots().filter(({ app, slots }) =>
+      slots > 0 ? !this.#waiting.has(app) : this.#declined.has(app),
+    );
   }
 
-  private async takeAll(): Promise<void> {
-    for (let wants = this.wants(); wants.length > 0 && !this.stopped; wants = this.wants()) {
-      this.woken.clear();
-      this.declined.clear();
+  async #takeAll(): Promise<void> {
+    for (let wants = this.#wants(); wants.length > 0 && !this.#stopped; wants = this.#wants()) {
+      this.#woken.clear();
+      this.#declined.clear();
       try {
-        const { runs, more } = await this.store.take(this.project, wants);
+        const { runs, more } = await this.#store.take(this.#project, wants);
         const missing = new Map(wants.map(({ app, slots }) => [app, slots]));
         for (const run of runs) missing.set(run.app, (missing.get(run.app) ?? 0) - 1);
         for (const [app, slots] of missing)
-          if (slots > 0 && !more && !this.woken.has(app) && !this.woken.has(null)) this.waiting.add(app);
-        for (const run of runs) this.start(run);
+          if (slots > 0 && !more && !this.#woken.has(app) && !this.#woken.has(null)) this.#waiting.add(app);
+        for (const run of runs) this.#start(run);
       } catch (error) {
-        this.failed(error);
-        this.retryTimer = setTimeout(() => {
-          this.retryTimer = undefined;
+        this.#failed(error);
+        this.#retryTimer = setTimeout(() => {
+          this.#retryTimer = undefined;
           this.look();
         }, RETRY_MS);
         return;

@@ -6,58 +6,70 @@ const RETRY_MS = 500;
 
 /** Renews the leases of a project's runs, and announces that this worker serves the project's apps. */
 export class Leases<Run extends HeldRun> {
-  private timer: NodeJS.Timeout | undefined;
-  private renewing: Promise<void> | undefined;
-  private stopped = false;
+  #timer: NodeJS.Timeout | undefined;
+  #renewing: Promise<void> | undefined;
+  #stopped = false;
+
+  readonly #project: string;
+  readonly #store: Pick<WorkerStore, 'renew' | 'timings'>;
+  readonly #held: HeldRuns<Run>;
+  readonly #apps: () => readonly string[];
+  readonly #logger: StoreLogger;
 
   /**
    * @param apps returns the project's apps that this worker serves
    */
   constructor(
-    private readonly project: string,
-    private readonly store: Pick<WorkerStore, 'renew' | 'timings'>,
-    private readonly held: HeldRuns<Run>,
-    private readonly apps: () => readonly string[],
-    private readonly logger: StoreLogger,
-  ) {}
+    project: string,
+    store: Pick<WorkerStore, 'renew' | 'timings'>,
+    held: HeldRuns<Run>,
+    apps: () => readonly string[],
+    logger: StoreLogger,
+  ) {
+    this.#project = project;
+    this.#store = store;
+    this.#held = held;
+    this.#apps = apps;
+    this.#logger = logger;
+  }
 
   /** Renews at once, then every `timings.renewMs`. */
   start(): void {
-    this.after(0);
+    this.#after(0);
   }
 
   /** Renews at once, because the apps have changed. */
   now(): void {
-    if (!this.renewing) this.after(0);
+    if (!this.#renewing) this.#after(0);
   }
 
   /** Resolves when an open call is answered. */
   async stop(): Promise<void> {
-    this.stopped = true;
-    clearTimeout(this.timer);
-    await this.renewing;
+    this.#stopped = true;
+    clearTimeout(this.#timer);
+    await this.#renewing;
   }
 
-  private after(ms: number): void {
-    clearTimeout(this.timer);
-    if (this.stopped) return;
-    this.timer = setTimeout(() => {
-      this.renewing = this.renew().then((next) => {
-        this.renewing = undefined;
-        this.after(next);
+  #after(ms: number): void {
+    clearTimeout(this.#timer);
+    if (this.#stopped) return;
+    this.#timer = setTimeout(() => {
+      this.#renewing = this.#renew().then((next) => {
+        this.#renewing = undefined;
+        this.#after(next);
       });
     }, ms);
   }
 
   /** Renews once. Returns the milliseconds to the next renewal. */
-  private async renew(): Promise<number> {
-    const { renewMs } = this.store.timings;
-    const runs = this.held.of(this.project);
+  async #renew(): Promise<number> {
+    const { renewMs } = this.#store.timings;
+    const runs = this.#held.of(this.#project);
     try {
-      const answers = await this.store.renew(this.project, runs, this.apps());
+      const answers = await this.#store.renew(this.#project, runs, this.#apps());
       for (const [at, answer] of answers.entries()) {
         const run = runs[at];
-        if (!run || this.held.find(run) !== run) continue;
+        if (!run || this.#held.find(run) !== run) continue;
         if (answer.state === 'lost') run.lost();
         else {
           run.taken(answer.taken);
@@ -66,7 +78,7 @@ export class Leases<Run extends HeldRun> {
       }
       return renewMs;
     } catch (err) {
-      this.logger.warn({ err, project: this.project, runs: runs.length }, 'the leases were not renewed; retrying');
+      this.#logger.warn({ err, project: this.#project, runs: runs.length }, 'the leases were not renewed; retrying');
       return Math.min(RETRY_MS, renewMs);
     }
   }

@@ -14,18 +14,18 @@ class ScriptedStore {
   hold: Promise<unknown> = Promise.resolve();
   /** The answers of the next calls, one for each call. */
   readonly script: (() => 'ok' | 'lost')[] = [];
-  private last = 0;
-  private lines = 0;
+  #last = 0;
+  #lines = 0;
 
   log = async (_project: string, part: LogPart): Promise<'ok' | 'lost'> => {
     this.told.push(part);
     const { number = 0, dropped = 0, lines } = part;
     const answer = this.script.shift();
     if (answer === refused) answer();
-    if (number > this.last) {
-      this.last = number;
-      this.lines += dropped;
-      for (const { stream, text } of lines) this.kept.push(`${++this.lines} ${stream[3]} ${text}`);
+    if (number > this.#last) {
+      this.#last = number;
+      this.#lines += dropped;
+      for (const { stream, text } of lines) this.kept.push(`${++this.#lines} ${stream[3]} ${text}`);
     }
     await this.hold;
     return answer ? answer() : 'ok';

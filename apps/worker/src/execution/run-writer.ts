@@ -81,200 +81,204 @@ const lastOf = (batch: ItemBatch): number => batch.first + batch.count - 1;
  */
 export class RunWriter {
   /** Chunks without numbers. */
-  private readonly waiting: Chunk[] = [];
+  readonly #waiting: Chunk[] = [];
   /** Numbered batches without an acknowledgement. The first `sent` batches are in flight. */
-  private readonly batches: ItemBatch[] = [];
-  private sent = 0;
-  private inFlight = 0;
-  private held = 0;
+  readonly #batches: ItemBatch[] = [];
+  #sent = 0;
+  #inFlight = 0;
+  #held = 0;
   /** Bytes that are stored and not yet reported. */
-  private unreported = 0;
+  #unreported = 0;
   /** The last reported number. */
-  private reported = 0;
-  private pushed = 0;
-  private numbered = 0;
-  private acknowledged = 0;
-  private isFull = false;
-  private isScheduled = false;
-  private stopped = false;
+  #reported = 0;
+  #pushed = 0;
+  #numbered = 0;
+  #acknowledged = 0;
+  #isFull = false;
+  #isScheduled = false;
+  #stopped = false;
   /** After a failed append, nothing is sent until every reply has arrived and the timer has fired. */
-  private recovering = false;
-  private retryMs = FIRST_RETRY_MS;
-  private retryTimer: NodeJS.Timeout | undefined;
+  #recovering = false;
+  #retryMs = FIRST_RETRY_MS;
+  #retryTimer: NodeJS.Timeout | undefined;
   /** True while the head of a server's answer is being written. Items must wait for the head. */
-  private heading = false;
-  private finished: (() => void) | undefined;
+  #heading = false;
+  #finished: (() => void) | undefined;
   /** Bytes of all items so far. `execute-run.ts` compares them with `max_output_bytes`; the harness has made the first check. */
   bytes = 0;
 
-  constructor(
-    private readonly store: Pick<WorkerStore, 'append' | 'head'>,
-    private readonly attempt: HeldAttempt,
-    private readonly listener: WriterListener,
-  ) {}
+  readonly #store: Pick<WorkerStore, 'append' | 'head'>;
+  readonly #attempt: HeldAttempt;
+  readonly #listener: WriterListener;
+
+  constructor(store: Pick<WorkerStore, 'append' | 'head'>, attempt: HeldAttempt, listener: WriterListener) {
+    this.#store = store;
+    this.#attempt = attempt;
+    this.#listener = listener;
+  }
 
   /** Returns the number of items that were pushed. */
   get items(): number {
-    return this.pushed;
+    return this.#pushed;
   }
 
   /** Returns the number of items that the store has acknowledged. */
   get written(): number {
-    return this.acknowledged;
+    return this.#acknowledged;
   }
 
   /** Writes the head of a server's answer. Must be called before the first item. */
   head(head: AnswerHead): void {
-    if (this.stopped) return;
-    this.heading = true;
-    void this.sendHead(head);
+    if (this.#stopped) return;
+    this.#heading = true;
+    void this.#sendHead(head);
   }
 
   push(kind: ItemKind, count: number, blob: Buffer): void {
-    if (this.stopped) return;
-    this.waiting.push({ kind, count, blob });
-    this.pushed += count;
+    if (this.#stopped) return;
+    this.#waiting.push({ kind, count, blob });
+    this.#pushed += count;
     this.bytes += blob.length;
-    this.held += blob.length;
-    if (this.held > HOLD_BYTES && !this.isFull) {
-      this.isFull = true;
-      this.listener.full();
+    this.#held += blob.length;
+    if (this.#held > HOLD_BYTES && !this.#isFull) {
+      this.#isFull = true;
+      this.#listener.full();
     }
-    if (this.isScheduled) return;
-    this.isScheduled = true;
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
     // All frames of a read from the function's process form a batch.
     queueMicrotask(() => {
-      this.isScheduled = false;
-      this.send();
+      this.#isScheduled = false;
+      this.#send();
     });
   }
 
   /** Resolves when the head and all pushed items are acknowledged, or when the writer has stopped. */
   async finish(): Promise<void> {
-    if (this.stopped || this.isDone) return;
+    if (this.#stopped || this.#isDone) return;
     await new Promise<void>((resolve) => {
-      this.finished = resolve;
+      this.#finished = resolve;
     });
   }
 
   /** Drops all waiting items and sends nothing more. */
   stop(): void {
-    this.stopped = true;
-    this.waiting.length = 0;
-    this.batches.length = 0;
-    this.held = 0;
-    clearTimeout(this.retryTimer);
-    this.finished?.();
+    this.#stopped = true;
+    this.#waiting.length = 0;
+    this.#batches.length = 0;
+    this.#held = 0;
+    clearTimeout(this.#retryTimer);
+    this.#finished?.();
   }
 
-  private get isDone(): boolean {
-    return !this.heading && this.acknowledged === this.pushed;
+  get #isDone(): boolean {
+    return !this.#heading && this.#acknowledged === this.#pushed;
   }
 
   /** Writes the head and repeats the write until it is acknowledged. A repeat is harmless. */
-  private async sendHead(head: AnswerHead): Promise<void> {
-    const { project, runId, token } = this.attempt;
-    const answer = await this.store.head(project, { runId, token, head }).catch(() => undefined);
-    if (this.stopped) return;
+  async #sendHead(head: AnswerHead): Promise<void> {
+    const { project, runId, token } = this.#attempt;
+    const answer = await this.#store.head(project, { runId, token, head }).catch(() => undefined);
+    if (this.#stopped) return;
     if (answer === undefined) {
-      this.retryTimer = setTimeout(() => void this.sendHead(head), this.retryMs);
-      this.retryMs = Math.min(this.retryMs * 2, LAST_RETRY_MS);
+      this.#retryTimer = setTimeout(() => void this.#sendHead(head), this.#retryMs);
+      this.#retryMs = Math.min(this.#retryMs * 2, LAST_RETRY_MS);
     } else if (answer !== 'ok') {
-      this.over(answer);
+      this.#over(answer);
     } else {
-      this.heading = false;
-      this.retryTimer = undefined;
-      this.retryMs = FIRST_RETRY_MS;
-      this.send();
-      if (this.isDone) this.finished?.();
+      this.#heading = false;
+      this.#retryTimer = undefined;
+      this.#retryMs = FIRST_RETRY_MS;
+      this.#send();
+      if (this.#isDone) this.#finished?.();
     }
   }
 
-  private send(): void {
-    while (!this.stopped && !this.heading && !this.recovering && this.inFlight < IN_FLIGHT) {
-      if (this.sent === this.batches.length) {
-        if (this.waiting.length === 0) return;
-        const batch = join(this.waiting, this.numbered + 1);
-        this.numbered += batch.count;
-        this.batches.push(batch);
+  #send(): void {
+    while (!this.#stopped && !this.#heading && !this.#recovering && this.#inFlight < IN_FLIGHT) {
+      if (this.#sent === this.#batches.length) {
+        if (this.#waiting.length === 0) return;
+        const batch = join(this.#waiting, this.#numbered + 1);
+        this.#numbered += batch.count;
+        this.#batches.push(batch);
       }
-      const batch = this.batches[this.sent] as ItemBatch;
-      this.sent++;
-      this.inFlight++;
-      void this.append(batch);
+      const batch = this.#batches[this.#sent] as ItemBatch;
+      this.#sent++;
+      this.#inFlight++;
+      void this.#append(batch);
     }
   }
 
-  private async append(batch: ItemBatch): Promise<void> {
-    const { project, runId, token } = this.attempt;
-    const reply = await this.store.append(project, { runId, token, batch }).catch(() => undefined);
-    this.inFlight--;
-    if (this.stopped) return;
-    if (reply === undefined) this.recover(undefined);
-    else if (reply.state === 'lost' || reply.state === 'full') this.over(reply.state);
-    else if (reply.state === 'behind') this.recover(reply.last);
+  async #append(batch: ItemBatch): Promise<void> {
+    const { project, runId, token } = this.#attempt;
+    const reply = await this.#store.append(project, { runId, token, batch }).catch(() => undefined);
+    this.#inFlight--;
+    if (this.#stopped) return;
+    if (reply === undefined) this.#recover(undefined);
+    else if (reply.state === 'lost' || reply.state === 'full') this.#over(reply.state);
+    else if (reply.state === 'behind') this.#recover(reply.last);
     else {
-      this.retryMs = FIRST_RETRY_MS;
-      this.acknowledge(lastOf(batch));
-      this.listener.taken(reply.taken);
-      if (reply.cancel) this.listener.cancelled();
-      this.proceed();
+      this.#retryMs = FIRST_RETRY_MS;
+      this.#acknowledge(lastOf(batch));
+      this.#listener.taken(reply.taken);
+      if (reply.cancel) this.#listener.cancelled();
+      this.#proceed();
     }
   }
 
-  private over(why: 'lost' | 'full'): void {
+  #over(why: 'lost' | 'full'): void {
     this.stop();
-    if (why === 'lost') this.listener.lost();
-    else this.listener.refused();
+    if (why === 'lost') this.#listener.lost();
+    else this.#listener.refused();
   }
 
-  private acknowledge(last: number): void {
-    while (this.batches[0] && lastOf(this.batches[0]) <= last) {
-      const batch = this.batches.shift() as ItemBatch;
-      this.held -= batch.blob.length;
-      this.unreported += batch.blob.length;
-      if (this.sent > 0) this.sent--;
+  #acknowledge(last: number): void {
+    while (this.#batches[0] && lastOf(this.#batches[0]) <= last) {
+      const batch = this.#batches.shift() as ItemBatch;
+      this.#held -= batch.blob.length;
+      this.#unreported += batch.blob.length;
+      if (this.#sent > 0) this.#sent--;
     }
-    this.acknowledged = Math.max(this.acknowledged, last);
-    if (this.unreported >= CREDIT_BYTES || this.acknowledged - this.reported >= CREDIT_ITEMS) {
-      this.unreported = 0;
-      this.reported = this.acknowledged;
-      this.listener.stored(this.acknowledged);
+    this.#acknowledged = Math.max(this.#acknowledged, last);
+    if (this.#unreported >= CREDIT_BYTES || this.#acknowledged - this.#reported >= CREDIT_ITEMS) {
+      this.#unreported = 0;
+      this.#reported = this.#acknowledged;
+      this.#listener.stored(this.#acknowledged);
     }
-    if (this.isFull && this.held < GO_ON_BYTES) {
-      this.isFull = false;
-      this.listener.drained();
+    if (this.#isFull && this.#held < GO_ON_BYTES) {
+      this.#isFull = false;
+      this.#listener.drained();
     }
-    if (this.isDone) this.finished?.();
+    if (this.#isDone) this.#finished?.();
   }
 
   /** Handles an append that was refused (the store has items up to `last`) or not answered (`last` is undefined). */
-  private recover(last: number | undefined): void {
+  #recover(last: number | undefined): void {
     if (last !== undefined) {
-      const next = this.batches.find((batch) => lastOf(batch) > last);
+      const next = this.#batches.find((batch) => lastOf(batch) > last);
       // Batches are resent unchanged. The store's last number must therefore be the end of a batch, and not below the acknowledged number.
-      if (last < this.acknowledged || last > this.numbered || (next && next.first !== last + 1)) {
+      if (last < this.#acknowledged || last > this.#numbered || (next && next.first !== last + 1)) {
         this.stop();
-        this.listener.gap(last);
+        this.#listener.gap(last);
         return;
       }
-      this.acknowledge(last);
+      this.#acknowledge(last);
     }
-    this.recovering = true;
-    if (this.retryTimer !== undefined) return;
-    this.retryTimer = setTimeout(() => {
-      this.retryTimer = undefined;
-      this.proceed();
-    }, this.retryMs);
-    this.retryMs = Math.min(this.retryMs * 2, LAST_RETRY_MS);
+    this.#recovering = true;
+    if (this.#retryTimer !== undefined) return;
+    this.#retryTimer = setTimeout(() => {
+      this.#retryTimer = undefined;
+      this.#proceed();
+    }, this.#retryMs);
+    this.#retryMs = Math.min(this.#retryMs * 2, LAST_RETRY_MS);
   }
 
-  private proceed(): void {
-    if (this.recovering) {
-      if (this.inFlight > 0 || this.retryTimer !== undefined) return;
-      this.recovering = false;
-      this.sent = 0;
+  #proceed(): void {
+    if (this.#recovering) {
+      if (this.#inFlight > 0 || this.#retryTimer !== undefined) return;
+      this.#recovering = false;
+      this.#sent = 0;
     }
-    this.send();
+    this.#send();
   }
 }

@@ -46,54 +46,60 @@ type ServingStore = Pick<
 
 /** Takes runs of the served apps and executes them until it is stopped. */
 export class Serving {
-  private readonly held = new HeldRuns<Execution>();
-  private readonly projects = new Map<string, ServedProject>();
-  private stopped = false;
+  readonly #held = new HeldRuns<Execution>();
+  readonly #projects = new Map<string, ServedProject>();
+  #stopped = false;
 
-  constructor(
-    private readonly store: ServingStore,
-    private readonly apps: ServedApps,
-    private readonly logger: ServingLogger,
-    private readonly accounts: RunAccountParts,
-    private readonly logs: RunLogs,
-  ) {
-    store.onWake = (project, app) => this.projects.get(project)?.intake.wake(app);
-    store.onCancel = (run) => this.held.find(run)?.cancelled();
-    store.onTaken = ({ upTo, ...run }) => this.held.find(run)?.taken(upTo);
+  readonly #store: ServingStore;
+  readonly #apps: ServedApps;
+  readonly #logger: ServingLogger;
+  readonly #accounts: RunAccountParts;
+  readonly #logs: RunLogs;
+
+  constructor(store: ServingStore, apps: ServedApps, logger: ServingLogger, accounts: RunAccountParts, logs: RunLogs) {
+    this.#store = store;
+    this.#apps = apps;
+    this.#logger = logger;
+    this.#accounts = accounts;
+    this.#logs = logs;
+
+    store.onWake = (project, app) => this.#projects.get(project)?.intake.wake(app);
+    store.onCancel = (run) => this.#held.find(run)?.cancelled();
+    store.onTaken = ({ upTo, ...run }) => this.#held.find(run)?.taken(upTo);
   }
 
   /** Follows a change of the apps: begins to serve new projects, and leaves projects without apps. */
   follow(): void {
-    if (this.stopped) return;
-    const wanted = new Set(this.apps.projects());
+    if (this.#stopped) return;
+    const wanted = new Set(this.#apps.projects());
     for (const project of wanted) {
-      const served = this.projects.get(project);
-      if (!served) this.begin(project);
+      const served = this.#projects.get(project);
+      if (!served) this.#begin(project);
       else served.leases.now();
     }
-    for (const [project, served] of this.projects) if (!wanted.has(project)) void this.end(project, served);
+    for (const [project, served] of this.#projects) if (!wanted.has(project)) void this.#end(project, served);
   }
 
   /** Takes more runs, because slots of an app may be free. */
   freed(project: string): void {
-    this.projects.get(project)?.intake.look();
+    this.#projects.get(project)?.intake.look();
   }
 
   /** Looks for queued runs without a wake from the store. */
   wake(project: string): void {
-    this.projects.get(project)?.intake.wake(undefined);
+    this.#projects.get(project)?.intake.wake(undefined);
   }
 
   /** Returns the number of runs in progress. */
   get runs(): number {
-    return this.held.size;
+    return this.#held.size;
   }
 
   /** Stops taking runs. */
   async stopIntake(): Promise<void> {
-    this.stopped = true;
+    this.#stopped = true;
     await Promise.all(
-      [...this.projects.values()].map(({ intake, retryTimer }) => {
+      [...this.#projects.values()].map(({ intake, retryTimer }) => {
         clearTimeout(retryTimer);
         return intake.stop();
       }),
@@ -104,14 +110,14 @@ export class Serving {
    * Waits until all runs end. Interrupts them after `graceMs`. When `signal` fires, gives up the outcomes that are not stored yet.
    */
   async drain(graceMs: number, signal: AbortSignal): Promise<void> {
-    const empty = this.held.empty();
+    const empty = this.#held.empty();
     const interrupt = setTimeout(() => {
-      this.logger.warn({ runs: this.held.size }, 'runs did not end within the grace period; interrupting them');
-      for (const run of this.held.all()) run.interrupt();
+      this.#logger.warn({ runs: this.#held.size }, 'runs did not end within the grace period; interrupting them');
+      for (const run of this.#held.all()) run.interrupt();
     }, graceMs);
     const given = Promise.withResolvers<void>();
     const giveUp = (): void => {
-      for (const run of this.held.all()) run.giveUp();
+      for (const run of this.#held.all()) run.giveUp();
       given.resolve();
     };
     if (signal.aborted) giveUp();
@@ -119,65 +125,72 @@ export class Serving {
     await Promise.race([empty, given.promise]);
     signal.removeEventListener('abort', giveUp);
     clearTimeout(interrupt);
-    await Promise.all([...this.projects.values()].map(({ leases }) => leases.stop()));
+    await Promise.all([...this.#projects.values()].map(({ leases }) => leases.stop()));
   }
 
-  private begin(project: string): void {
-    const slots = (): Want[] => this.apps.appsOf(project).map((app) => ({ app: app.place.app, slots: app.freeSlots }));
+  #begin(project: string): void {
+    const slots = (): Want[] => this.#apps.appsOf(project).map((app) => ({ app: app.place.app, slots: app.freeSlots }));
     const intake = new Intake(
       project,
-      this.store,
+      this.#store,
       slots,
-      (run) => void this.execute(this.executionOf(run)),
-      (err) => this.logger.error({ err, project }, 'taking runs failed; retrying'),
+      (run) => void this.#execute(this.#executionOf(run)),
+      (err) => this.#logger.error({ err, project }, 'taking runs failed; retrying'),
     );
     // A worker that takes no more runs does not count as serving, even while its last runs continue. The callers' wait for a worker begins now.
     // No worker serves an app that does not start. Its queued runs fail with the reason (lua/reap), unless another worker serves the app.
-    const servable = (app: AppVersions): boolean => !this.stopped && app.describe().state !== 'broken';
+    const servable = (app: AppVersions): boolean => !this.#stopped && app.describe().state !== 'broken';
     const names = (): string[] => {
-      const served = this.apps.appsOf(project).filter(servable);
+      const served = this.#apps.appsOf(project).filter(servable);
       return served.map((app) => app.place.app);
     };
-    const leases = new Leases(project, this.store, this.held, names, this.logger);
+    const leases = new Leases(project, this.#store, this.#held, names, this.#logger);
     const served: ServedProject = { intake, leases, retryTimer: undefined };
-    this.projects.set(project, served);
+    this.#projects.set(project, served);
     leases.start();
-    void this.listen(project, served);
+    void this.#listen(project, served);
   }
 
   /** Subscribes to the project's messages. The store then wakes the project's intake. */
-  private async listen(project: string, served: ServedProject): Promise<void> {
+  async #listen(project: string, served: ServedProject): Promise<void> {
     try {
-      await this.store.serve(project);
+      await this.#store.serve(project);
     } catch (err) {
-      this.logger.warn({ err, project }, 'subscribing to the project failed; retrying');
-      if (this.stopped || this.projects.get(project) !== served) return;
-      served.retryTimer = setTimeout(() => void this.listen(project, served), RETRY_MS);
+      this.#logger.warn({ err, project }, 'subscribing to the project failed; retrying');
+      if (this.#stopped || this.#projects.get(project) !== served) return;
+      served.retryTimer = setTimeout(() => void this.#listen(project, served), RETRY_MS);
     }
   }
 
   /** Leaves a project without apps. Its runs end first, because their leases must be renewed until then. */
-  private async end(project: string, served: ServedProject): Promise<void> {
+  async #end(project: string, served: ServedProject): Promise<void> {
     clearTimeout(served.retryTimer);
-    this.projects.delete(project);
+    this.#projects.delete(project);
     await served.intake.stop();
-    await this.held.empty(project);
+    await this.#held.empty(project);
     await served.leases.stop();
-    if (this.projects.has(project)) return;
-    await this.store
+    if (this.#projects.has(project)) return;
+    await this.#store
       .leave(project)
-      .catch((err: unknown) => this.logger.warn({ err, project }, 'could not leave project'));
+      .catch((err: unknown) => this.#logger.warn({ err, project }, 'could not leave project'));
   }
 
-  private executionOf(run: TakenRun): Execution {
-    return new Execution(run, this.apps.find(run.project, run.app), this.store, this.logger, this.accounts, this.logs);
+  #executionOf(run: TakenRun): Execution {
+    return new Execution(
+      run,
+      this.#apps.find(run.project, run.app),
+      this.#store,
+      this.#logger,
+      this.#accounts,
+      this.#logs,
+    );
   }
 
   /** Takes no TakenRun, because a suspended function keeps its arguments, and the parameters in a TakenRun may be megabytes. */
-  private async execute(execution: Execution): Promise<void> {
-    this.held.add(execution);
+  async #execute(execution: Execution): Promise<void> {
+    this.#held.add(execution);
     await execution.execute();
-    this.held.remove(execution);
-    this.store.release(execution);
+    this.#held.remove(execution);
+    this.#store.release(execution);
   }
 }

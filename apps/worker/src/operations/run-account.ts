@@ -34,10 +34,13 @@ export class RunAccount {
   readonly traceparent: string | undefined;
   readonly #span: OpenSpan | undefined;
 
-  constructor(
-    private readonly parts: RunAccountParts,
-    private readonly run: RunNames,
-  ) {
+  readonly #parts: RunAccountParts;
+  readonly #run: RunNames;
+
+  constructor(parts: RunAccountParts, run: RunNames) {
+    this.#parts = parts;
+    this.#run = run;
+
     const { project, app, fn, runId, attempt, traceparent } = run;
     this.#span = parts.tracing?.start({
       name: `run ${app}/${fn}`,
@@ -57,11 +60,12 @@ export class RunAccount {
   }
 
   items(count: number): void {
-    this.parts.metrics.items(this.run, count);
+    this.#parts.metrics.items(this.#run, count);
   }
 
   end({ version, ended, state, items, bytes, runTimeMs, error }: RunEnded): void {
-    const { run, parts } = this;
+    const run = this.#run;
+    const parts = this.#parts;
     const { runId, project, app, fn, attempt } = run;
     parts.metrics.ended(run, codeOf(ended, error), runTimeMs / 1000);
     const traceId = parseTraceparent(this.traceparent)?.traceId;

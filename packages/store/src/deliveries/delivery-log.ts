@@ -66,15 +66,19 @@ const PORTION = 100;
 const FIELDS = ['hook', 'delivery', 'tries', 'ended', 'next', 'parked', 'hold', 'state'] as const;
 
 export class DeliveryLog {
-  constructor(
-    private readonly redis: Redis,
-    private readonly queue: DeliveryQueue,
-    private readonly timings: Pick<StoreTimings, 'commandMs' | 'handoverMs'>,
-  ) {}
+  readonly #redis: Redis;
+  readonly #queue: DeliveryQueue;
+  readonly #timings: Pick<StoreTimings, 'commandMs' | 'handoverMs'>;
+
+  constructor(redis: Redis, queue: DeliveryQueue, timings: Pick<StoreTimings, 'commandMs' | 'handoverMs'>) {
+    this.#redis = redis;
+    this.#queue = queue;
+    this.#timings = timings;
+  }
 
   /** Returns a run's deliveries with all their attempts, or `undefined` if the run is unknown or past its retention. */
   async ofRun(project: string, runId: RunId): Promise<readonly Delivery[] | undefined> {
-    const [found] = await this.read(project, [runId], 0);
+    const [found] = await this.#read(project, [runId], 0);
     if (found === undefined) return undefined;
     return found === 'none' ? [] : [found];
   }
@@ -94,13 +98,13 @@ export class DeliveryLog {
     let offset = 0;
     let examined = 0;
     for (;;) {
-      const found = await this.within(
-        this.redis.zrange(key, max, min, 'BYSCORE', 'REV', 'LIMIT', offset, PORTION, 'WITHSCORES'),
+      const found = await this.#within(
+        this.#redis.zrange(key, max, min, 'BYSCORE', 'REV', 'LIMIT', offset, PORTION, 'WITHSCORES'),
       );
       const all = placesIn(found);
       offset += all.length;
       const places = all.filter(({ at, runId }) => !after || at < after.at || runId < after.runId);
-      const records = await this.read(
+      const records = await this.#read(
         project,
         places.map(({ runId }) => runId),
         -1,
@@ -123,32 +127,32 @@ export class DeliveryLog {
    */
   async redeliver(project: string, runIds: readonly RunId[]): Promise<readonly Redelivered[]> {
     if (runIds.length === 0) return [];
-    const args = [this.timings.handoverMs, randomBytes(8).toString('hex'), ...runIds];
-    const answers = (await this.within(runScript(this.redis, 'delivery-redeliver', project, args))) as number[];
+    const args = [this.#timings.handoverMs, randomBytes(8).toString('hex'), ...runIds];
+    const answers = (await this.#within(runScript(this.#redis, 'delivery-redeliver', project, args))) as number[];
     return answers.map((attempt, at) => {
       if (attempt === 0) return 'unknown';
       if (attempt < 0) return 'under-way';
       // If the queue does not take the delivery now, reap hands it over, because it is in `due`.
-      this.queue.add({ project, runId: runIds[at] as RunId, attempt }, 0).catch(() => {});
+      this.#queue.add({ project, runId: runIds[at] as RunId, attempt }, 0).catch(() => {});
       return 'asked';
     });
   }
 
   /** @param from first attempt to read: 0 for all attempts, -1 for the last attempt */
-  private async read(
+  async #read(
     project: string,
     runIds: readonly RunId[],
     from: 0 | -1,
   ): Promise<readonly (Delivery | 'none' | undefined)[]> {
     if (runIds.length === 0) return [];
     const prefix = projectPrefix(project);
-    const pipeline = this.redis.pipeline();
+    const pipeline = this.#redis.pipeline();
     for (const runId of runIds) {
       pipeline.hmget(prefix + names.run + runId, ...FIELDS);
       pipeline.lrange(prefix + names.attempts + runId, from, -1);
     }
-    const [seconds] = await this.within(this.redis.time());
-    const replies = (await this.within(pipeline.exec())) ?? [];
+    const [seconds] = await this.#within(this.#redis.time());
+    const replies = (await this.#within(pipeline.exec())) ?? [];
     const failed = replies.find(([error]) => error !== null);
     if (failed) throw storeError(failed[0]);
     return runIds.map((runId, at) =>
@@ -161,8 +165,8 @@ export class DeliveryLog {
     );
   }
 
-  private within<T>(call: Promise<T>): Promise<T> {
-    return withinLimit(call, this.timings.commandMs);
+  #within<T>(call: Promise<T>): Promise<T> {
+    return withinLimit(call, this.#timings.commandMs);
   }
 }
 

@@ -98,29 +98,32 @@ const ANSWERS = ['superseded', 'recorded', 'again'] as const;
 type RecordAnswer = (typeof ANSWERS)[number];
 
 export class DeliveryStore {
-  private readonly beginnings: TickBatch<Beginning, Begun>;
-  private readonly recordings: TickBatch<Recording, RecordAnswer>;
+  readonly #beginnings: TickBatch<Beginning, Begun>;
+  readonly #recordings: TickBatch<Recording, RecordAnswer>;
   /** Tokens only need to be unique: this process' part is random, and the rest is a counter. */
-  private readonly tokens = randomBytes(8).toString('hex');
-  private begun = 0;
+  readonly #tokens = randomBytes(8).toString('hex');
+  #begun = 0;
 
-  constructor(
-    private readonly redis: Redis,
-    private readonly timings: StoreTimings,
-  ) {
-    this.beginnings = new TickBatch(
-      (project, items) => this.sendBeginnings(project, items),
+  readonly #redis: Redis;
+  readonly #timings: StoreTimings;
+
+  constructor(redis: Redis, timings: StoreTimings) {
+    this.#redis = redis;
+    this.#timings = timings;
+
+    this.#beginnings = new TickBatch(
+      (project, items) => this.#sendBeginnings(project, items),
       () => 0,
     );
-    this.recordings = new TickBatch(
-      (project, items) => this.sendRecordings(project, items),
+    this.#recordings = new TickBatch(
+      (project, items) => this.#sendRecordings(project, items),
       ({ text }) => text.length,
     );
   }
 
   /** Begins the attempt of a job under a lease of `leaseMs`. A delivery has one attempt at a time. */
   begin(job: DueDelivery, leaseMs: number): Promise<Begun> {
-    return this.beginnings.add(job.project, { job, leaseMs });
+    return this.#beginnings.add(job.project, { job, leaseMs });
   }
 
   /**
@@ -132,10 +135,10 @@ export class DeliveryStore {
     if ('body' in content) return content.body;
     const { outcome } = content;
     const items =
-      outcome.streamed && !outcome.error ? await readItems(this.redis, project, runId, this.timings.commandMs) : [];
+      outcome.streamed && !outcome.error ? await readItems(this.#redis, project, runId, this.#timings.commandMs) : [];
     const bytes = envelope(runId, outcome, items);
     const text = keptEnvelope(bytes, outcome.result);
-    const answer = await this.recordings.add(project, { task, text, next: { state: 'kept' } });
+    const answer = await this.#recordings.add(project, { task, text, next: { state: 'kept' } });
     return answer === 'superseded' ? undefined : bytes;
   }
 
@@ -144,7 +147,7 @@ export class DeliveryStore {
     const record = { attempt: task.attempt, ...attempt, state: next.state };
     // Without its last brace, because the script appends values of the store's clock.
     const text = JSON.stringify(record).slice(0, -1);
-    const answer = await this.recordings.add(task.project, { task, text, next });
+    const answer = await this.#recordings.add(task.project, { task, text, next });
     return answer === 'again' ? 'recorded' : answer;
   }
 
@@ -154,32 +157,32 @@ export class DeliveryStore {
    * @returns `again` if its slot came in between: begin the attempt at once
    */
   park(task: DeliveryTask, reason: ParkReason, delayMs: number): Promise<RecordAnswer> {
-    return this.recordings.add(task.project, { task, text: '', next: { state: 'parked', delayMs, reason } });
+    return this.#recordings.add(task.project, { task, text: '', next: { state: 'parked', delayMs, reason } });
   }
 
-  private async sendBeginnings(project: string, items: Beginning[]): Promise<Begun[]> {
+  async #sendBeginnings(project: string, items: Beginning[]): Promise<Begun[]> {
     const args: ScriptArgument[] = [Math.max(...items.map(({ leaseMs }) => leaseMs)), ...ENVELOPE_PIECES];
     const tokens = items.map(({ job }) => {
-      this.begun += 1;
-      const token = `${this.tokens}${this.begun}`;
+      this.#begun += 1;
+      const token = `${this.#tokens}${this.#begun}`;
       args.push(job.runId, job.attempt, token);
       return token;
     });
-    const replies = (await this.call('delivery-begin', project, args)) as BeginReply[];
+    const replies = (await this.#call('delivery-begin', project, args)) as BeginReply[];
     return replies.map((reply, at) => begunBy((items[at] as Beginning).job, tokens[at] as string, reply));
   }
 
-  private async sendRecordings(project: string, items: Recording[]): Promise<RecordAnswer[]> {
-    const args: ScriptArgument[] = [this.timings.handoverMs];
+  async #sendRecordings(project: string, items: Recording[]): Promise<RecordAnswer[]> {
+    const args: ScriptArgument[] = [this.#timings.handoverMs];
     for (const { task, text, next } of items) {
       args.push(task.runId, task.attempt, task.token, text, next.state, 'delayMs' in next ? next.delayMs : '');
       args.push(next.state === 'pending' ? next.refusals : next.state === 'parked' ? next.reason : '');
     }
-    const replies = (await this.call('delivery-record', project, args)) as number[];
+    const replies = (await this.#call('delivery-record', project, args)) as number[];
     return replies.map((reply) => ANSWERS[reply] as RecordAnswer);
   }
 
-  private call(name: 'delivery-begin' | 'delivery-record', project: string, args: ScriptArgument[]): Promise<unknown> {
-    return withinLimit(runScript(this.redis, name, project, args), this.timings.commandMs);
+  #call(name: 'delivery-begin' | 'delivery-record', project: string, args: ScriptArgument[]): Promise<unknown> {
+    return withinLimit(runScript(this.#redis, name, project, args), this.#timings.commandMs);
   }
 }

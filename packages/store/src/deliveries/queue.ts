@@ -41,41 +41,44 @@ export const isOfTheQueue = (error: Error): boolean => isNotConnectionError(erro
 
 /** Adds deliveries. Deliveries of one tick with the same delay share jobs. */
 export class DeliveryQueue {
-  private readonly queue: Queue<DeliveryJob>;
-  private readonly backlog: Queue<DeliveryJob>;
-  private waiting = new Map<number, DueDelivery[]>();
-  private flushing: Promise<void> | undefined;
-  private readonly clock = new StoreClock();
-  private toldAt = Number.NEGATIVE_INFINITY;
+  readonly #queue: Queue<DeliveryJob>;
+  readonly #backlog: Queue<DeliveryJob>;
+  #waiting = new Map<number, DueDelivery[]>();
+  #flushing: Promise<void> | undefined;
+  readonly #clock = new StoreClock();
+  #toldAt = Number.NEGATIVE_INFINITY;
+
+  readonly #redis: Redis;
+  readonly #logger: StoreLogger;
 
   /** @param redis a separate or shared connection. Its owner closes it. */
-  constructor(
-    private readonly redis: Redis,
-    private readonly logger: StoreLogger,
-  ) {
+  constructor(redis: Redis, logger: StoreLogger) {
+    this.#redis = redis;
+    this.#logger = logger;
+
     const options = { ...deliveryQueueOptions, connection: redis, skipVersionCheck: true, skipMetasUpdate: true };
-    this.queue = new Queue(deliveryQueueName, options);
-    this.backlog = new Queue(backlogQueueName, options);
-    for (const queue of [this.queue, this.backlog])
+    this.#queue = new Queue(deliveryQueueName, options);
+    this.#backlog = new Queue(backlogQueueName, options);
+    for (const queue of [this.#queue, this.#backlog])
       queue.on('error', (error) => {
-        if (isOfTheQueue(error)) this.logger.warn({ err: error }, 'the deliveries queue has failed');
+        if (isOfTheQueue(error)) this.#logger.warn({ err: error }, 'the deliveries queue has failed');
       });
   }
 
   /** Rejects if Redis does. In this case the `due` index hands the delivery over again. */
   async add(due: DueDelivery, delayMs: number): Promise<void> {
-    const same = this.waiting.get(delayMs);
+    const same = this.#waiting.get(delayMs);
     if (same) same.push(due);
-    else this.waiting.set(delayMs, [due]);
-    this.flushing ??= new Promise<void>((resolve) => setImmediate(resolve)).then(() => this.flush());
-    await this.flushing;
+    else this.#waiting.set(delayMs, [due]);
+    this.#flushing ??= new Promise<void>((resolve) => setImmediate(resolve)).then(() => this.#flush());
+    await this.#flushing;
   }
 
   /** Adds the first attempts of runs that have just ended. Never rejects, because reap hands lost deliveries over again. */
   handOver(project: string, runIds: readonly RunId[]): void {
     for (const runId of runIds) {
       this.add({ project, runId, attempt: 1 }, 0).catch((error: unknown) => {
-        this.logger.warn({ err: error, runId }, 'a due delivery was not added to the queue; reap hands it over again');
+        this.#logger.warn({ err: error, runId }, 'a due delivery was not added to the queue; reap hands it over again');
       });
     }
   }
@@ -85,37 +88,37 @@ export class DeliveryQueue {
    * job would look like a backlog, or like a job from the future.
    */
   async now(): Promise<number> {
-    if (performance.now() - this.toldAt > CLOCK_KEPT_MS) {
-      const [seconds, micros] = await this.redis.time();
-      this.clock.set(Number(seconds) * 1000 + Number(micros) / 1000);
-      this.toldAt = performance.now();
+    if (performance.now() - this.#toldAt > CLOCK_KEPT_MS) {
+      const [seconds, micros] = await this.#redis.time();
+      this.#clock.set(Number(seconds) * 1000 + Number(micros) / 1000);
+      this.#toldAt = performance.now();
     }
-    return this.clock.now();
+    return this.#clock.now();
   }
 
   /** Moves a job to the backlog queue. The job has waited since `since` (Unix ms). */
   async yield(job: DeliveryJob, since: number): Promise<void> {
-    await this.backlog.add('deliver', job, { jobId: jobId(job), timestamp: since });
+    await this.#backlog.add('deliver', job, { jobId: jobId(job), timestamp: since });
   }
 
   /** Returns the time for which the oldest job has waited for a dispatcher, ms; 0 without waiting jobs. Rejects at the time limit of a command. */
   backlogMs(): Promise<number> {
-    return withinLimit(this.readBacklogMs(), defaultTimings.commandMs);
+    return withinLimit(this.#readBacklogMs(), defaultTimings.commandMs);
   }
 
   /** Returns the number of jobs by state, in both queues together, for metrics. Rejects at the time limit of a command. */
   counts(): Promise<Readonly<Record<string, number>>> {
-    return withinLimit(this.readCounts(), defaultTimings.commandMs);
+    return withinLimit(this.#readCounts(), defaultTimings.commandMs);
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.queue.close(), this.backlog.close()]);
+    await Promise.all([this.#queue.close(), this.#backlog.close()]);
   }
 
-  private async readBacklogMs(): Promise<number> {
+  async #readBacklogMs(): Promise<number> {
     // Only a running dispatcher moves due jobs from `delayed` to `waiting`. BullMQ then sets `delay` to 0 and keeps `opts.delay`.
     const oldest = await Promise.all(
-      [this.queue, this.backlog].flatMap((queue) =>
+      [this.#queue, this.#backlog].flatMap((queue) =>
         (['waiting', 'delayed'] as const).map((state) => queue.getJobs([state], 0, 0, true)),
       ),
     );
@@ -123,18 +126,18 @@ export class DeliveryQueue {
     return Math.max(0, ...oldest.flat().map(({ timestamp, opts }) => now - timestamp - (opts.delay ?? 0)));
   }
 
-  private async readCounts(): Promise<Readonly<Record<string, number>>> {
+  async #readCounts(): Promise<Readonly<Record<string, number>>> {
     const states = ['waiting', 'active', 'delayed', 'failed'] as const;
     const [fresh, backlog] = await Promise.all(
-      [this.queue, this.backlog].map((queue) => queue.getJobCounts(...states)),
+      [this.#queue, this.#backlog].map((queue) => queue.getJobCounts(...states)),
     );
     return Object.fromEntries(states.map((state) => [state, (fresh?.[state] ?? 0) + (backlog?.[state] ?? 0)]));
   }
 
-  private async flush(): Promise<void> {
-    const batches = this.waiting;
-    this.waiting = new Map();
-    this.flushing = undefined;
+  async #flush(): Promise<void> {
+    const batches = this.#waiting;
+    this.#waiting = new Map();
+    this.#flushing = undefined;
     const timestamp = await this.now();
     const jobs: { name: string; data: DeliveryJob; opts: { jobId: string; delay: number; timestamp: number } }[] = [];
     for (const [delay, all] of batches) {
@@ -145,8 +148,8 @@ export class DeliveryQueue {
     }
     const [only] = jobs;
     // The usual case is one job, which needs no pipeline.
-    if (only && jobs.length === 1) await this.queue.add(only.name, only.data, only.opts);
-    else await this.queue.addBulk(jobs);
+    if (only && jobs.length === 1) await this.#queue.add(only.name, only.data, only.opts);
+    else await this.#queue.addBulk(jobs);
   }
 }
 

@@ -64,27 +64,30 @@ const SUCCEEDED_MS = 3_600_000;
 const SUCCEEDED_LINES = 10_000;
 
 export class HostStore {
-  private readonly steps: TickBatch<Step, string>;
-  private woken: (slots: readonly Slot[]) => void = () => {};
+  readonly #steps: TickBatch<Step, string>;
+  #woken: (slots: readonly Slot[]) => void = () => {};
   /** Names of slots only need to be unique: this process' part of the name is random, and the rest is a counter. */
-  private readonly names = randomBytes(6).toString('hex');
-  private entered = 0;
+  readonly #names = randomBytes(6).toString('hex');
+  #entered = 0;
   /** Lines whose success the store knows, and the time (`performance.now()`) until which it is not reported again. */
-  private readonly succeeded = new Map<string, number>();
+  readonly #succeeded = new Map<string, number>();
 
-  constructor(
-    private readonly redis: Redis,
-    private readonly options: HostStoreOptions,
-  ) {
-    this.steps = new TickBatch(
-      (_, steps) => this.send(steps),
+  readonly #redis: Redis;
+  readonly #options: HostStoreOptions;
+
+  constructor(redis: Redis, options: HostStoreOptions) {
+    this.#redis = redis;
+    this.#options = options;
+
+    this.#steps = new TickBatch(
+      (_, steps) => this.#send(steps),
       () => 0,
     );
   }
 
   /** Sets the function that begins parked deliveries after their slots were granted. Without it, the slots expire. */
   onWoken(begin: (slots: readonly Slot[]) => void): void {
-    this.woken = begin;
+    this.#woken = begin;
   }
 
   /**
@@ -94,16 +97,16 @@ export class HostStore {
    */
   async enter(due: DueDelivery, host: string, entry: Entry, share: number): Promise<Entered> {
     const { project, runId, attempt } = due;
-    this.entered += 1;
+    this.#entered += 1;
     const slot = {
       project,
       runId,
       attempt,
       host,
       passUntil: 0,
-      name: `${attempt} ${project} ${runId} ${this.names}${this.entered}`,
+      name: `${attempt} ${project} ${runId} ${this.#names}${this.#entered}`,
     };
-    const answer = await this.steps.add('', { kind: 'enter', slot, share, flag: FLAGS[entry] });
+    const answer = await this.#steps.add('', { kind: 'enter', slot, share, flag: FLAGS[entry] });
     const [state, reason] = answer.split(' ');
     if (state === 'parked') return { state, reason: reason as ParkReason };
     return { state: 'open', slot: state === 'open' ? { ...slot, passUntil: performance.now() + PASS_MS } : slot };
@@ -116,30 +119,30 @@ export class HostStore {
    * @returns whether a parked delivery was woken
    */
   async leave(slot: Slot, outcome: HostOutcome, share: number): Promise<boolean> {
-    const answer = await this.steps.add('', { kind: 'leave', slot, share, flag: outcome });
-    if (outcome === 'good' && !this.hasSucceeded(slot)) {
-      if (this.succeeded.size >= SUCCEEDED_LINES) this.succeeded.clear();
-      this.succeeded.set(lineOf(slot), performance.now() + SUCCEEDED_MS);
+    const answer = await this.#steps.add('', { kind: 'leave', slot, share, flag: outcome });
+    if (outcome === 'good' && !this.#hasSucceeded(slot)) {
+      if (this.#succeeded.size >= SUCCEEDED_LINES) this.#succeeded.clear();
+      this.#succeeded.set(lineOf(slot), performance.now() + SUCCEEDED_MS);
     }
     return answer === 'woke';
   }
 
   /** Gives an unused slot back, because this process stops. Parked deliveries are left to other dispatchers. */
   async drop(slot: Slot): Promise<void> {
-    await this.steps.add('', { kind: 'drop', slot, share: 0, flag: 'none' });
+    await this.#steps.add('', { kind: 'drop', slot, share: 0, flag: 'none' });
   }
 
-  private hasSucceeded(slot: Slot): boolean {
-    return (this.succeeded.get(lineOf(slot)) ?? 0) > performance.now();
+  #hasSucceeded(slot: Slot): boolean {
+    return (this.#succeeded.get(lineOf(slot)) ?? 0) > performance.now();
   }
 
   /** Wakes due probes. @returns deliveries whose slots have expired, because their dispatcher died or never received the slot */
   async look(): Promise<DueDelivery[]> {
-    const [woken, lapsed] = (await this.call('host-look', [...this.head(), LOOKED_AT])) as [
+    const [woken, lapsed] = (await this.#call('host-look', [...this.#head(), LOOKED_AT])) as [
       WokenReply,
       [project: Buffer, run: Buffer, attempt: number][],
     ];
-    this.tell(woken);
+    this.#tell(woken);
     return lapsed.map(([project, runId, attempt]) => ({ project: String(project), runId: String(runId), attempt }));
   }
 
@@ -147,36 +150,36 @@ export class HostStore {
   async counts(): Promise<{ openCircuits: number; parked: number }> {
     const [openCircuits, parked] = await withinLimit(
       Promise.all([
-        this.redis.zcount(hostsPrefix + names.circuits, Date.now(), '+inf'),
-        this.redis.get(hostsPrefix + names.parkedCount),
+        this.#redis.zcount(hostsPrefix + names.circuits, Date.now(), '+inf'),
+        this.#redis.get(hostsPrefix + names.parkedCount),
       ]),
-      this.options.commandMs,
+      this.#options.commandMs,
     );
     return { openCircuits, parked: Number(parked ?? 0) };
   }
 
-  private async send(steps: readonly Step[]): Promise<string[]> {
+  async #send(steps: readonly Step[]): Promise<string[]> {
     // Slots are given back first, which makes room for new attempts.
     const order = [...steps].sort((a, b) => Number(a.kind === 'enter') - Number(b.kind === 'enter'));
-    const args = this.head();
+    const args = this.#head();
     for (const { kind, slot, share, flag } of order) {
-      const known = this.hasSucceeded(slot) ? '1' : '';
+      const known = this.#hasSucceeded(slot) ? '1' : '';
       args.push(kind, slot.project, slot.host, slot.runId, slot.attempt, slot.name, share, known, flag);
     }
-    const [answers, woken] = (await this.call('hosts', args)) as [Buffer[], WokenReply];
-    this.tell(woken);
+    const [answers, woken] = (await this.#call('hosts', args)) as [Buffer[], WokenReply];
+    this.#tell(woken);
     const answerOf = new Map(order.map((step, at) => [step, String(answers[at])]));
     return steps.map((step) => answerOf.get(step) as string);
   }
 
-  private head(): ScriptArgument[] {
-    const { leaseMs, perProject, perHost, probeMs, project } = this.options;
+  #head(): ScriptArgument[] {
+    const { leaseMs, perProject, perHost, probeMs, project } = this.#options;
     return [leaseMs + PASS_MS, perProject, perHost, probeMs, project];
   }
 
-  private tell(woken: WokenReply): void {
+  #tell(woken: WokenReply): void {
     if (woken.length === 0) return;
-    this.woken(
+    this.#woken(
       woken.map(([project, runId, attempt, host, name, watched]) => ({
         project: String(project),
         runId: String(runId) as RunId,
@@ -188,8 +191,8 @@ export class HostStore {
     );
   }
 
-  private call(name: 'hosts' | 'host-look', args: ScriptArgument[]): Promise<unknown> {
-    return withinLimit(runScriptAt(this.redis, name, hostsPrefix, args), this.options.commandMs);
+  #call(name: 'hosts' | 'host-look', args: ScriptArgument[]): Promise<unknown> {
+    return withinLimit(runScriptAt(this.#redis, name, hostsPrefix, args), this.#options.commandMs);
   }
 }
 

@@ -25,7 +25,7 @@ interface Woken {
 
 /** Runs the two scripts. A run's name begins with its project: `a1` is a run of project `a`. */
 class Receivers {
-  private number = 0;
+  #number = 0;
   perProject = 3;
   perHost = 5;
   /** Number of attempts that a dispatcher may open at a line that has succeeded. */
@@ -35,10 +35,10 @@ class Receivers {
 
   project = 100;
 
-  private head = () => [LEASE, this.perProject, this.perHost, PROBE, this.project];
+  #head = () => [LEASE, this.perProject, this.perHost, PROBE, this.project];
 
-  private async steps(...steps: (string | number)[][]): Promise<{ answers: string[]; woken: Woken[] }> {
-    const [answers, woken] = (await this.store.run('hosts', ...this.head(), ...steps.flat())) as [string[], Reply[][]];
+  async #steps(...steps: (string | number)[][]): Promise<{ answers: string[]; woken: Woken[] }> {
+    const [answers, woken] = (await this.store.run('hosts', ...this.#head(), ...steps.flat())) as [string[], Reply[][]];
     return { answers, woken: woken.map(wokenOf) };
   }
 
@@ -48,8 +48,8 @@ class Receivers {
   }
 
   /** @returns the slot, or the reason why the delivery was parked */
-  async enter(run: string, how = 'n', slot = `s${++this.number}`, host = HOST): Promise<string> {
-    const { answers } = await this.steps([
+  async enter(run: string, how = 'n', slot = `s${++this.#number}`, host = HOST): Promise<string> {
+    const { answers } = await this.#steps([
       'enter',
       run.charAt(0),
       host,
@@ -67,16 +67,16 @@ class Receivers {
 
   async leave(slot: string, outcome: 'good' | 'bad' | 'none', host = HOST): Promise<Woken[]> {
     const [, project = '', run = ''] = slot.split(' ');
-    return (await this.steps(['leave', project, host, run, 1, slot, this.grown, '', outcome])).woken;
+    return (await this.#steps(['leave', project, host, run, 1, slot, this.grown, '', outcome])).woken;
   }
 
   async drop(slot: string, host = HOST): Promise<Woken[]> {
     const [, project = '', run = ''] = slot.split(' ');
-    return (await this.steps(['drop', project, host, run, 1, slot, 0, '', 'none'])).woken;
+    return (await this.#steps(['drop', project, host, run, 1, slot, 0, '', 'none'])).woken;
   }
 
   async look(): Promise<{ woken: Woken[]; lapsed: string[] }> {
-    const [woken, lapsed] = (await this.store.run('host-look', ...this.head(), 50)) as [Reply[][], string[][]];
+    const [woken, lapsed] = (await this.store.run('host-look', ...this.#head(), 50)) as [Reply[][], string[][]];
     return { woken: woken.map(wokenOf), lapsed: lapsed.map(([, run]) => run as string) };
   }
 

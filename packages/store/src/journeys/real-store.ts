@@ -22,14 +22,14 @@ export const APP = 'hello';
 const PATIENT = { commandMs: 600_000, leaseMs: 600_000 };
 
 export class RealStore {
-  private readonly clients: Redis[] = [];
-  private readonly closing: (() => unknown)[] = [];
+  readonly #clients: Redis[] = [];
+  readonly #closing: (() => unknown)[] = [];
   readonly admin: Redis;
   readonly deliveries: DeliveryQueue;
 
   private constructor(readonly redis: TestRedis) {
-    this.admin = this.connect();
-    this.deliveries = new DeliveryQueue(this.connect(), logger);
+    this.admin = this.#connect();
+    this.deliveries = new DeliveryQueue(this.#connect(), logger);
   }
 
   static async open(args: readonly string[] = []): Promise<RealStore> {
@@ -37,24 +37,24 @@ export class RealStore {
   }
 
   async close(): Promise<void> {
-    for (const close of this.closing) close();
+    for (const close of this.#closing) close();
     await this.deliveries.close();
-    for (const client of this.clients) client.disconnect();
+    for (const client of this.#clients) client.disconnect();
     await this.redis.stop();
   }
 
   /** Returns a gateway that attends and reaps only after `start`. */
   gateway(gatewayId: string, options: Partial<GatewayStoreOptions> = {}): GatewayStore {
-    const parts = { commands: this.connect(), subscriber: this.connect(), deliveries: this.deliveries, logger };
+    const parts = { commands: this.#connect(), subscriber: this.#connect(), deliveries: this.deliveries, logger };
     const gateway = new GatewayStore({ ...parts, gatewayId, ...options, timings: { ...PATIENT, ...options.timings } });
-    this.closing.push(() => gateway.stop());
+    this.#closing.push(() => gateway.stop());
     return gateway;
   }
 
   async worker(workerId: string, project: string, options: Partial<WorkerStoreOptions> = {}): Promise<WorkerStore> {
-    const parts = { commands: this.connect(), subscriber: this.connect(), deliveries: this.deliveries, logger };
+    const parts = { commands: this.#connect(), subscriber: this.#connect(), deliveries: this.deliveries, logger };
     const worker = new WorkerStore({ ...parts, workerId, ...options, timings: { ...PATIENT, ...options.timings } });
-    this.closing.push(() => worker.close());
+    this.#closing.push(() => worker.close());
     await worker.serve(project);
     return worker;
   }
@@ -74,10 +74,10 @@ export class RealStore {
     return answers.reduce((sum, [, size]) => sum + Number(size), 0);
   }
 
-  private connect(): Redis {
+  #connect(): Redis {
     const client = new Redis(this.redis.socket ?? String(this.redis.port), { maxRetriesPerRequest: null });
     client.on('error', () => {});
-    this.clients.push(client);
+    this.#clients.push(client);
     return client;
   }
 }

@@ -53,12 +53,16 @@ export interface EndOptions {
 /** One project on a real Redis. */
 export class SteppedStore {
   readonly prefix = projectPrefix(randomUUID());
-  private number = 0;
+  #number = 0;
+
+  readonly #redis: TestRedis;
 
   private constructor(
-    private readonly redis: TestRedis,
+    redis: TestRedis,
     readonly client: Redis,
-  ) {}
+  ) {
+    this.#redis = redis;
+  }
 
   static async open(): Promise<SteppedStore> {
     const redis = await testRedis();
@@ -67,12 +71,12 @@ export class SteppedStore {
 
   /** Returns another project on the same server. */
   fresh(): SteppedStore {
-    return new SteppedStore(this.redis, this.client);
+    return new SteppedStore(this.#redis, this.client);
   }
 
   async close(): Promise<void> {
     this.client.disconnect();
-    await this.redis.stop();
+    await this.#redis.stop();
   }
 
   async advance(ms: number): Promise<void> {
@@ -190,7 +194,7 @@ export class SteppedStore {
     cursor: number,
     options: { by?: string; mode?: 'i' | 'o' | 'l' | 'f'; number?: number; bytes?: number; line?: number | '-' } = {},
   ): Promise<Reply[]> {
-    const { by = 'g1', mode = 'i', number = ++this.number, bytes = 1024 * 1024, line = 0 } = options;
+    const { by = 'g1', mode = 'i', number = ++this.#number, bytes = 1024 * 1024, line = 0 } = options;
     const [stale, answers] = (await this.run('follow', by, number, LEASE, bytes, id, cursor, mode, line)) as [
       number,
       Reply[][],
@@ -198,7 +202,7 @@ export class SteppedStore {
     return stale ? ['stale'] : (answers[0] as Reply[]);
   }
 
-  unfollow(id: string, by = 'g1', number = ++this.number): Promise<Reply> {
+  unfollow(id: string, by = 'g1', number = ++this.#number): Promise<Reply> {
     return this.run('unfollow', by, number, HANDOVER, id);
   }
 
@@ -206,7 +210,7 @@ export class SteppedStore {
   async attend(
     runs: [id: string, taken: number, mode: 'i' | 'o'][],
     by = 'g1',
-    number = ++this.number,
+    number = ++this.#number,
   ): Promise<Reply[]> {
     const reply = (await this.run('attend', by, number, LEASE, ...runs.flat())) as [number, Reply[], number];
     return reply[0] ? ['stale'] : [reply[1], reply[2]];

@@ -34,51 +34,55 @@ type Listener = (channel: Buffer, message: Buffer) => void;
 
 /** The faults of one round. All connections of the round share them. */
 export class Faults {
-  private readonly coming = new Map<ScriptName, { fault: CallFault; ms: number }[]>();
-  private readonly nameOf = new Map<string, ScriptName>();
-  private readonly late = new Set<Promise<unknown>>();
+  readonly #coming = new Map<ScriptName, { fault: CallFault; ms: number }[]>();
+  readonly #nameOf = new Map<string, ScriptName>();
+  readonly #late = new Set<Promise<unknown>>();
   /** Replaces the share that gateways write. */
   share: number | undefined;
-  private swallow: { count: number; only: 'all' | 'ends' } = { count: 0, only: 'all' };
+  #swallow: { count: number; only: 'all' | 'ends' } = { count: 0, only: 'all' };
+
+  readonly #planted: ReadonlyMap<ScriptName, string>;
 
   /** @param planted scripts that replace the real scripts */
-  constructor(private readonly planted: ReadonlyMap<ScriptName, string>) {
+  constructor(planted: ReadonlyMap<ScriptName, string>) {
+    this.#planted = planted;
+
     for (const name of plantable) {
       const text = scriptText(scriptSource(name));
-      this.nameOf.set(text, name).set(createHash('sha1').update(text).digest('hex'), name);
+      this.#nameOf.set(text, name).set(createHash('sha1').update(text).digest('hex'), name);
     }
   }
 
   /** Lets the next call of the script meet the fault, from any caller. */
   strike(script: ScriptName, fault: CallFault, ms: number): void {
-    this.coming.set(script, [...(this.coming.get(script) ?? []), { fault, ms }]);
+    this.#coming.set(script, [...(this.#coming.get(script) ?? []), { fault, ms }]);
   }
 
   /** Loses the next publications: all of them, or only those of a run's end. */
   swallowMessages(count: number, only: 'all' | 'ends'): void {
-    this.swallow = { count, only };
+    this.#swallow = { count, only };
   }
 
   /** Stops new faults. Resolves when the faults under way are over. */
   async calm(): Promise<void> {
-    this.coming.clear();
-    this.swallow.count = 0;
-    while (this.late.size > 0) await Promise.allSettled([...this.late]);
+    this.#coming.clear();
+    this.#swallow.count = 0;
+    while (this.#late.size > 0) await Promise.allSettled([...this.#late]);
   }
 
   /** Returns a connection for commands. Its script calls meet the faults. */
   commands(client: Redis): Redis {
     return new Proxy(client, {
       get: (target, key) => {
-        if (key === 'callBuffer') return (...args: string[]) => this.call(target, args);
-        if (key === 'set') return (name: string, ...args: [string]) => target.set(name, ...this.heldTo(name, args));
+        if (key === 'callBuffer') return (...args: string[]) => this.#call(target, args);
+        if (key === 'set') return (name: string, ...args: [string]) => target.set(name, ...this.#heldTo(name, args));
         const value: unknown = Reflect.get(target, key);
         return typeof value === 'function' ? value.bind(target) : value;
       },
     });
   }
 
-  private heldTo(name: string, [value, ...more]: [string, ...string[]]): [string] {
+  #heldTo(name: string, [value, ...more]: [string, ...string[]]): [string] {
     return [name.endsWith(':share') && this.share !== undefined ? `${this.share} 0` : value, ...more] as [string];
   }
 
@@ -93,7 +97,7 @@ export class Faults {
           let heard = wrapped.get(listener);
           if (!heard) {
             heard = (channel, message) => {
-              if (!(Buffer.isBuffer(message) && this.swallows(message))) listener(channel, message);
+              if (!(Buffer.isBuffer(message) && this.#swallows(message))) listener(channel, message);
             };
             wrapped.set(listener, heard);
           }
@@ -104,44 +108,44 @@ export class Faults {
     });
   }
 
-  private swallows(message: Buffer): boolean {
-    if (this.swallow.count === 0) return false;
-    if (this.swallow.only === 'ends' && !/^[ex] /m.test(message.toString('latin1'))) return false;
-    this.swallow.count--;
+  #swallows(message: Buffer): boolean {
+    if (this.#swallow.count === 0) return false;
+    if (this.#swallow.only === 'ends' && !/^[ex] /m.test(message.toString('latin1'))) return false;
+    this.#swallow.count--;
     return true;
   }
 
-  private async call(client: Redis, args: string[]): Promise<unknown> {
+  async #call(client: Redis, args: string[]): Promise<unknown> {
     const [command, script, ...rest] = args as [string, string, ...string[]];
-    const name = this.nameOf.get(script);
-    const planted = name && this.planted.get(name);
+    const name = this.#nameOf.get(script);
+    const planted = name && this.#planted.get(name);
     const send = (): Promise<unknown> =>
       planted ? client.callBuffer('EVAL', planted, ...rest) : client.callBuffer(command, script, ...rest);
-    const met = name && this.coming.get(name)?.shift();
+    const met = name && this.#coming.get(name)?.shift();
     switch (met?.fault) {
       case 'lost':
         await send();
         throw new Error('Connection is closed.');
       case 'resent':
         await send();
-        await this.later(sleep(met.ms));
+        await this.#later(sleep(met.ms));
         return send();
       case 'repeated': {
         const reply = await send();
-        void this.later(sleep(met.ms).then(send)).catch(() => undefined);
+        void this.#later(sleep(met.ms).then(send)).catch(() => undefined);
         return reply;
       }
       case 'delayed':
-        await this.later(sleep(met.ms));
+        await this.#later(sleep(met.ms));
         return send();
       case undefined:
         return send();
     }
   }
 
-  private later<T>(work: Promise<T>): Promise<T> {
-    this.late.add(work);
-    const done = (): void => void this.late.delete(work);
+  #later<T>(work: Promise<T>): Promise<T> {
+    this.#late.add(work);
+    const done = (): void => void this.#late.delete(work);
     work.then(done, done);
     return work;
   }

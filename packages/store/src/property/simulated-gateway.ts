@@ -15,16 +15,24 @@ type Call = Extract<Step, { type: 'call' }>;
 export class SimulatedGateway {
   readonly store: GatewayStore;
   dead = false;
-  private readonly reading = new Set<Reading>();
+  readonly #reading = new Set<Reading>();
+
+  readonly #project: string;
+  readonly #history: History;
+  readonly #another: () => SimulatedGateway;
 
   constructor(
     readonly id: string,
-    private readonly project: string,
-    private readonly history: History,
+    project: string,
+    history: History,
     /** Returns the gateway that a caller uses after its gateway has died. */
-    private readonly another: () => SimulatedGateway,
+    another: () => SimulatedGateway,
     parts: { commands: Redis; subscriber: Redis; deliveries: DeliveryQueue; timings: StoreTimings },
   ) {
+    this.#project = project;
+    this.#history = history;
+    this.#another = another;
+
     this.store = new GatewayStore({ ...parts, gatewayId: id, logger: { warn: () => {}, error: () => {} } });
     this.store.start();
   }
@@ -33,20 +41,20 @@ export class SimulatedGateway {
   kill(): void {
     this.dead = true;
     this.store.stop();
-    for (const reading of this.reading) this.leave(reading);
+    for (const reading of this.#reading) this.leave(reading);
   }
 
   /** Calls a function as a caller, and follows the run if the kind of the call does. */
   async call({ kind, key, absentMs = 0, plan, behaviour }: Call, runId = newRunId()): Promise<void> {
-    const known = this.history.runs.get(runId) ?? this.history.add(runId, plan, key);
+    const known = this.#history.runs.get(runId) ?? this.#history.add(runId, plan, key);
     const live = kind === 'items' || kind === 'outcome';
     known.plainly = live;
     known.promised = !live || key !== undefined || absentMs > 0;
     known.windowed = kind === 'items' && !known.promised;
-    const freed = new Set([...this.history.runs.values()].filter(({ neverStarts }) => neverStarts));
+    const freed = new Set([...this.#history.runs.values()].filter(({ neverStarts }) => neverStarts));
     const { accepted, reader } = this.store.accept(
       {
-        project: this.project,
+        project: this.#project,
         runId,
         app: 'app',
         fn: 'run',
@@ -70,11 +78,11 @@ export class SimulatedGateway {
       known.told = answer.state === 'accepted' || answer.state === 'cancelled' ? answer.state : 'other';
       if (answer.state !== 'accepted' && following) following.left = true;
       if (answer.state === 'joined') {
-        const other = this.joined(known, answer.runId, freed);
+        const other = this.#joined(known, answer.runId, freed);
         if (other && live) this.follow(other, kind, 0, behaviour);
-      } else if (answer.state === 'conflict') this.conflicted(known);
+      } else if (answer.state === 'conflict') this.#conflicted(known);
     } catch (error) {
-      if (!unavailable(error)) this.history.violated(`accept: ${String(error)}`);
+      if (!unavailable(error)) this.#history.violated(`accept: ${String(error)}`);
       known.told = 'unanswered';
       known.mayBeCancelled = true;
       if (following) following.left = true;
@@ -84,15 +92,15 @@ export class SimulatedGateway {
   /** Withdraws a run before its accept executes, as a gateway does after an unanswered accept. */
   async cancelFirst(plan: Plan): Promise<void> {
     const runId = newRunId();
-    const known = this.history.add(runId, plan);
+    const known = this.#history.add(runId, plan);
     known.mayBeCancelled = true;
-    await this.store.withdraw(this.project, runId).then(
+    await this.store.withdraw(this.#project, runId).then(
       () => {
         known.neverStarts = true;
       },
       (error: unknown) => {
         // A killed gateway gets no answer. In this case the run may start.
-        if (!unavailable(error)) this.history.violated(`withdraw: ${String(error)}`);
+        if (!unavailable(error)) this.#history.violated(`withdraw: ${String(error)}`);
       },
     );
     if (known.neverStarts) await this.call({ type: 'call', gateway: 0, kind: 'promised', plan, behaviour: {} }, runId);
@@ -102,23 +110,23 @@ export class SimulatedGateway {
     known.mayBeCancelled = true;
     const before = known.told;
     try {
-      const found = await this.store.cancel(this.project, known.runId);
+      const found = await this.store.cancel(this.#project, known.runId);
       if (found === 'queued' && known.plan.how !== 'crash') known.neverStarts = true;
       // An unknown run is a 404 for the client. A 404 promises nothing about an accept that Redis receives after a cut connection.
       if (found === 'unknown' && before === 'accepted') known.missed = true;
       // A refused call leaves no run, so nothing can start under its id.
       if (found === 'unknown' && (before === 'other' || before === 'cancelled')) known.neverStarts = true;
     } catch (error) {
-      if (!unavailable(error)) this.history.violated(`cancel: ${String(error)}`);
+      if (!unavailable(error)) this.#history.violated(`cancel: ${String(error)}`);
     }
   }
 
   async look(runId: RunId): Promise<void> {
     try {
-      const record = await this.store.look(this.project, runId);
-      if (record?.outcome) this.history.saw(runId, `look at ${this.id}`, record.outcome);
+      const record = await this.store.look(this.#project, runId);
+      if (record?.outcome) this.#history.saw(runId, `look at ${this.id}`, record.outcome);
     } catch (error) {
-      if (!unavailable(error)) this.history.violated(`look: ${String(error)}`);
+      if (!unavailable(error)) this.#history.violated(`look: ${String(error)}`);
     }
   }
 
@@ -137,8 +145,8 @@ export class SimulatedGateway {
         settled: false,
       },
     };
-    this.history.readings.push(reading);
-    void this.read(known, reading, behaviour, first).finally(() => {
+    this.#history.readings.push(reading);
+    void this.#read(known, reading, behaviour, first).finally(() => {
       reading.settled = true;
     });
     return reading;
@@ -147,36 +155,36 @@ export class SimulatedGateway {
   /** Disconnects the caller. The run may end with this. */
   leave(reading: Reading): void {
     reading.left = true;
-    this.history.run(reading.runId).mayBeCancelled = true;
+    this.#history.run(reading.runId).mayBeCancelled = true;
   }
 
-  private async read(known: KnownRun, reading: Reading, behaviour: Behaviour, first?: RunReader): Promise<void> {
+  async #read(known: KnownRun, reading: Reading, behaviour: Behaviour, first?: RunReader): Promise<void> {
     let at: SimulatedGateway = this;
     let reader = first;
     while (!reading.left && !reading.outcome && !reading.gone) {
-      if (at.dead) at = this.another();
+      if (at.dead) at = this.#another();
       const cursor = reading.from + reading.texts.length;
-      reader ??= at.store.read(this.project, known.runId, wanted(reading.mode, known.plan), cursor);
-      at.reading.add(reading);
+      reader ??= at.store.read(this.#project, known.runId, wanted(reading.mode, known.plan), cursor);
+      at.#reading.add(reading);
       try {
         await (reading.mode === 'items'
-          ? at.items(reader, reading, behaviour, known.plan.head && cursor === 0)
-          : at.outcome(reader, reading, behaviour));
+          ? at.#items(reader, reading, behaviour, known.plan.head && cursor === 0)
+          : at.#outcome(reader, reading, behaviour));
       } catch (error) {
         reading.served = false;
-        this.failed(known, reading, error);
+        this.#failed(known, reading, error);
         // This reader is over. If it was the run's last reader, the run may be cancelled, even if the caller returns.
         known.mayBeCancelled = true;
         await sleep(5);
       }
       if (!at.dead) reader.close();
-      at.reading.delete(reading);
+      at.#reading.delete(reading);
       reader = undefined;
     }
-    if (reading.outcome) this.history.saw(known.runId, `reader at ${at.id}`, reading.outcome);
+    if (reading.outcome) this.#history.saw(known.runId, `reader at ${at.id}`, reading.outcome);
   }
 
-  private items(reader: RunReader, reading: Reading, behaviour: Behaviour, headed: boolean): Promise<void> {
+  #items(reader: RunReader, reading: Reading, behaviour: Behaviour, headed: boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       let awaitsHead = headed;
       let told: string | undefined;
@@ -195,25 +203,25 @@ export class SimulatedGateway {
           next: (event) => {
             if (event.type === 'head') {
               if (!awaitsHead)
-                this.history.violated(`a reader of ${reading.runId} got a head twice, or without a request`);
+                this.#history.violated(`a reader of ${reading.runId} got a head twice, or without a request`);
               awaitsHead = false;
               told = event.head.headers[0]?.[1];
             }
             if (event.type === 'outcome') {
               reading.outcome = event.outcome;
               if (awaitsHead && event.outcome.state === 'succeeded')
-                this.history.violated(`a reader of ${reading.runId} got its end without a head`);
+                this.#history.violated(`a reader of ${reading.runId} got its end without a head`);
             }
             if (event.type !== 'items') return;
             const expected = reading.from + reading.texts.length + 1;
             const lines = event.batch.blob.toString().split('\n');
             if (event.batch.first !== expected || lines.length !== event.batch.count)
-              this.history.violated(
+              this.#history.violated(
                 `a reader of ${reading.runId} at ${this.id} got ${lines.length} items from ${event.batch.first}, not ${expected}`,
               );
-            if (awaitsHead) this.history.violated(`a reader of ${reading.runId} got an item before the head`);
+            if (awaitsHead) this.#history.violated(`a reader of ${reading.runId} got an item before the head`);
             if (told !== undefined && lines[0]?.startsWith(`${told}#`) === false)
-              this.history.violated(`a reader of ${reading.runId} got the head of ${told} and ${lines[0]}`);
+              this.#history.violated(`a reader of ${reading.runId} got the head of ${told} and ${lines[0]}`);
             reading.texts.push(...lines);
             reading.served = true;
             if (leaves()) {
@@ -238,7 +246,7 @@ export class SimulatedGateway {
     });
   }
 
-  private outcome(reader: RunReader, reading: Reading, behaviour: Behaviour): Promise<void> {
+  #outcome(reader: RunReader, reading: Reading, behaviour: Behaviour): Promise<void> {
     return new Promise((resolve, reject) => {
       const watching = setInterval(() => {
         if (!reading.left) return;
@@ -256,33 +264,34 @@ export class SimulatedGateway {
     });
   }
 
-  private failed(known: KnownRun, reading: Reading, error: unknown): void {
+  #failed(known: KnownRun, reading: Reading, error: unknown): void {
     const code = error instanceof ServiceError ? error.code : undefined;
     if (code === 'unavailable') return;
-    const readings = this.history.readings.filter(({ runId }) => runId === known.runId);
+    const readings = this.#history.readings.filter(({ runId }) => runId === known.runId);
     if (code === 'items_gone') {
       reading.gone = true;
-      if (readings.length === 1) this.history.violated(`the stream of ${known.runId} did not wait for its only reader`);
+      if (readings.length === 1)
+        this.#history.violated(`the stream of ${known.runId} did not wait for its only reader`);
       return;
     }
     if (code === 'not_found') reading.missed = true;
-    else this.history.violated(`reading ${known.runId}: ${String(error)}`);
+    else this.#history.violated(`reading ${known.runId}: ${String(error)}`);
     this.leave(reading);
   }
 
   /** @param freed runs that had freed their keys before the call */
-  private joined(known: KnownRun, runId: RunId, freed: ReadonlySet<KnownRun>): KnownRun | undefined {
-    const other = this.history.runs.get(runId);
+  #joined(known: KnownRun, runId: RunId, freed: ReadonlySet<KnownRun>): KnownRun | undefined {
+    const other = this.#history.runs.get(runId);
     if (!other || other.key !== known.key || other.fingerprint !== known.fingerprint)
-      this.history.violated(`${known.runId} was joined to ${runId}, which has another key or request`);
-    else if (freed.has(other)) this.history.violated(`${known.runId} was joined to ${runId}, which never started`);
+      this.#history.violated(`${known.runId} was joined to ${runId}, which has another key or request`);
+    else if (freed.has(other)) this.#history.violated(`${known.runId} was joined to ${runId}, which never started`);
     return other;
   }
 
-  private conflicted({ runId, key, fingerprint }: KnownRun): void {
-    const others = [...this.history.runs.values()].filter((other) => other.key === key);
+  #conflicted({ runId, key, fingerprint }: KnownRun): void {
+    const others = [...this.#history.runs.values()].filter((other) => other.key === key);
     if (!others.some((other) => other.fingerprint !== fingerprint))
-      this.history.violated(`${runId} was refused for a different request with its key, and there was none`);
+      this.#history.violated(`${runId} was refused for a different request with its key, and there was none`);
   }
 }
 

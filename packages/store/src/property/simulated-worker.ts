@@ -40,38 +40,44 @@ interface Held {
 
 export class SimulatedWorker {
   readonly store: WorkerStore;
-  private readonly held = new Map<RunId, Held>();
-  private readonly renewing: NodeJS.Timeout;
-  private frozen: { promise: Promise<void>; thaw: () => void } | undefined;
-  private dead = false;
-  private taking = false;
-  private again = false;
-  private heardAt = performance.now();
+  readonly #held = new Map<RunId, Held>();
+  readonly #renewing: NodeJS.Timeout;
+  #frozen: { promise: Promise<void>; thaw: () => void } | undefined;
+  #dead = false;
+  #taking = false;
+  #again = false;
+  #heardAt = performance.now();
+
+  readonly #project: string;
+  readonly #history: History;
 
   constructor(
     readonly id: string,
-    private readonly project: string,
-    private readonly history: History,
+    project: string,
+    history: History,
     parts: { commands: Redis; subscriber: Redis; deliveries: DeliveryQueue; timings: StoreTimings },
   ) {
+    this.#project = project;
+    this.#history = history;
+
     this.store = new WorkerStore({
       ...parts,
       workerId: id,
       windowBytes: WINDOW,
       logger: { warn: () => {}, error: () => {} },
     });
-    this.store.onWake = () => void this.pump();
+    this.store.onWake = () => void this.#pump();
     this.store.onCancel = ({ runId, token }) => {
-      const held = this.held.get(runId);
+      const held = this.#held.get(runId);
       if (held?.run.token === token) held.cancelled = true;
     };
-    this.renewing = setInterval(() => void this.renew(), parts.timings.renewMs);
+    this.#renewing = setInterval(() => void this.#renew(), parts.timings.renewMs);
   }
 
   async serve(): Promise<void> {
-    await this.renew();
-    await patiently(() => this.store.announce(this.project, description));
-    await this.store.serve(this.project);
+    await this.#renew();
+    await patiently(() => this.store.announce(this.#project, description));
+    await this.store.serve(this.#project);
   }
 
   /** Freezes the worker as SIGSTOP would. A frozen worker sends nothing until `thaw`. */
@@ -80,117 +86,117 @@ export class SimulatedWorker {
     const promise = new Promise<void>((resolve) => {
       thaw = resolve;
     });
-    this.frozen ??= { promise, thaw };
+    this.#frozen ??= { promise, thaw };
   }
 
   thaw(): void {
-    if (this.frozen) this.history.silent(this.id, performance.now() - this.heardAt);
-    this.frozen?.thaw();
-    this.frozen = undefined;
+    if (this.#frozen) this.#history.silent(this.id, performance.now() - this.#heardAt);
+    this.#frozen?.thaw();
+    this.#frozen = undefined;
   }
 
   /** Kills the worker as SIGKILL would. */
   kill(): void {
-    this.dead = true;
+    this.#dead = true;
     this.thaw();
-    clearInterval(this.renewing);
+    clearInterval(this.#renewing);
     this.store.close();
-    this.history.silent(this.id, Number.POSITIVE_INFINITY);
+    this.#history.silent(this.id, Number.POSITIVE_INFINITY);
   }
 
   /** Resolves when the worker is not frozen. @returns false if the worker is dead */
-  private async alive(): Promise<boolean> {
-    while (this.frozen && !this.dead) await this.frozen.promise;
-    return !this.dead;
+  async #alive(): Promise<boolean> {
+    while (this.#frozen && !this.#dead) await this.#frozen.promise;
+    return !this.#dead;
   }
 
-  private async renew(): Promise<void> {
-    if (this.frozen || this.dead) return;
+  async #renew(): Promise<void> {
+    if (this.#frozen || this.#dead) return;
     const sentAt = performance.now();
-    const held = [...this.held.values()];
+    const held = [...this.#held.values()];
     try {
       const answers = await this.store.renew(
-        this.project,
+        this.#project,
         held.map(({ run }) => run),
         [APP],
       );
-      this.heard(sentAt);
+      this.#heard(sentAt);
       answers.forEach((answer, at) => {
         if (answer.state === 'held' && answer.cancel) (held[at] as Held).cancelled = true;
       });
     } catch (error) {
-      this.expected(error);
+      this.#expected(error);
     }
   }
 
-  private heard(sentAt: number): void {
-    this.history.silent(this.id, performance.now() - this.heardAt);
-    this.heardAt = sentAt;
+  #heard(sentAt: number): void {
+    this.#history.silent(this.id, performance.now() - this.#heardAt);
+    this.#heardAt = sentAt;
   }
 
-  private async pump(): Promise<void> {
-    if (this.taking) {
-      this.again = true;
+  async #pump(): Promise<void> {
+    if (this.#taking) {
+      this.#again = true;
       return;
     }
-    this.taking = true;
+    this.#taking = true;
     do {
-      this.again = false;
-      if (!(await this.alive())) return;
-      const free = SLOTS - this.held.size;
+      this.#again = false;
+      if (!(await this.#alive())) return;
+      const free = SLOTS - this.#held.size;
       if (free === 0) break;
       const sentAt = performance.now();
-      const { runs, more } = await this.store.take(this.project, [{ app: APP, slots: free }]);
-      this.history.silent(this.id, performance.now() - sentAt);
-      if (!(await this.alive())) return;
-      for (const run of runs) void this.execute(run);
-      this.again ||= more;
-    } while (this.again);
-    this.taking = false;
+      const { runs, more } = await this.store.take(this.#project, [{ app: APP, slots: free }]);
+      this.#history.silent(this.id, performance.now() - sentAt);
+      if (!(await this.#alive())) return;
+      for (const run of runs) void this.#execute(run);
+      this.#again ||= more;
+    } while (this.#again);
+    this.#taking = false;
   }
 
-  private async execute(run: TakenRun): Promise<void> {
-    const known = this.history.run(run.runId);
+  async #execute(run: TakenRun): Promise<void> {
+    const known = this.#history.run(run.runId);
     known.starts.push(run.token);
     const held = { run, cancelled: false, refused: false };
-    this.held.set(run.runId, held);
+    this.#held.set(run.runId, held);
     const plan = JSON.parse(run.params.toString()) as Plan;
     try {
-      await this.call(held, plan);
+      await this.#call(held, plan);
     } catch (error) {
-      this.expected(error);
+      this.#expected(error);
     }
-    this.held.delete(run.runId);
-    void this.pump();
+    this.#held.delete(run.runId);
+    void this.#pump();
   }
 
-  private async call(held: Held, plan: Plan): Promise<void> {
+  async #call(held: Held, plan: Plan): Promise<void> {
     const { run } = held;
-    if (plan.head && !(await this.begin(held))) return;
+    if (plan.head && !(await this.#begin(held))) return;
     const texts: string[] = [];
     const fast: Promise<unknown>[] = [];
     for (const size of plan.items) {
-      if (!(await this.alive()) || held.cancelled || held.refused) break;
+      if (!(await this.#alive()) || held.cancelled || held.refused) break;
       const first = texts.length + 1;
       for (let n = first; n < first + size; n++) texts.push(textOf(run.token, n, plan));
-      const writing = this.write(held, texts, first);
-      if (plan.hurry) fast.push(writing.catch((error: unknown) => this.expected(error)));
+      const writing = this.#write(held, texts, first);
+      if (plan.hurry) fast.push(writing.catch((error: unknown) => this.#expected(error)));
       else if (!(await writing)) return;
       await sleep(texts.length % 3);
     }
-    while (plan.how === 'stay' && !held.cancelled && !held.refused && !this.dead && this.held.get(run.runId) === held)
+    while (plan.how === 'stay' && !held.cancelled && !held.refused && !this.#dead && this.#held.get(run.runId) === held)
       await sleep(3);
     const crashed = plan.how === 'crash' && run.attempt === 1;
-    await this.end(held, texts, {
+    await this.#end(held, texts, {
       runId: run.runId,
       token: run.token,
       ...(crashed && { retry: true }),
-      outcome: { items: crashed ? 0 : texts.length, runTimeMs: '1.5', ...this.result(held, plan, crashed, texts) },
+      outcome: { items: crashed ? 0 : texts.length, runTimeMs: '1.5', ...this.#result(held, plan, crashed, texts) },
     });
     await Promise.all(fast);
   }
 
-  private result(held: Held, plan: Plan, crashed: boolean, texts: string[]) {
+  #result(held: Held, plan: Plan, crashed: boolean, texts: string[]) {
     const { token } = held.run;
     const failed = (code: 'cancelled' | 'replica_crashed' | 'function_error', raised?: Plan) => {
       const message = raised ? messageOf(token, raised) : token;
@@ -210,21 +216,21 @@ export class SimulatedWorker {
   }
 
   /** Writes the head. @returns false if the attempt is lost */
-  private async begin(held: Held): Promise<boolean> {
+  async #begin(held: Held): Promise<boolean> {
     const { runId, token } = held.run;
-    const told = await this.answered(() => this.store.head(this.project, { runId, token, head: headOf(token) }));
+    const told = await this.#answered(() => this.store.head(this.#project, { runId, token, head: headOf(token) }));
     if (told === 'full') held.refused = true;
     return told === 'ok' || told === 'full';
   }
 
   /** Appends the items from number `first` on, and resends missing items. @returns false if the attempt is lost */
-  private async write(held: Held, texts: readonly string[], first: number, upTo = texts.length): Promise<boolean> {
+  async #write(held: Held, texts: readonly string[], first: number, upTo = texts.length): Promise<boolean> {
     const { runId, token } = held.run;
     let from = first;
-    while (await this.alive()) {
+    while (await this.#alive()) {
       const blob = Buffer.from(texts.slice(from - 1, upTo).join('\n'));
       const batch = { first: from, count: upTo - from + 1, kind: 's', blob } as const;
-      const answer = await this.answered(() => this.store.append(this.project, { runId, token, batch }));
+      const answer = await this.#answered(() => this.store.append(this.#project, { runId, token, batch }));
       if (!answer || answer.state === 'lost') return false;
       if (answer.state === 'full') {
         held.refused = true;
@@ -240,32 +246,32 @@ export class SimulatedWorker {
     return false;
   }
 
-  private async end(held: Held, texts: readonly string[], end: End): Promise<void> {
-    while (await this.alive()) {
+  async #end(held: Held, texts: readonly string[], end: End): Promise<void> {
+    while (await this.#alive()) {
       const { runTimeMs } = end.outcome;
       const refused: End = { ...end, outcome: { ...REFUSED, runTimeMs }, retry: false };
-      const answer = await this.answered(() => this.store.end(this.project, held.refused ? refused : end));
+      const answer = await this.#answered(() => this.store.end(this.#project, held.refused ? refused : end));
       if (answer?.state !== 'behind') return;
-      if (!(await this.write(held, texts, answer.last + 1))) return;
+      if (!(await this.#write(held, texts, answer.last + 1))) return;
     }
   }
 
   /** Repeats the call until the store answers. */
-  private async answered<T>(ask: () => Promise<T>): Promise<T | undefined> {
-    while (await this.alive()) {
+  async #answered<T>(ask: () => Promise<T>): Promise<T | undefined> {
+    while (await this.#alive()) {
       try {
         return await ask();
       } catch (error) {
-        this.expected(error);
+        this.#expected(error);
         await sleep(10);
       }
     }
     return undefined;
   }
 
-  private expected(error: unknown): void {
+  #expected(error: unknown): void {
     if (error instanceof ServiceError && error.code === 'unavailable') return;
-    this.history.violated(`worker ${this.id}: ${error instanceof Error ? error.stack : String(error)}`);
+    this.#history.violated(`worker ${this.id}: ${error instanceof Error ? error.stack : String(error)}`);
   }
 }
 

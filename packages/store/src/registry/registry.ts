@@ -43,73 +43,75 @@ type Announcement = AppDescription | { readonly app: string; readonly gone: true
 
 /** A gateway's view of the apps. */
 export class Registry {
-  private readonly projects = new Map<string, Map<string, AppDescription>>();
+  readonly #projects = new Map<string, Map<string, AppDescription>>();
   /** By project, for each read under way: the announcements since the read began. */
-  private readonly reads = new Map<string, Set<Announcement[]>>();
-  private refreshing: NodeJS.Timeout | undefined;
+  readonly #reads = new Map<string, Set<Announcement[]>>();
+  #refreshing: NodeJS.Timeout | undefined;
 
-  constructor(
-    private readonly options: { commands: Redis; subscriber: Redis; logger: StoreLogger; timings: StoreTimings },
-  ) {
-    options.subscriber.on('smessageBuffer', this.onMessage);
-    options.subscriber.on('ready', this.refreshAll);
+  readonly #options: { commands: Redis; subscriber: Redis; logger: StoreLogger; timings: StoreTimings };
+
+  constructor(options: { commands: Redis; subscriber: Redis; logger: StoreLogger; timings: StoreTimings }) {
+    this.#options = options;
+
+    options.subscriber.on('smessageBuffer', this.#onMessage);
+    options.subscriber.on('ready', this.#refreshAll);
   }
 
   start(): void {
-    this.refreshing ??= setInterval(this.refreshAll, this.options.timings.attendMs);
+    this.#refreshing ??= setInterval(this.#refreshAll, this.#options.timings.attendMs);
   }
 
   stop(): void {
-    clearInterval(this.refreshing);
-    this.options.subscriber.off('smessageBuffer', this.onMessage);
-    this.options.subscriber.off('ready', this.refreshAll);
+    clearInterval(this.#refreshing);
+    this.#options.subscriber.off('smessageBuffer', this.#onMessage);
+    this.#options.subscriber.off('ready', this.#refreshAll);
   }
 
   /** Returns the project's apps by name. The map is empty for a project without announcements. */
   apps(project: string): Promise<ReadonlyMap<string, AppDescription>> {
-    const known = this.projects.get(project);
-    return known ? Promise.resolve(known) : this.load(project);
+    const known = this.#projects.get(project);
+    return known ? Promise.resolve(known) : this.#load(project);
   }
 
-  private async load(project: string): Promise<ReadonlyMap<string, AppDescription>> {
-    const limit = this.options.timings.commandMs;
-    const first = await this.read(project);
+  async #load(project: string): Promise<ReadonlyMap<string, AppDescription>> {
+    const limit = this.#options.timings.commandMs;
+    const first = await this.#read(project);
     // A project without announcements costs one read per call, and no memory.
     if (first.size === 0) return first;
-    await withinLimit(this.options.subscriber.ssubscribe(projectPrefix(project) + names.announced), limit);
-    const apps = await this.read(project);
-    const known = this.projects.get(project);
+    await withinLimit(this.#options.subscriber.ssubscribe(projectPrefix(project) + names.announced), limit);
+    const apps = await this.#read(project);
+    const known = this.#projects.get(project);
     if (known) return known;
-    this.projects.set(project, apps);
+    this.#projects.set(project, apps);
     return apps;
   }
 
   /** Returns the project's stored apps. Announcements during the read are applied too, because the store may have answered before them. */
-  private async read(project: string): Promise<Map<string, AppDescription>> {
+  async #read(project: string): Promise<Map<string, AppDescription>> {
     const since: Announcement[] = [];
-    const reads = this.reads.get(project) ?? new Set();
-    this.reads.set(project, reads.add(since));
+    const reads = this.#reads.get(project) ?? new Set();
+    this.#reads.set(project, reads.add(since));
     try {
       const key = projectPrefix(project) + names.apps;
-      const texts = await withinLimit(this.options.commands.hgetall(key), this.options.timings.commandMs);
+      const texts = await withinLimit(this.#options.commands.hgetall(key), this.#options.timings.commandMs);
       const apps = new Map(Object.entries(texts).map(([app, text]) => [app, JSON.parse(text) as AppDescription]));
       for (const announcement of since) apply(apps, announcement);
       return apps;
     } finally {
       reads.delete(since);
-      if (reads.size === 0) this.reads.delete(project);
+      if (reads.size === 0) this.#reads.delete(project);
     }
   }
 
   /** Reads all projects again, because announcements may be lost. */
-  private readonly refreshAll = (): void => {
-    for (const project of this.projects.keys()) {
+  readonly #refreshAll = (): void => {
+    for (const project of this.#projects.keys()) {
       // Two reads at once could finish in the wrong order, and the older result would overwrite the newer result.
-      if (this.reads.has(project)) continue;
-      this.read(project).then(
-        (apps) => this.projects.set(project, apps),
+      if (this.#reads.has(project)) continue;
+      this.#read(project).then(
+        (apps) => this.#projects.set(project, apps),
         (error: unknown) =>
-          this.options.logger.warn(
+          this.#options.logger.warn(
             { err: error, project },
             'the apps of a project could not be read again; the last copy stays in use',
           ),
@@ -117,13 +119,13 @@ export class Registry {
     }
   };
 
-  private readonly onMessage = (channel: Buffer, message: Buffer): void => {
+  readonly #onMessage = (channel: Buffer, message: Buffer): void => {
     const name = channel.toString();
     if (!name.endsWith(names.announced)) return;
     const project = name.slice(name.indexOf('{') + 1, name.indexOf('}'));
     const announcement = JSON.parse(message.toString()) as Announcement;
-    for (const since of this.reads.get(project) ?? []) since.push(announcement);
-    const apps = this.projects.get(project);
+    for (const since of this.#reads.get(project) ?? []) since.push(announcement);
+    const apps = this.#projects.get(project);
     if (apps) apply(apps, announcement);
   };
 }

@@ -53,70 +53,82 @@ interface Acceptance {
 }
 
 export class Acceptor {
-  private readonly clock = new StoreClock();
-  private readonly batch: TickBatch<Acceptance, Accepted>;
+  readonly #clock = new StoreClock();
+  readonly #batch: TickBatch<Acceptance, Accepted>;
   /** Per project: time of the last accept that renewed the gateway's lease. */
-  private readonly renewed = new Map<string, number>();
+  readonly #renewed = new Map<string, number>();
+
+  readonly #redis: Redis;
+  readonly #gatewayId: string;
+  readonly #timings: StoreTimings;
+  readonly #prepare: (project: string) => Promise<void>;
+  readonly #roomOf: (project: string) => number | undefined;
 
   /**
    * @param prepare confirms what a project's first accept needs
    * @param roomOf bytes that the project's runs may take; undefined while the project has far fewer
    */
   constructor(
-    private readonly redis: Redis,
-    private readonly gatewayId: string,
-    private readonly timings: StoreTimings,
-    private readonly prepare: (project: string) => Promise<void>,
-    private readonly roomOf: (project: string) => number | undefined,
+    redis: Redis,
+    gatewayId: string,
+    timings: StoreTimings,
+    prepare: (project: string) => Promise<void>,
+    roomOf: (project: string) => number | undefined,
   ) {
-    this.batch = new TickBatch(
-      (project, items) => this.send(project, items),
+    this.#redis = redis;
+    this.#gatewayId = gatewayId;
+    this.#timings = timings;
+    this.#prepare = prepare;
+    this.#roomOf = roomOf;
+
+    this.#batch = new TickBatch(
+      (project, items) => this.#send(project, items),
       ({ run }) => run.params.length,
     );
   }
 
   /** @throws ServiceError `unavailable` if no answer came in time: the run may exist. `overloaded` if memory is short */
   accept(run: NewRun, live: LiveMode | '-'): Promise<Accepted> {
-    return this.batch.add(run.project, { run, live });
+    return this.#batch.add(run.project, { run, live });
   }
 
-  private async send(project: string, items: Acceptance[]): Promise<Accepted[]> {
-    const { commandMs } = this.timings;
+  async #send(project: string, items: Acceptance[]): Promise<Accepted[]> {
+    const { commandMs } = this.#timings;
     const until = performance.now() + commandMs;
-    return withinLimit(this.call(project, items, until), commandMs);
+    return withinLimit(this.#call(project, items, until), commandMs);
   }
 
   /** Returns the lease's term if it must be renewed. `attend` renews it every few seconds, but a gateway must be known from its first accept. */
-  private lease(project: string): number | '' {
+  #lease(project: string): number | '' {
     const now = performance.now();
     // The map's oldest entries come first.
-    for (const [other, at] of this.renewed) {
-      if (now - at < this.timings.leaseMs / RENEWALS) break;
-      this.renewed.delete(other);
+    for (const [other, at] of this.#renewed) {
+      if (now - at < this.#timings.leaseMs / RENEWALS) break;
+      this.#renewed.delete(other);
     }
-    if (this.renewed.has(project)) return '';
-    this.renewed.set(project, now);
-    return this.timings.leaseMs;
+    if (this.#renewed.has(project)) return '';
+    this.#renewed.set(project, now);
+    return this.#timings.leaseMs;
   }
 
-  private async call(project: string, items: Acceptance[], until: number): Promise<Accepted[]> {
-    await this.prepare(project);
-    if (!this.clock.known) {
-      const [seconds, micros] = await this.redis.time();
-      this.clock.set(Number(seconds) * 1000 + Number(micros) / 1000);
+  async #call(project: string, items: Acceptance[], until: number): Promise<Accepted[]> {
+    await this.#prepare(project);
+    if (!this.#clock.known) {
+      const [seconds, micros] = await this.#redis.time();
+      this.#clock.set(Number(seconds) * 1000 + Number(micros) / 1000);
     }
     const calls = callArguments(items);
     for (let tries = 0; tries < 2; tries++) {
-      const executeBy = this.clock.now() + Math.max(0, Math.round(until - performance.now()));
+      const executeBy = this.#clock.now() + Math.max(0, Math.round(until - performance.now()));
       const args: ScriptArgument[] = [
         executeBy,
-        this.gatewayId,
-        this.lease(project),
-        this.roomOf(project) ?? '',
+        this.#gatewayId,
+        this.#lease(project),
+        this.#roomOf(project) ?? '',
         ...calls,
       ];
-      const [now, answers] = (await runScript(this.redis, 'accept', project, args)) as [number, Buffer[] | undefined];
-      this.clock.set(now);
+      const [now, answers] = (await runScript(this.#redis, 'accept', project, args)) as [number, Buffer[] | undefined];
+      this.#clock.set(now);
       if (answers) return answers.map(acceptedOf);
       // Redis refused the call as late. If the caller still waits, the store's clock has stepped.
       if (performance.now() >= until) break;

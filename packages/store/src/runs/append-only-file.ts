@@ -24,66 +24,69 @@ interface FileState {
 
 export class AppendOnlyFile extends Rounds {
   /** The state that a finished rewrite has covered. */
-  private covered: string | undefined;
+  #covered: string | undefined;
   /** The state of the last warning. Each state is logged once. */
-  private told: string | undefined;
-  private notBefore = Number.NEGATIVE_INFINITY;
+  #told: string | undefined;
+  #notBefore = Number.NEGATIVE_INFINITY;
 
-  constructor(
-    private readonly redis: Redis,
-    private readonly logger: StoreLogger,
-    private readonly timings: StoreTimings,
-  ) {
+  readonly #redis: Redis;
+  readonly #logger: StoreLogger;
+  readonly #timings: StoreTimings;
+
+  constructor(redis: Redis, logger: StoreLogger, timings: StoreTimings) {
     super(timings.reapMs);
+    this.#redis = redis;
+    this.#logger = logger;
+    this.#timings = timings;
   }
 
   /** Begins a rewrite if the file needs one. */
   protected override async look(): Promise<void> {
     try {
-      await this.judge();
+      await this.#judge();
     } catch {
       // Redis is away or cannot write. Reap and the connection report this.
     }
   }
 
-  private async judge(): Promise<void> {
-    const { enabled, state, busy, lastRewriteFailed } = await this.fileState();
-    if (!enabled || busy || state === this.covered) return;
-    const asked = (await this.timely(this.redis.get(rewrittenKey))) === state;
+  async #judge(): Promise<void> {
+    const { enabled, state, busy, lastRewriteFailed } = await this.#fileState();
+    if (!enabled || busy || state === this.#covered) return;
+    const asked = (await this.#timely(this.#redis.get(rewrittenKey))) === state;
     if (asked && !lastRewriteFailed) {
-      this.covered = state;
+      this.#covered = state;
       return;
     }
-    if (performance.now() < this.notBefore) return;
-    if (asked) this.failed(state, 'Redis did not finish the rewrite; its log has the reason');
-    await this.rewrite(state);
+    if (performance.now() < this.#notBefore) return;
+    if (asked) this.#failed(state, 'Redis did not finish the rewrite; its log has the reason');
+    await this.#rewrite(state);
   }
 
-  private async rewrite(state: string): Promise<void> {
+  async #rewrite(state: string): Promise<void> {
     try {
       // No time limit: Redis may have begun a rewrite whose answer is late.
-      await this.redis.bgrewriteaof();
+      await this.#redis.bgrewriteaof();
     } catch (error) {
       const { message } = error as Error;
       // The running rewrite may have begun before the state that this rewrite must cover. The next look asks again.
-      if (!UNDER_WAY.test(message)) this.failed(state, message);
+      if (!UNDER_WAY.test(message)) this.#failed(state, message);
       return;
     }
-    await this.timely(this.redis.set(rewrittenKey, state));
+    await this.#timely(this.#redis.set(rewrittenKey, state));
   }
 
-  private failed(state: string, reason: string): void {
-    this.notBefore = performance.now() + AGAIN_MS;
-    if (this.told === state) return;
-    this.told = state;
-    this.logger.warn(
+  #failed(state: string, reason: string): void {
+    this.#notBefore = performance.now() + AGAIN_MS;
+    if (this.#told === state) return;
+    this.#told = state;
+    this.#logger.warn(
       { reason },
       'the append-only file may be unreadable for Redis after a start or a failed write, and its rewrite (BGREWRITEAOF) failed',
     );
   }
 
-  private async fileState(): Promise<FileState> {
-    const info = String(await this.timely(this.redis.call('INFO', 'server', 'persistence', 'errorstats')));
+  async #fileState(): Promise<FileState> {
+    const info = String(await this.#timely(this.#redis.call('INFO', 'server', 'persistence', 'errorstats')));
     const fields = redisInfo(info);
     const is = (name: string): string => fields.get(name) ?? '';
     return {
@@ -100,7 +103,7 @@ export class AppendOnlyFile extends Rounds {
     };
   }
 
-  private timely<T>(call: Promise<T>): Promise<T> {
-    return withinLimit(call, this.timings.commandMs);
+  #timely<T>(call: Promise<T>): Promise<T> {
+    return withinLimit(call, this.#timings.commandMs);
   }
 }

@@ -39,97 +39,101 @@ export interface FeedsOptions {
 }
 
 export class Feeds {
-  private readonly projects = new Map<string, Map<RunId, Feed>>();
-  private readonly listening = new Map<string, Listening>();
+  readonly #projects = new Map<string, Map<RunId, Feed>>();
+  readonly #listening = new Map<string, Listening>();
   /**
    * Rising number of follow, unfollow and attend calls: an overtaken call does nothing.
    * It starts at the clock, because a gateway may come back under its name.
    */
-  private number = Date.now();
-  private readonly pages: TickBatch<PageRequest, LogPage | undefined>;
-  private readonly departures: TickBatch<RunId, void>;
-  private readonly lane: Lane;
-  private readonly positions: Positions;
-  private attending: NodeJS.Timeout | undefined;
+  #number = Date.now();
+  readonly #pages: TickBatch<PageRequest, LogPage | undefined>;
+  readonly #departures: TickBatch<RunId, void>;
+  readonly #lane: Lane;
+  readonly #positions: Positions;
+  #attending: NodeJS.Timeout | undefined;
 
-  constructor(private readonly options: FeedsOptions) {
+  readonly #options: FeedsOptions;
+
+  constructor(options: FeedsOptions) {
+    this.#options = options;
+
     const { commandMs } = options.timings;
-    this.lane = new Lane(commandMs, commandMs);
-    this.pages = new TickBatch(
-      (project, requests) => this.follow(project, requests),
+    this.#lane = new Lane(commandMs, commandMs);
+    this.#pages = new TickBatch(
+      (project, requests) => this.#follow(project, requests),
       () => 0,
     );
-    this.departures = new TickBatch(
-      (project, ids) => this.unfollow(project, ids),
+    this.#departures = new TickBatch(
+      (project, ids) => this.#unfollow(project, ids),
       () => 0,
     );
-    this.positions = new Positions(options.commands);
-    options.subscriber.on('smessageBuffer', this.onMessage);
+    this.#positions = new Positions(options.commands);
+    options.subscriber.on('smessageBuffer', this.#onMessage);
     // Every (re)connect sends the lists again. Entries that were published in between are read from the store.
-    options.subscriber.on('ready', this.onReady);
+    options.subscriber.on('ready', this.#onReady);
   }
 
   start(): void {
-    this.attending ??= setInterval(this.attendAll, this.options.timings.attendMs);
+    this.#attending ??= setInterval(this.#attendAll, this.#options.timings.attendMs);
   }
 
   stop(): void {
-    clearInterval(this.attending);
-    this.attending = undefined;
-    this.options.subscriber.off('smessageBuffer', this.onMessage);
-    this.options.subscriber.off('ready', this.onReady);
+    clearInterval(this.#attending);
+    this.#attending = undefined;
+    this.#options.subscriber.off('smessageBuffer', this.#onMessage);
+    this.#options.subscriber.off('ready', this.#onReady);
   }
 
   /** Resolves when this gateway's channel of the project is confirmed. Nothing is accepted or followed before. */
   listen(project: string): Promise<void> {
     const usedAt = performance.now();
-    const known = this.listening.get(project);
+    const known = this.#listening.get(project);
     if (known) {
       known.usedAt = usedAt;
       return known.confirmed;
     }
-    const confirmed = this.options.subscriber.ssubscribe(this.channel(project)).then(
+    const confirmed = this.#options.subscriber.ssubscribe(this.#channel(project)).then(
       () => undefined,
       (error: unknown) => {
-        if (this.listening.get(project)?.confirmed === confirmed) this.listening.delete(project);
+        if (this.#listening.get(project)?.confirmed === confirmed) this.#listening.delete(project);
         throw error;
       },
     );
-    this.listening.set(project, { confirmed, usedAt });
+    this.#listening.set(project, { confirmed, usedAt });
     return confirmed;
   }
 
   /** Opens a reader of a run that this gateway is about to accept. The reader is live from the run's first item. */
   openNew(project: string, runId: RunId, mode: LiveMode, wantsHead: boolean): RunReader {
-    return this.add(project, runId, mode, 0, true, wantsHead);
+    return this.#add(project, runId, mode, 0, true, wantsHead);
   }
 
   /** Records that the store has accepted the run. If its reader has gone, the departure may have overtaken the accept, so it is sent again. */
   confirm(project: string, runId: RunId): void {
-    const feed = this.projects.get(project)?.get(runId);
+    const feed = this.#projects.get(project)?.get(runId);
     if (feed) feed.known = true;
-    else this.depart(project, runId);
+    else this.#depart(project, runId);
   }
 
   /** The store refused the run. Its readers leave without a departure. */
   refused(project: string, runId: RunId): void {
-    const feed = this.projects.get(project)?.get(runId);
+    const feed = this.#projects.get(project)?.get(runId);
     if (feed) feed.over = true;
   }
 
   /** Opens a reader of an existing run after `cursor`. */
   open(project: string, runId: RunId, mode: LiveMode, cursor: number, wantsHead: boolean): RunReader {
-    return this.add(project, runId, mode, cursor, false, wantsHead);
+    return this.#add(project, runId, mode, cursor, false, wantsHead);
   }
 
   /** Number of runs that have readers. */
   get size(): number {
     let count = 0;
-    for (const feeds of this.projects.values()) count += feeds.size;
+    for (const feeds of this.#projects.values()) count += feeds.size;
     return count;
   }
 
-  private add(
+  #add(
     project: string,
     runId: RunId,
     mode: LiveMode,
@@ -137,10 +141,10 @@ export class Feeds {
     registered: boolean,
     wantsHead: boolean,
   ): RunReader {
-    let feeds = this.projects.get(project);
+    let feeds = this.#projects.get(project);
     if (!feeds) {
       feeds = new Map();
-      this.projects.set(project, feeds);
+      this.#projects.set(project, feeds);
     }
     let feed = feeds.get(runId);
     if (!feed) {
@@ -153,7 +157,7 @@ export class Feeds {
   }
 
   page(reader: RunReader): Promise<LogPage | undefined> {
-    return this.pages.add(reader.project, {
+    return this.#pages.add(reader.project, {
       runId: reader.runId,
       cursor: reader.cursor,
       mode: reader.mode,
@@ -162,58 +166,58 @@ export class Feeds {
   }
 
   moved(reader: RunReader): void {
-    const feed = this.projects.get(reader.project)?.get(reader.runId);
-    if (feed) this.positions.moved(reader.project, feed, reader.reached);
+    const feed = this.#projects.get(reader.project)?.get(reader.runId);
+    if (feed) this.#positions.moved(reader.project, feed, reader.reached);
   }
 
   left(reader: RunReader): void {
-    const feeds = this.projects.get(reader.project);
+    const feeds = this.#projects.get(reader.project);
     const feed = feeds?.get(reader.runId);
     if (!feeds || !feed) return;
     feed.readers.delete(reader);
     if (feed.readers.size > 0) return;
     feeds.delete(reader.runId);
-    if (feeds.size === 0) this.projects.delete(reader.project);
-    if (!feed.over || feed.kept) this.depart(reader.project, reader.runId);
+    if (feeds.size === 0) this.#projects.delete(reader.project);
+    if (!feed.over || feed.kept) this.#depart(reader.project, reader.runId);
   }
 
-  private depart(project: string, runId: RunId): void {
-    this.departures.add(project, runId).catch((error: unknown) => {
+  #depart(project: string, runId: RunId): void {
+    this.#departures.add(project, runId).catch((error: unknown) => {
       // The next attend removes the gateway from the run. If this gateway dies, its lease expires.
-      this.options.logger.warn(
+      this.#options.logger.warn(
         { err: error, runId },
         'the departure of the last reader was not reported to the store; the next attend repeats it',
       );
     });
   }
 
-  private channel(project: string): string {
-    return projectPrefix(project) + names.toGateway + this.options.gatewayId;
+  #channel(project: string): string {
+    return projectPrefix(project) + names.toGateway + this.#options.gatewayId;
   }
 
-  private readonly onMessage = (channel: Buffer, published: Buffer): void => {
+  readonly #onMessage = (channel: Buffer, published: Buffer): void => {
     const name = channel.toString('latin1');
     const open = name.indexOf('{') + 1;
     const project = name.slice(open, name.indexOf('}', open));
-    if (name !== this.channel(project)) return;
-    const feeds = this.projects.get(project);
+    if (name !== this.#channel(project)) return;
+    const feeds = this.#projects.get(project);
     if (!feeds) return;
     try {
       for (const message of liveMessages(published)) {
         const feed = feeds.get(message.runId);
-        if (feed) this.hand(feed, message);
+        if (feed) this.#hand(feed, message);
       }
     } catch (error) {
       // The message comes from a newer version. The store has its content.
-      this.options.logger.error(
+      this.#options.logger.error(
         { err: error, project },
         'a live message of an unknown format was dropped; its content is read from the store',
       );
-      void this.attendSafely(project);
+      void this.#attendSafely(project);
     }
   };
 
-  private hand(feed: Feed, message: LiveMessage): void {
+  #hand(feed: Feed, message: LiveMessage): void {
     if (message.type === 'ended') end(feed, message.outcome.items);
     else if (message.type === 'ended-stored') end(feed);
     else feed.token = message.token;
@@ -222,8 +226,8 @@ export class Feeds {
     for (const reader of feed.readers) reader.live(message);
   }
 
-  private async follow(project: string, requests: PageRequest[]): Promise<(LogPage | undefined)[]> {
-    const { timings, gatewayId, commands } = this.options;
+  async #follow(project: string, requests: PageRequest[]): Promise<(LogPage | undefined)[]> {
+    const { timings, gatewayId, commands } = this.#options;
     await withinLimit(this.listen(project), timings.commandMs);
     // All readers of a run at the same place share one request.
     const places = new Map<string, number>();
@@ -237,15 +241,15 @@ export class Feeds {
     let answers: PageReply[] | undefined;
     for (let tries = 0; !answers && tries < STALE_TRIES; tries++) {
       const ask = (): Promise<unknown> =>
-        runScript(commands, 'follow', project, [gatewayId, ++this.number, timings.leaseMs, PAGE_BYTES, ...runs]);
-      const reply = await this.lane.call(PAGE_BYTES, ask);
+        runScript(commands, 'follow', project, [gatewayId, ++this.#number, timings.leaseMs, PAGE_BYTES, ...runs]);
+      const reply = await this.#lane.call(PAGE_BYTES, ask);
       const [stale, pages] = reply as [number, PageReply[]];
       if (!stale) answers = pages;
     }
     if (!answers) throw new ServiceError('unavailable', 'The run store answered calls of this gateway out of order.');
     const pages = answers.map((answer, at) => {
       const page = pageOf(answer);
-      const feed = this.projects.get(project)?.get(runs[at * 4] as RunId);
+      const feed = this.#projects.get(project)?.get(runs[at * 4] as RunId);
       if (feed && page) {
         feed.known = true;
         feed.token = page.token;
@@ -261,14 +265,14 @@ export class Feeds {
     return asked.map((at) => pages[at]);
   }
 
-  private async unfollow(project: string, ids: RunId[]): Promise<undefined[]> {
-    const { timings, gatewayId, commands, deliveries } = this.options;
+  async #unfollow(project: string, ids: RunId[]): Promise<undefined[]> {
+    const { timings, gatewayId, commands, deliveries } = this.#options;
     // The accept may still wait for the channel, so the departure waits too.
     await this.listen(project);
     // A reader that came in between keeps the run.
-    const gone = ids.filter((id) => !this.projects.get(project)?.has(id));
+    const gone = ids.filter((id) => !this.#projects.get(project)?.has(id));
     if (gone.length > 0) {
-      const args = [gatewayId, ++this.number, timings.handoverMs, ...gone];
+      const args = [gatewayId, ++this.#number, timings.handoverMs, ...gone];
       const due = (await withinLimit(runScript(commands, 'unfollow', project, args), timings.commandMs)) as Buffer[];
       deliveries.handOver(project, due.map(String));
     }
@@ -276,12 +280,12 @@ export class Feeds {
   }
 
   /** Attends after the subscription is confirmed. Only later messages come live, so an earlier attend would miss the messages in between. */
-  private readonly onReady = (): void => {
-    for (const project of this.listening.keys()) {
-      this.options.subscriber.ssubscribe(this.channel(project)).then(
-        () => this.attendSafely(project),
+  readonly #onReady = (): void => {
+    for (const project of this.#listening.keys()) {
+      this.#options.subscriber.ssubscribe(this.#channel(project)).then(
+        () => this.#attendSafely(project),
         (error: unknown) =>
-          this.options.logger.warn(
+          this.#options.logger.warn(
             { err: error, project },
             'the subscription after a reconnect failed; the next reconnect repeats it',
           ),
@@ -289,46 +293,46 @@ export class Feeds {
     }
   };
 
-  private readonly attendAll = (): void => {
-    for (const project of this.listening.keys()) {
-      if (this.isIdle(project)) this.leave(project);
-      else void this.attendSafely(project);
+  readonly #attendAll = (): void => {
+    for (const project of this.#listening.keys()) {
+      if (this.#isIdle(project)) this.#leave(project);
+      else void this.#attendSafely(project);
     }
   };
 
   /** Returns whether no run of the project was read here for a lease. Departures of earlier readers have been reported in that time. */
-  private isIdle(project: string): boolean {
-    const idleMs = performance.now() - (this.listening.get(project)?.usedAt ?? 0);
-    return !this.projects.has(project) && idleMs > this.options.timings.leaseMs;
+  #isIdle(project: string): boolean {
+    const idleMs = performance.now() - (this.#listening.get(project)?.usedAt ?? 0);
+    return !this.#projects.has(project) && idleMs > this.#options.timings.leaseMs;
   }
 
   /** Unsubscribes from a project. Otherwise a gateway would attend to every project that it has ever served. */
-  private leave(project: string): void {
-    this.listening.delete(project);
-    this.options.subscriber.sunsubscribe(this.channel(project)).catch((error: unknown) => {
-      this.options.logger.warn(
+  #leave(project: string): void {
+    this.#listening.delete(project);
+    this.#options.subscriber.sunsubscribe(this.#channel(project)).catch((error: unknown) => {
+      this.#options.logger.warn(
         { err: error, project },
         'the channel of an idle project is still subscribed: unsubscribing failed',
       );
     });
   }
 
-  private async attendSafely(project: string): Promise<void> {
+  async #attendSafely(project: string): Promise<void> {
     try {
-      for (let tries = 0; tries < STALE_TRIES; tries++) if (await this.attend(project)) return;
+      for (let tries = 0; tries < STALE_TRIES; tries++) if (await this.#attend(project)) return;
     } catch (error) {
-      this.options.logger.warn({ err: error, project }, 'the attend call failed; the next round repeats it');
+      this.#options.logger.warn({ err: error, project }, 'the attend call failed; the next round repeats it');
     }
   }
 
   /** @returns false if the call did nothing because another call overtook it */
-  private async attend(project: string): Promise<boolean> {
-    const { timings, gatewayId, commands } = this.options;
-    const feeds = [...(this.projects.get(project)?.values() ?? [])].filter((feed) => !feed.over || isRead(feed));
+  async #attend(project: string): Promise<boolean> {
+    const { timings, gatewayId, commands } = this.#options;
+    const feeds = [...(this.#projects.get(project)?.values() ?? [])].filter((feed) => !feed.over || isRead(feed));
     let from = 0;
     do {
       const part = feeds.slice(from, from + ATTEND_RUNS);
-      const args: ScriptArgument[] = [gatewayId, ++this.number, timings.leaseMs];
+      const args: ScriptArgument[] = [gatewayId, ++this.#number, timings.leaseMs];
       const asked = part.map((feed) => feed.known && !feed.over);
       for (const feed of part) args.push(feed.runId, furthest(feed), modeOf(feed));
       const [stale, answers, following] = (await withinLimit(
@@ -336,15 +340,16 @@ export class Feeds {
         timings.commandMs,
       )) as [number, AttendReply[], number];
       if (stale) return false;
-      for (const [at, answer] of answers.entries()) this.attended(part[at] as Feed, answer, asked[at] as boolean);
+      for (const [at, answer] of answers.entries()) this.#attended(part[at] as Feed, answer, asked[at] as boolean);
       from += ATTEND_RUNS;
-      if (from >= feeds.length && following > feeds.filter((feed) => !feed.over).length) await this.dropStrays(project);
+      if (from >= feeds.length && following > feeds.filter((feed) => !feed.over).length)
+        await this.#dropStrays(project);
     } while (from < feeds.length);
     return true;
   }
 
   /** @param asked whether the run was known at the time of the call */
-  private attended(feed: Feed, [state, lastItem = 0, lastLine = 0]: AttendReply, asked: boolean): void {
+  #attended(feed: Feed, [state, lastItem = 0, lastLine = 0]: AttendReply, asked: boolean): void {
     if (state === undefined) {
       if (!asked) return;
       feed.over = true;
@@ -358,11 +363,11 @@ export class Feeds {
   }
 
   /** Reports departures again for runs that this gateway follows without a reader: an earlier report was lost. */
-  private async dropStrays(project: string): Promise<void> {
-    const { commands, gatewayId, timings } = this.options;
+  async #dropStrays(project: string): Promise<void> {
+    const { commands, gatewayId, timings } = this.#options;
     const key = projectPrefix(project) + names.following + gatewayId;
     const following = await withinLimit(commands.smembers(key), timings.commandMs);
-    for (const runId of following) if (!this.projects.get(project)?.has(runId)) this.depart(project, runId);
+    for (const runId of following) if (!this.#projects.get(project)?.has(runId)) this.#depart(project, runId);
   }
 }
 

@@ -65,59 +65,63 @@ export class GatewayStore {
   readonly deliveryLog: DeliveryLog;
   /** Tokens that are refused before they expire (Contract 6). */
   readonly revocations: Revocations;
-  private readonly timings: StoreTimings;
-  private readonly feeds: Feeds;
-  private readonly registry: Registry;
-  private readonly reaper: Reaper;
-  private readonly sweeper: Sweeper;
-  private readonly file: AppendOnlyFile;
-  private readonly acceptor: Acceptor;
-  private readonly resultLane: Lane;
-  private readonly indexed = new Map<string, number>();
+  readonly #timings: StoreTimings;
+  readonly #feeds: Feeds;
+  readonly #registry: Registry;
+  readonly #reaper: Reaper;
+  readonly #sweeper: Sweeper;
+  readonly #file: AppendOnlyFile;
+  readonly #acceptor: Acceptor;
+  readonly #resultLane: Lane;
+  readonly #indexed = new Map<string, number>();
 
-  constructor(private readonly options: GatewayStoreOptions) {
+  readonly #options: GatewayStoreOptions;
+
+  constructor(options: GatewayStoreOptions) {
+    this.#options = options;
+
     const { commands, gatewayId, deliveries, logger } = options;
-    this.timings = { ...defaultTimings, ...options.timings };
-    this.resultLane = new Lane(this.timings.commandMs, undefined, RESULT_LANE_BYTES);
-    const shared = { ...options, timings: this.timings };
-    this.feeds = new Feeds(shared);
-    this.registry = new Registry(shared);
-    this.deliveryLog = new DeliveryLog(commands, deliveries, this.timings);
-    this.revocations = new Revocations(commands, logger, this.timings);
-    this.reaper = new Reaper(commands, deliveries, logger, this.timings);
-    this.sweeper = new Sweeper(commands, logger, this.timings, options.storeMaxBytes);
-    this.file = new AppendOnlyFile(commands, logger, this.timings);
-    this.acceptor = new Acceptor(
+    this.#timings = { ...defaultTimings, ...options.timings };
+    this.#resultLane = new Lane(this.#timings.commandMs, undefined, RESULT_LANE_BYTES);
+    const shared = { ...options, timings: this.#timings };
+    this.#feeds = new Feeds(shared);
+    this.#registry = new Registry(shared);
+    this.deliveryLog = new DeliveryLog(commands, deliveries, this.#timings);
+    this.revocations = new Revocations(commands, logger, this.#timings);
+    this.#reaper = new Reaper(commands, deliveries, logger, this.#timings);
+    this.#sweeper = new Sweeper(commands, logger, this.#timings, options.storeMaxBytes);
+    this.#file = new AppendOnlyFile(commands, logger, this.#timings);
+    this.#acceptor = new Acceptor(
       commands,
       gatewayId,
-      this.timings,
-      (project) => this.prepare(project),
-      (project) => this.sweeper.roomOf(project),
+      this.#timings,
+      (project) => this.#prepare(project),
+      (project) => this.#sweeper.roomOf(project),
     );
   }
 
   /** Starts attending, reaping and sweeping. */
   start(): void {
-    this.feeds.start();
-    this.registry.start();
+    this.#feeds.start();
+    this.#registry.start();
     this.revocations.start();
-    this.reaper.start();
-    this.sweeper.start();
-    this.file.start();
+    this.#reaper.start();
+    this.#sweeper.start();
+    this.#file.start();
   }
 
   stop(): void {
-    this.feeds.stop();
-    this.registry.stop();
+    this.#feeds.stop();
+    this.#registry.stop();
     this.revocations.stop();
-    this.reaper.stop();
-    this.sweeper.stop();
-    this.file.stop();
+    this.#reaper.stop();
+    this.#sweeper.stop();
+    this.#file.stop();
   }
 
   /** Returns the reason why calls cannot be served now, or undefined if they can. */
   trouble(): Promise<string | undefined> {
-    return storeTrouble(this.options.commands, this.timings.commandMs, ['accept', 'follow']);
+    return storeTrouble(this.#options.commands, this.#timings.commandMs, ['accept', 'follow']);
   }
 
   /**
@@ -129,20 +133,20 @@ export class GatewayStore {
    */
   accept(run: NewRun, live: Live): { accepted: Promise<Accepted>; reader?: RunReader } {
     const mode = live === 'none' ? undefined : MODES[live];
-    const reader = mode && this.feeds.openNew(run.project, run.runId, mode, live === 'answer');
-    const accepted = this.acceptor.accept(run, mode ?? '-').then(
+    const reader = mode && this.#feeds.openNew(run.project, run.runId, mode, live === 'answer');
+    const accepted = this.#acceptor.accept(run, mode ?? '-').then(
       (answer) => {
-        if (answer.state !== 'accepted') this.refuse(run, reader);
-        else if (reader) this.feeds.confirm(run.project, run.runId);
+        if (answer.state !== 'accepted') this.#refuse(run, reader);
+        else if (reader) this.#feeds.confirm(run.project, run.runId);
         return answer;
       },
       (error: unknown) => {
-        if (error instanceof ServiceError && error.code === 'overloaded') this.refuse(run, reader);
+        if (error instanceof ServiceError && error.code === 'overloaded') this.#refuse(run, reader);
         else reader?.close();
         if (!(error instanceof ServiceError)) throw error;
         // A script that failed halfway may have accepted the run.
         const mayExist = error.code === 'unavailable' || error.code === 'internal';
-        if (mayExist && !run.promised) void this.cancelLate(run);
+        if (mayExist && !run.promised) void this.#cancelLate(run);
         throw new ServiceError(error.code, error.message, {
           cause: error.cause,
           ...(mayExist && { runId: run.runId }),
@@ -157,64 +161,64 @@ export class GatewayStore {
    * run or the items after `cursor` are gone.
    */
   read(project: string, runId: RunId, live: Following, cursor: number): RunReader {
-    return this.feeds.open(project, runId, MODES[live], cursor, live === 'answer');
+    return this.#feeds.open(project, runId, MODES[live], cursor, live === 'answer');
   }
 
   /** @throws ServiceError `unavailable` */
   look(project: string, runId: RunId): Promise<RunRecord | undefined> {
-    return withinLimit(readRecord(this.options.commands, project, runId), this.timings.commandMs);
+    return withinLimit(readRecord(this.#options.commands, project, runId), this.#timings.commandMs);
   }
 
   /** Returns how far a run has come, without its items and result. @throws ServiceError `unavailable` */
   extent(project: string, runId: RunId): Promise<RunExtent | undefined> {
-    return withinLimit(readExtent(this.options.commands, project, runId), this.timings.commandMs);
+    return withinLimit(readExtent(this.#options.commands, project, runId), this.#timings.commandMs);
   }
 
   /** Returns the run that holds an idempotency key (the hash of `NewRun`). @throws ServiceError `unavailable` */
   holder(project: string, key: string): Promise<KeyHolder | undefined> {
-    return withinLimit(readHolder(this.options.commands, project, key), this.timings.commandMs);
+    return withinLimit(readHolder(this.#options.commands, project, key), this.#timings.commandMs);
   }
 
   /** Returns all items of a run. @throws ServiceError `unavailable` */
   items(project: string, runId: RunId): Promise<ItemBatch[]> {
-    return readItems(this.options.commands, project, runId, this.timings.commandMs);
+    return readItems(this.#options.commands, project, runId, this.#timings.commandMs);
   }
 
   /** Yields all items of a run. A few entries are read at a time, as the caller takes them. @throws ServiceError `unavailable` */
   itemPages(project: string, runId: RunId): AsyncGenerator<ItemBatch> {
-    return itemBatches(this.options.commands, project, runId, this.timings.commandMs);
+    return itemBatches(this.#options.commands, project, runId, this.#timings.commandMs);
   }
 
   /** Returns the approximate bytes of a run's items. @throws ServiceError `unavailable` */
   async itemBytes(project: string, runId: RunId): Promise<number> {
     const key = projectPrefix(project) + names.run + runId;
-    return Number((await withinLimit(this.options.commands.hget(key, 'size'), this.timings.commandMs)) ?? 0);
+    return Number((await withinLimit(this.#options.commands.hget(key, 'size'), this.#timings.commandMs)) ?? 0);
   }
 
   /** Yields a result that is not in its outcome, in pieces, as the caller takes them. @throws ServiceError `unavailable`, `not_found` */
   result(project: string, runId: RunId, bytes: number): AsyncGenerator<Buffer> {
-    return readResult(this.options.commands, this.resultLane, project, runId, bytes);
+    return readResult(this.#options.commands, this.#resultLane, project, runId, bytes);
   }
 
   /** Returns runs, newest first. @throws ServiceError `invalid_request` for a malformed cursor, `unavailable` */
   list(project: string, query: RunQuery): Promise<RunPage> {
-    return listRuns(this.options.commands, project, query, this.timings.commandMs);
+    return listRuns(this.#options.commands, project, query, this.#timings.commandMs);
   }
 
   /** Returns the lines that a run has printed, after line `after`, or undefined for an unknown run. @throws ServiceError `unavailable` */
   logs(project: string, runId: RunId, after = 0): Promise<RunLog | undefined> {
-    return readLog(this.options.commands, project, runId, after, this.timings.commandMs);
+    return readLog(this.#options.commands, project, runId, after, this.#timings.commandMs);
   }
 
   /** Returns the queued runs, the running runs and the bytes of one project or of all projects. @throws ServiceError `unavailable` */
   async depths(project?: string): Promise<StoreDepths> {
-    const projects = await withinLimit(readDepths(this.options.commands, project), this.timings.commandMs);
-    return { projects, store: this.sweeper.usage };
+    const projects = await withinLimit(readDepths(this.#options.commands, project), this.#timings.commandMs);
+    return { projects, store: this.#sweeper.usage };
   }
 
   /** Cancels a run and returns its state before. @throws ServiceError `unavailable` */
   async cancel(project: string, runId: RunId): Promise<'queued' | 'running' | 'ended' | 'unknown'> {
-    return withinLimit(this.callCancel(project, runId, 0), this.timings.commandMs);
+    return withinLimit(this.#callCancel(project, runId, 0), this.#timings.commandMs);
   }
 
   /**
@@ -225,44 +229,44 @@ export class GatewayStore {
    * @throws ServiceError `unavailable` if the connection was closed before the answer
    */
   async withdraw(project: string, runId: RunId): Promise<void> {
-    await this.callCancel(project, runId, this.timings.tombstoneMs).catch((cause: unknown) => {
+    await this.#callCancel(project, runId, this.#timings.tombstoneMs).catch((cause: unknown) => {
       throw storeError(cause);
     });
   }
 
   /** Lets a run with `onDisconnect=cancel` continue without a reader, because its caller got a 202 answer. @throws ServiceError `unavailable` */
   async goOn(project: string, runId: RunId): Promise<void> {
-    await withinLimit(runScript(this.options.commands, 'go-on', project, [runId]), this.timings.commandMs);
+    await withinLimit(runScript(this.#options.commands, 'go-on', project, [runId]), this.#timings.commandMs);
   }
 
   /** Returns the project's apps by name. @throws ServiceError `unavailable` */
   apps(project: string): Promise<ReadonlyMap<string, AppDescription>> {
-    return this.registry.apps(project);
+    return this.#registry.apps(project);
   }
 
   /** Closes the reader of a refused call. The store has no run, so no departure is sent. */
-  private refuse({ project, runId }: NewRun, reader: RunReader | undefined): void {
+  #refuse({ project, runId }: NewRun, reader: RunReader | undefined): void {
     if (!reader) return;
-    this.feeds.refused(project, runId);
+    this.#feeds.refused(project, runId);
     reader.close();
   }
 
-  private async callCancel(
+  async #callCancel(
     project: string,
     runId: RunId,
     tombstoneMs: number,
   ): Promise<'queued' | 'running' | 'ended' | 'unknown'> {
-    const args = [this.timings.handoverMs, tombstoneMs, runId, randomUUID()];
-    const [[found, due]] = (await runScript(this.options.commands, 'cancel', project, args)) as [[Buffer, number]];
-    if (due) this.options.deliveries.handOver(project, [runId]);
+    const args = [this.#timings.handoverMs, tombstoneMs, runId, randomUUID()];
+    const [[found, due]] = (await runScript(this.#options.commands, 'cancel', project, args)) as [[Buffer, number]];
+    if (due) this.#options.deliveries.handOver(project, [runId]);
     return found.toString() as 'queued';
   }
 
-  private async cancelLate(run: NewRun): Promise<void> {
+  async #cancelLate(run: NewRun): Promise<void> {
     try {
       await this.withdraw(run.project, run.runId);
     } catch (error) {
-      this.options.logger.warn(
+      this.#options.logger.warn(
         { err: error, runId: run.runId },
         'a run whose accept was not answered was not cancelled',
       );
@@ -270,21 +274,21 @@ export class GatewayStore {
   }
 
   /** Prepares a project's first accept: the gateway's channel is confirmed, and the project is in the index that reap visits. */
-  private async prepare(project: string): Promise<void> {
-    await this.feeds.listen(project);
+  async #prepare(project: string): Promise<void> {
+    await this.#feeds.listen(project);
     const now = performance.now();
-    for (const [other, at] of this.indexed) {
+    for (const [other, at] of this.#indexed) {
       if (now - at < INDEX_MS) break;
-      this.indexed.delete(other);
+      this.#indexed.delete(other);
     }
-    if (this.indexed.has(project)) return;
-    const share = this.sweeper.shareOf(project);
+    if (this.#indexed.has(project)) return;
+    const share = this.#sweeper.shareOf(project);
     await Promise.all([
-      this.options.commands.zadd(projectsKey, Date.now(), project),
+      this.#options.commands.zadd(projectsKey, Date.now(), project),
       // A new project is held to its share before the next sweep writes it.
       share !== undefined &&
-        this.options.commands.set(projectPrefix(project) + names.share, shareText(share, false), 'NX'),
+        this.#options.commands.set(projectPrefix(project) + names.share, shareText(share, false), 'NX'),
     ]);
-    this.indexed.set(project, now);
+    this.#indexed.set(project, now);
   }
 }

@@ -12,25 +12,29 @@ export const LARGE_BYTES = ACK_BYTES;
 
 /** Gathers the positions of a tick: one message per worker. Attend repeats lost positions. */
 export class Positions {
-  private readonly waiting = new Map<string, Set<Feed>>();
+  readonly #waiting = new Map<string, Set<Feed>>();
 
-  constructor(private readonly redis: Redis) {}
+  readonly #redis: Redis;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
 
   /** Records that a reader of this feed is at item `cursor`. */
   moved(project: string, feed: Feed, cursor: number): void {
     if (feed.over || (cursor - feed.told < ACK_ITEMS && feed.bytes < ACK_BYTES)) return;
-    let feeds = this.waiting.get(project);
+    let feeds = this.#waiting.get(project);
     if (!feeds) {
       feeds = new Set();
-      this.waiting.set(project, feeds);
-      setImmediate(() => this.tell(project));
+      this.#waiting.set(project, feeds);
+      setImmediate(() => this.#tell(project));
     }
     feeds.add(feed);
   }
 
-  private tell(project: string): void {
-    const feeds = this.waiting.get(project) ?? [];
-    this.waiting.delete(project);
+  #tell(project: string): void {
+    const feeds = this.#waiting.get(project) ?? [];
+    this.#waiting.delete(project);
     const texts = new Map<string, string>();
     for (const feed of feeds) {
       const upTo = furthest(feed);
@@ -42,7 +46,7 @@ export class Positions {
     }
     for (const [worker, text] of texts) {
       const channel = projectPrefix(project) + names.toWorker + worker;
-      this.redis.spublish(channel, text).catch(() => undefined);
+      this.#redis.spublish(channel, text).catch(() => undefined);
     }
   }
 }

@@ -35,6 +35,9 @@ export interface ReaderSource {
 /** Time after which the store is read again if it was away. */
 const AGAIN_MS = 500;
 
+/** How a read run ended for its reader. */
+type Ended = { readonly outcome: Outcome } | { readonly error: ServiceError };
+
 const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, AGAIN_MS).unref());
 
 /**
@@ -48,22 +51,25 @@ export class RunReader {
   line: number | undefined;
   /** The reader's position among the existing items. Its cursor may lie beyond them. */
   reached = 0;
-  private subscriber: Subscriber<RunEvent> | undefined;
-  private waiter: { resolve(outcome: Outcome): void; reject(error: unknown): void } | undefined;
+  #subscriber: Subscriber<RunEvent> | undefined;
+  #waiter: { resolve(outcome: Outcome): void; reject(error: unknown): void } | undefined;
   /** The attempt whose items were handed out. A reader never mixes two attempts. There may be two after Redis has lost its last writes. */
-  private token: string | undefined;
+  #token: string | undefined;
   /** A page is being read. Live entries in this time are not kept: `behind` makes the reader read the store once more. */
-  private reading = false;
+  #reading = false;
   /** The store holds entries that this reader has not seen. */
-  private behind: boolean;
-  private ended: { readonly outcome: Outcome } | { readonly error: ServiceError } | undefined;
-  private closed = false;
+  #behind: boolean;
+  #ended: Ended | undefined;
+  #closed = false;
   /** The store has answered that the run exists. */
-  private known: boolean;
+  #known: boolean;
   /** The attempt whose start was handed out. */
-  private started: string | undefined;
+  #started: string | undefined;
   /** The head was handed out. */
-  private headed = false;
+  #headed = false;
+
+  readonly #source: ReaderSource;
+  readonly #wantsHead: boolean;
 
   /**
    * @param cursor number of the last item (of the last log line, for `l`) that the caller has
@@ -76,19 +82,22 @@ export class RunReader {
     readonly mode: LiveMode,
     cursor: number,
     registered: boolean,
-    private readonly source: ReaderSource,
-    private readonly wantsHead = false,
+    source: ReaderSource,
+    wantsHead = false,
   ) {
+    this.#source = source;
+    this.#wantsHead = wantsHead;
+
     this.cursor = mode === 'l' ? 0 : cursor;
     // Logs are not resumed (Contract 3). A resumed stream gets only future lines.
     this.line = mode === 'l' || cursor === 0 ? cursor : undefined;
-    this.behind = !registered;
-    this.known = registered;
+    this.#behind = !registered;
+    this.#known = registered;
   }
 
   /** True after the end was handed out, or after it was found to be unreachable. */
   get finished(): boolean {
-    return this.ended !== undefined;
+    return this.#ended !== undefined;
   }
 
   /**
@@ -100,71 +109,71 @@ export class RunReader {
    */
   events(): Observable<RunEvent> {
     return new Observable((subscriber) => {
-      this.subscriber = subscriber;
+      this.#subscriber = subscriber;
       subscriber.add(() => {
-        if (this.subscriber === subscriber) this.subscriber = undefined;
+        if (this.#subscriber === subscriber) this.#subscriber = undefined;
       });
-      if (this.ended) this.settle();
-      else if (this.behind) void this.readOn();
+      if (this.#ended) this.#settle();
+      else if (this.#behind) void this.#readOn();
     });
   }
 
   /** Returns only the outcome. Rejects with the errors of `events`. A reader that follows items gets the outcome after all items were taken. */
   outcome(): Promise<Outcome> {
     return new Promise((resolve, reject) => {
-      this.waiter = { resolve, reject };
-      if (this.ended) this.settle();
-      else if (this.behind) void this.readOn();
+      this.#waiter = { resolve, reject };
+      if (this.#ended) this.#settle();
+      else if (this.#behind) void this.#readOn();
     });
   }
 
   /** Closes the reader. If the run has no other reader on any gateway, the run's `absentMs` decides its fate. */
   close(): void {
-    if (this.closed) return;
-    this.closed = true;
-    this.subscriber = undefined;
-    this.waiter = undefined;
-    this.source.left(this);
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#subscriber = undefined;
+    this.#waiter = undefined;
+    this.#source.left(this);
   }
 
   /** Takes a live message about this run. */
   live(message: LiveMessage): void {
-    if (this.ended) return;
-    const idle = this.reading || !this.subscriber;
+    if (this.#ended) return;
+    const idle = this.#reading || !this.#subscriber;
     switch (message.type) {
       case 'items':
         if (!wantsItems(this.mode)) return;
-        if (idle) this.behind = true;
-        else if (message.batch.first > this.cursor + 1 || this.behind || this.awaitsHead) this.check();
-        else this.take(message.batch, message.token);
+        if (idle) this.#behind = true;
+        else if (message.batch.first > this.cursor + 1 || this.#behind || this.#awaitsHead) this.check();
+        else this.#take(message.batch, message.token);
         return;
       case 'head':
-        if (!this.awaitsHead) return;
-        if (idle) this.behind = true;
-        else if (this.behind) this.check();
-        else this.tellHead(message.head, message.token);
+        if (!this.#awaitsHead) return;
+        if (idle) this.#behind = true;
+        else if (this.#behind) this.check();
+        else this.#tellHead(message.head, message.token);
         return;
       case 'stored':
         if (wantsItems(this.mode) && message.last > this.cursor) this.check();
         return;
       case 'started':
         if (this.mode !== 'f') return;
-        if (idle || this.behind) this.check();
-        else this.start(message.token, message.at);
+        if (idle || this.#behind) this.check();
+        else this.#start(message.token, message.at);
         return;
       case 'log': {
         if (!wantsLog(this.mode)) return;
         const [first] = message.lines;
-        if (idle) this.behind = true;
-        else if (this.behind || (first?.seq ?? 0) > (this.line ?? 0) + 1) this.check();
-        else this.tell(message.lines);
+        if (idle) this.#behind = true;
+        else if (this.#behind || (first?.seq ?? 0) > (this.line ?? 0) + 1) this.check();
+        else this.#tell(message.lines);
         return;
       }
       case 'ended':
-        if (this.mode === 'o') this.end({ outcome: message.outcome });
+        if (this.mode === 'o') this.#end({ outcome: message.outcome });
         // A lost log line leaves no gap if it was the last line. So the store is read.
         else if (idle || wantsLog(this.mode) || message.outcome.items > this.cursor) this.check();
-        else this.end({ outcome: message.outcome });
+        else this.#end({ outcome: message.outcome });
         return;
       case 'ended-stored':
         this.check();
@@ -179,159 +188,161 @@ export class RunReader {
 
   /** Reads the store, which may hold entries that this reader has not seen. */
   check(): void {
-    if (this.ended) return;
-    this.behind = true;
-    if (!this.reading && this.wanted) void this.readOn();
+    if (this.#ended) return;
+    this.#behind = true;
+    if (!this.#reading && this.#wanted) void this.#readOn();
   }
 
   /** Ends the reader with an error. */
   fail(error: ServiceError): void {
-    if (!this.ended) this.end({ error });
+    if (!this.#ended) this.#end({ error });
   }
 
   /** Whether a subscriber or waiter would take a page. */
-  private get wanted(): boolean {
-    return this.subscriber !== undefined || (!wantsItems(this.mode) && this.waiter !== undefined);
+  get #wanted(): boolean {
+    return this.#subscriber !== undefined || (!wantsItems(this.mode) && this.#waiter !== undefined);
   }
 
   /** Whether an item now would come before its head. A lost head leaves no gap in the numbers of items. */
-  private get awaitsHead(): boolean {
-    return this.wantsHead && !this.headed && this.cursor === 0;
+  get #awaitsHead(): boolean {
+    return this.#wantsHead && !this.#headed && this.cursor === 0;
   }
 
-  private tellHead(head: AnswerHead, token: string | undefined): void {
-    this.headed = true;
-    this.token = token;
-    this.subscriber?.next({ type: 'head', head });
+  #tellHead(head: AnswerHead, token: string | undefined): void {
+    this.#headed = true;
+    this.#token = token;
+    this.#subscriber?.next({ type: 'head', head });
   }
 
-  private take(batch: ItemBatch, token: string): void {
+  #take(batch: ItemBatch, token: string): void {
     if (lastOf(batch) <= this.cursor) return;
-    if (this.token !== undefined && this.token !== token && (this.cursor > 0 || this.headed)) {
-      this.end({
+    if (this.#token !== undefined && this.#token !== token && (this.cursor > 0 || this.#headed)) {
+      this.#end({
         error: new ServiceError('unavailable', 'The run was executed again; its earlier items are lost.', {
           runId: this.runId,
         }),
       });
       return;
     }
-    this.token = token;
+    this.#token = token;
     const part = after(batch, this.cursor);
     this.cursor = lastOf(batch);
     this.reached = this.cursor;
-    this.subscriber?.next({ type: 'items', batch: part });
-    this.source.moved(this);
+    this.#subscriber?.next({ type: 'items', batch: part });
+    this.#source.moved(this);
   }
 
-  private start(token: string, at: number): void {
-    if (this.started === token) return;
-    this.started = token;
-    this.subscriber?.next({ type: 'started', at });
+  #start(token: string, at: number): void {
+    if (this.#started === token) return;
+    this.#started = token;
+    this.#subscriber?.next({ type: 'started', at });
   }
 
-  private tell(lines: readonly LogLine[]): void {
+  #tell(lines: readonly LogLine[]): void {
     for (const line of lines) {
       if (line.seq <= (this.line ?? 0)) continue;
-      if (!this.subscriber) {
-        this.behind = true;
+      if (!this.#subscriber) {
+        this.#behind = true;
         return;
       }
       this.line = line.seq;
-      this.subscriber.next({ type: 'log', line });
+      this.#subscriber.next({ type: 'log', line });
     }
   }
 
-  private end(how: NonNullable<typeof this.ended>): void {
-    this.ended = how;
-    this.settle();
+  #end(how: Ended): void {
+    this.#ended = how;
+    this.#settle();
   }
 
-  private settle(): void {
-    const { subscriber, waiter, ended } = this;
+  #settle(): void {
+    const subscriber = this.#subscriber;
+    const waiter = this.#waiter;
+    const ended = this.#ended;
     if (!ended) return;
-    this.waiter = undefined;
+    this.#waiter = undefined;
     if ('error' in ended) {
       waiter?.reject(ended.error);
       subscriber?.error(ended.error);
       return;
     }
     waiter?.resolve(ended.outcome);
-    if (subscriber && ended.outcome.head && this.awaitsHead) this.tellHead(ended.outcome.head, this.token);
+    if (subscriber && ended.outcome.head && this.#awaitsHead) this.#tellHead(ended.outcome.head, this.#token);
     subscriber?.next({ type: 'outcome', outcome: ended.outcome });
     subscriber?.complete();
   }
 
-  private async readOn(): Promise<void> {
-    if (this.reading) return;
-    this.reading = true;
+  async #readOn(): Promise<void> {
+    if (this.#reading) return;
+    this.#reading = true;
     try {
-      while (this.behind && !this.ended && !this.closed && this.wanted) {
-        this.behind = false;
-        const page = await this.page();
-        if (this.closed) return;
+      while (this.#behind && !this.#ended && !this.#closed && this.#wanted) {
+        this.#behind = false;
+        const page = await this.#page();
+        if (this.#closed) return;
         if (page === 'away') {
-          this.behind = true;
+          this.#behind = true;
           await pause();
           continue;
         }
         if (!page) {
           const { runId } = this;
-          const error = this.known
+          const error = this.#known
             ? new ServiceError('unavailable', 'The run store has lost the run.', { runId })
             : new ServiceError('not_found', 'There is no such run, or it is kept no longer.');
-          this.end({ error });
+          this.#end({ error });
           return;
         }
-        this.accept(page);
+        this.#accept(page);
       }
     } catch (cause) {
-      this.end({ error: storeError(cause) });
+      this.#end({ error: storeError(cause) });
     } finally {
-      this.reading = false;
+      this.#reading = false;
     }
   }
 
   /** Returns `away` if the store does not answer. A reader of a known run waits until the store is back. */
-  private async page(): Promise<LogPage | 'away' | undefined> {
+  async #page(): Promise<LogPage | 'away' | undefined> {
     try {
-      return await this.source.page(this);
+      return await this.#source.page(this);
     } catch (error) {
-      if (this.known && error instanceof ServiceError && error.code === 'unavailable') return 'away';
+      if (this.#known && error instanceof ServiceError && error.code === 'unavailable') return 'away';
       throw error;
     }
   }
 
-  private accept(page: LogPage): void {
-    this.known = true;
+  #accept(page: LogPage): void {
+    this.#known = true;
     const { startedAt } = page;
-    if (startedAt !== undefined && this.mode === 'f' && this.subscriber) this.start(page.token, startedAt);
+    if (startedAt !== undefined && this.mode === 'f' && this.#subscriber) this.#start(page.token, startedAt);
     this.line ??= page.lastLine;
-    this.tell(page.lines);
+    this.#tell(page.lines);
     const had = Math.min(this.cursor, page.last);
     if (had > this.reached) {
       this.reached = had;
-      this.source.moved(this);
+      this.#source.moved(this);
     }
-    if (page.head && this.subscriber && this.awaitsHead) this.tellHead(page.head, page.token);
+    if (page.head && this.#subscriber && this.#awaitsHead) this.#tellHead(page.head, page.token);
     for (const batch of page.batches) {
-      if (!this.subscriber) {
-        this.behind = true;
+      if (!this.#subscriber) {
+        this.#behind = true;
         return;
       }
       if (batch.first > this.cursor + 1) {
-        this.end({
+        this.#end({
           error: new ServiceError('items_gone', 'The next items are no longer kept.', { runId: this.runId }),
         });
         return;
       }
-      this.take(batch, page.token);
-      if (this.ended) return;
+      this.#take(batch, page.token);
+      if (this.#ended) return;
     }
     if (page.outcome && (!wantsItems(this.mode) || this.cursor >= page.last)) {
-      if (this.subscriber || this.waiter) this.end({ outcome: page.outcome });
-      else this.behind = true;
+      if (this.#subscriber || this.#waiter) this.#end({ outcome: page.outcome });
+      else this.#behind = true;
     } else if (!page.registered) {
-      this.behind = true;
+      this.#behind = true;
     }
   }
 }

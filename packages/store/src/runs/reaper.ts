@@ -30,51 +30,55 @@ interface Reaped {
 }
 
 export class Reaper extends Rounds {
-  private round = 0;
+  #round = 0;
   /** Last time at which Redis answered (monotonic ms). */
-  private answeredAt = Number.NEGATIVE_INFINITY;
+  #answeredAt = Number.NEGATIVE_INFINITY;
   /** Per project: its score in the index, when the score last changed (monotonic ms), and whether it is idle. A newer score means new runs. */
-  private readonly seen = new Map<string, { score: string; since: number; idle: boolean }>();
+  readonly #seen = new Map<string, { score: string; since: number; idle: boolean }>();
 
-  constructor(
-    private readonly redis: Redis,
-    private readonly deliveries: DeliveryQueue,
-    private readonly logger: StoreLogger,
-    private readonly timings: StoreTimings,
-  ) {
+  readonly #redis: Redis;
+  readonly #deliveries: DeliveryQueue;
+  readonly #logger: StoreLogger;
+  readonly #timings: StoreTimings;
+
+  constructor(redis: Redis, deliveries: DeliveryQueue, logger: StoreLogger, timings: StoreTimings) {
     super(timings.reapMs);
+    this.#redis = redis;
+    this.#deliveries = deliveries;
+    this.#logger = logger;
+    this.#timings = timings;
   }
 
   /** Visits all projects with something open. */
   protected override async look(): Promise<void> {
     try {
-      this.round++;
+      this.#round++;
       const projects = await withinLimit(
-        this.redis.zrange(projectsKey, '0', '-1', 'WITHSCORES'),
-        this.timings.commandMs,
+        this.#redis.zrange(projectsKey, '0', '-1', 'WITHSCORES'),
+        this.#timings.commandMs,
       );
       const now = performance.now();
       // Redis or this gateway was away. Clients whose leases ended in that time may be alive, in every project.
-      if (now - this.answeredAt > this.timings.pauseMs) for (const seen of this.seen.values()) seen.idle = false;
-      this.answeredAt = now;
+      if (now - this.#answeredAt > this.#timings.pauseMs) for (const seen of this.#seen.values()) seen.idle = false;
+      this.#answeredAt = now;
       const indexed = new Set(projects);
-      for (const project of this.seen.keys()) if (!indexed.has(project)) this.seen.delete(project);
+      for (const project of this.#seen.keys()) if (!indexed.has(project)) this.#seen.delete(project);
       for (let at = 0; at < projects.length; at += 2) {
         const project = projects[at] as string;
         const score = projects[at + 1] as string;
-        let seen = this.seen.get(project);
+        let seen = this.#seen.get(project);
         if (seen?.score !== score) {
           seen = { score, since: performance.now(), idle: false };
-          this.seen.set(project, seen);
+          this.#seen.set(project, seen);
         }
-        if (seen.idle && this.round % IDLE_ROUNDS !== 0) continue;
+        if (seen.idle && this.#round % IDLE_ROUNDS !== 0) continue;
         const settled = performance.now() - seen.since > SETTLED_MS;
-        const state = await this.safely(project, seen.idle, settled);
+        const state = await this.#safely(project, seen.idle, settled);
         seen.idle = state !== 'open' && settled;
-        if (state === 'empty' && settled) await this.forget(project, score);
+        if (state === 'empty' && settled) await this.#forget(project, score);
       }
     } catch (error) {
-      this.logger.warn(
+      this.#logger.warn(
         { err: error },
         'the list of projects was not read, so nothing was reaped; the next round repeats it',
       );
@@ -82,23 +86,23 @@ export class Reaper extends Rounds {
   }
 
   /** Reaps one project. A failure does not keep the other projects from being reaped. */
-  private async safely(project: string, idle: boolean, settled: boolean): Promise<ProjectState> {
-    const { pauseMs, reapMs } = this.timings;
+  async #safely(project: string, idle: boolean, settled: boolean): Promise<ProjectState> {
+    const { pauseMs, reapMs } = this.#timings;
     try {
-      return await this.project(project, idle ? pauseMs + IDLE_GAP_ROUNDS * reapMs : pauseMs, settled);
+      return await this.#project(project, idle ? pauseMs + IDLE_GAP_ROUNDS * reapMs : pauseMs, settled);
     } catch (error) {
-      this.logger.warn({ err: error, project }, 'a project was not reaped; the next round repeats it');
+      this.#logger.warn({ err: error, project }, 'a project was not reaped; the next round repeats it');
       return 'open';
     }
   }
 
   /** Removes a project without runs, apps, workers and gateways from the index. The next use adds it again. */
-  private async forget(project: string, score: string): Promise<void> {
+  async #forget(project: string, score: string): Promise<void> {
     try {
-      const forgotten = runScriptAt(this.redis, 'forget-project', projectsKey, [project, score]);
-      await withinLimit(forgotten, this.timings.commandMs);
+      const forgotten = runScriptAt(this.#redis, 'forget-project', projectsKey, [project, score]);
+      await withinLimit(forgotten, this.#timings.commandMs);
     } catch (error) {
-      this.logger.warn(
+      this.#logger.warn(
         { err: error, project },
         'an empty project was not removed from the index; a later round repeats it',
       );
@@ -106,15 +110,15 @@ export class Reaper extends Rounds {
   }
 
   /** Reaps everything that is due in one project, in several calls. Every affected client is notified in the same round. */
-  private async project(project: string, pauseMs: number, settled: boolean): Promise<ProjectState> {
-    let answer = await this.reap(project, pauseMs, settled);
+  async #project(project: string, pauseMs: number, settled: boolean): Promise<ProjectState> {
+    let answer = await this.#reap(project, pauseMs, settled);
     for (let call = 1; call < MOST_CALLS && answer.ended >= MOST; call++)
-      answer = await this.reap(project, pauseMs, settled);
+      answer = await this.#reap(project, pauseMs, settled);
     return answer.state;
   }
 
-  private async reap(project: string, pauseMs: number, settled: boolean): Promise<Reaped> {
-    const { timings } = this;
+  async #reap(project: string, pauseMs: number, settled: boolean): Promise<Reaped> {
+    const timings = this.#timings;
     const args = [
       pauseMs,
       timings.leaseMs,
@@ -125,17 +129,17 @@ export class Reaper extends Rounds {
       settled ? 1 : 0,
     ];
     const [idle, due, overdue, ended] = (await withinLimit(
-      runScript(this.redis, 'reap', project, args),
+      runScript(this.#redis, 'reap', project, args),
       timings.commandMs,
     )) as [number, Buffer[], [id: Buffer, attempt: number][], number];
-    this.deliveries.handOver(project, due.map(String));
+    this.#deliveries.handOver(project, due.map(String));
     // If the dispatchers are behind by more than the handover time, the jobs are in the queue. Adding them again would only lengthen it.
-    if (overdue.length > 0 && (await this.deliveries.backlogMs()) > timings.handoverMs) {
+    if (overdue.length > 0 && (await this.#deliveries.backlogMs()) > timings.handoverMs) {
       return { state: 'open', ended };
     }
     for (const [id, attempt] of overdue) {
-      this.deliveries.add({ project, runId: id.toString(), attempt }, 0).catch((error: unknown) => {
-        this.logger.warn(
+      this.#deliveries.add({ project, runId: id.toString(), attempt }, 0).catch((error: unknown) => {
+        this.#logger.warn(
           { err: error, runId: id.toString() },
           'an overdue delivery was not added to the queue; a later round repeats it',
         );

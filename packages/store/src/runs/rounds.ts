@@ -1,29 +1,33 @@
 // Repeats a task of every gateway (reaper, sweeper, append-only file), one round at a time.
 
 export abstract class Rounds {
-  private timer: NodeJS.Timeout | undefined;
-  private running = false;
+  #timer: NodeJS.Timeout | undefined;
+  #running = false;
+
+  readonly #everyMs: number;
 
   /** @param everyMs time between the starts of two rounds */
-  constructor(private readonly everyMs: number) {}
+  constructor(everyMs: number) {
+    this.#everyMs = everyMs;
+  }
 
   start(): void {
-    this.timer ??= setInterval(() => void this.once(), this.everyMs);
+    this.#timer ??= setInterval(() => void this.once(), this.#everyMs);
   }
 
   stop(): void {
-    clearInterval(this.timer);
-    this.timer = undefined;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
   }
 
   /** Runs one round. Does nothing while a round is under way. */
   async once(): Promise<void> {
-    if (this.running) return;
-    this.running = true;
+    if (this.#running) return;
+    this.#running = true;
     try {
       await this.look();
     } finally {
-      this.running = false;
+      this.#running = false;
     }
   }
 

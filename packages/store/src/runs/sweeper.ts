@@ -65,21 +65,25 @@ export const shareText = (share: number, evictable: boolean): string => `${share
 const timeOf = (text: Buffer): number => (text.length > 0 ? Number(text) : Number.POSITIVE_INFINITY);
 
 export class Sweeper extends Rounds {
-  private round = 0;
-  private readonly projects = new Map<string, Kept>();
+  #round = 0;
+  readonly #projects = new Map<string, Kept>();
   /** Bytes of all projects' runs, and the limit. The limit is infinite until it is known, so no call is refused on a guess. */
-  private total = 0;
-  private held = { minimum: 0, total: 0, bytes: 0 };
-  private limit = Number.POSITIVE_INFINITY;
+  #total = 0;
+  #held = { minimum: 0, total: 0, bytes: 0 };
+  #limit = Number.POSITIVE_INFINITY;
+
+  readonly #redis: Redis;
+  readonly #logger: StoreLogger;
+  readonly #timings: StoreTimings;
+  readonly #maxBytes: number | undefined;
 
   /** @param maxBytes the bound; if absent, the bound depends on Redis' memory */
-  constructor(
-    private readonly redis: Redis,
-    private readonly logger: StoreLogger,
-    private readonly timings: StoreTimings,
-    private readonly maxBytes: number | undefined,
-  ) {
+  constructor(redis: Redis, logger: StoreLogger, timings: StoreTimings, maxBytes: number | undefined) {
     super(timings.reapMs);
+    this.#redis = redis;
+    this.#logger = logger;
+    this.#timings = timings;
+    this.#maxBytes = maxBytes;
   }
 
   /** Runs the first round at once, because no call is refused before it. */
@@ -90,7 +94,7 @@ export class Sweeper extends Rounds {
 
   /** Bytes of all projects' runs, and the bound (infinite until it is known). */
   get usage(): { readonly bytes: number; readonly boundBytes: number } {
-    return { bytes: this.total, boundBytes: this.limit };
+    return { bytes: this.#total, boundBytes: this.#limit };
   }
 
   /**
@@ -99,76 +103,81 @@ export class Sweeper extends Rounds {
    * projects, belongs to each project.
    */
   shareOf(project: string): number | undefined {
-    if (!Number.isFinite(this.limit)) return undefined;
-    const reserved = RESERVED * (this.projects.get(project)?.underWay ?? 0);
-    return Math.max(0, this.shareAt(project, 1, SHARE) - reserved);
+    if (!Number.isFinite(this.#limit)) return undefined;
+    const reserved = RESERVED * (this.#projects.get(project)?.underWay ?? 0);
+    return Math.max(0, this.#shareAt(project, 1, SHARE) - reserved);
   }
 
   /** Returns the bytes up to which a project's runs are accepted; undefined if there is so much room that `accept` need not count. */
   roomOf(project: string): number | undefined {
-    if (!Number.isFinite(this.limit)) return undefined;
-    const own = this.projects.get(project)?.bytes ?? 0;
-    const room = this.shareAt(project, FULL, SHARE * ACCEPTED);
-    return room - own > this.limit * PLENTY ? undefined : room;
+    if (!Number.isFinite(this.#limit)) return undefined;
+    const own = this.#projects.get(project)?.bytes ?? 0;
+    const room = this.#shareAt(project, FULL, SHARE * ACCEPTED);
+    return room - own > this.#limit * PLENTY ? undefined : room;
   }
 
   /**
    * @param full part of the bound that all projects together may take
    * @param most part that one of several projects may take
    */
-  private shareAt(project: string, full: number, most: number): number {
-    const { projects, limit } = this;
+  #shareAt(project: string, full: number, most: number): number {
+    const projects = this.#projects;
+    const limit = this.#limit;
     const count = projects.size + (projects.has(project) ? 0 : 1);
     if (count === 1) return Math.floor(limit * full);
     const minimum = (limit * SHARE) / count;
     const own = projects.get(project);
-    const others = this.heldWith(minimum) - (own ? Math.max(own.bytes, minimum) : 0);
+    const others = this.#heldWith(minimum) - (own ? Math.max(own.bytes, minimum) : 0);
     return Math.floor(Math.max(minimum, Math.min(limit * full - others, limit * most)));
   }
 
   /** Returns the bytes of all projects, each at least `minimum`. Every call needs the sum, so each total is added up only once. */
-  private heldWith(minimum: number): number {
-    const { held, total } = this;
+  #heldWith(minimum: number): number {
+    const held = this.#held;
+    const total = this.#total;
     if (held.minimum === minimum && held.total === total) return held.bytes;
     let sum = 0;
-    for (const { bytes } of this.projects.values()) sum += Math.max(bytes, minimum);
-    this.held = { minimum, total, bytes: sum };
+    for (const { bytes } of this.#projects.values()) sum += Math.max(bytes, minimum);
+    this.#held = { minimum, total, bytes: sum };
     return sum;
   }
 
   /** Visits all projects. */
   protected override async look(): Promise<void> {
     try {
-      await this.measure();
+      await this.#measure();
       // The bound is read in every round while calls are refused, or nearly refused, because the reason may have ended.
-      const tight = this.total > this.limit * TIGHT;
-      if (this.round++ % SLOW_ROUNDS === 0 || !Number.isFinite(this.limit) || tight) this.limit = await this.bound();
-      for (const [project, kept] of this.projects) {
-        const due = kept.next <= Date.now() || kept.bytes !== kept.swept || this.round % SLOW_ROUNDS === 1;
-        if (kept.bytes > 0 && due) await this.safely(project);
+      const tight = this.#total > this.#limit * TIGHT;
+      if (this.#round++ % SLOW_ROUNDS === 0 || !Number.isFinite(this.#limit) || tight)
+        this.#limit = await this.#bound();
+      for (const [project, kept] of this.#projects) {
+        const due = kept.next <= Date.now() || kept.bytes !== kept.swept || this.#round % SLOW_ROUNDS === 1;
+        if (kept.bytes > 0 && due) await this.#safely(project);
       }
-      await this.countUnderWay();
-      await this.makeRoom();
-      await this.serveWrites();
-      await this.writeShares();
+      await this.#countUnderWay();
+      await this.#makeRoom();
+      await this.#serveWrites();
+      await this.#writeShares();
     } catch (error) {
-      this.logger.warn({ err: error }, 'a round of the sweeper failed; the next round repeats it');
+      this.#logger.warn({ err: error }, 'a round of the sweeper failed; the next round repeats it');
     }
   }
 
-  private async bound(): Promise<number> {
-    const info = await withinLimit(this.redis.info('memory'), this.timings.commandMs);
+  async #bound(): Promise<number> {
+    const info = await withinLimit(this.#redis.info('memory'), this.#timings.commandMs);
     const fields = redisInfo(info);
     const figure = (name: string): number => Number(fields.get(name) ?? 0);
     const most = figure('maxmemory');
-    const bound = this.maxBytes ?? (most > 0 ? Math.floor(most * SHARE_OF_REDIS) : DEFAULT_BOUND);
+    const bound = this.#maxBytes ?? (most > 0 ? Math.floor(most * SHARE_OF_REDIS) : DEFAULT_BOUND);
     // Redis is nearly full. The bytes now count as the bound, so some runs are removed.
     const pressed = most > 0 && figure('used_memory') > most * REDIS_FULL;
-    return pressed ? Math.min(bound, this.total / FULL) : bound;
+    return pressed ? Math.min(bound, this.#total / FULL) : bound;
   }
 
-  private async measure(): Promise<void> {
-    const { redis, projects, timings } = this;
+  async #measure(): Promise<void> {
+    const redis = this.#redis;
+    const projects = this.#projects;
+    const timings = this.#timings;
     const known = await withinLimit(redis.zrange(projectsKey, '0', '-1'), timings.commandMs);
     const figures = await withinLimit(
       Promise.all(
@@ -196,19 +205,20 @@ export class Sweeper extends Rounds {
       else projects.set(project, { ...read, evictable: false, underWay: 0, swept: 0, oldest: 0, next: 0 });
     }
     for (const project of gone) projects.delete(project);
-    this.count();
+    this.#count();
   }
 
-  private count(): void {
-    this.total = 0;
-    for (const { bytes } of this.projects.values()) this.total += bytes;
+  #count(): void {
+    this.#total = 0;
+    for (const { bytes } of this.#projects.values()) this.#total += bytes;
   }
 
   /** Writes each project's share for the scripts that write runs. */
-  private async writeShares(): Promise<void> {
-    const { redis, timings } = this;
+  async #writeShares(): Promise<void> {
+    const redis = this.#redis;
+    const timings = this.#timings;
     const writes: Promise<unknown>[] = [];
-    for (const [project, kept] of this.projects) {
+    for (const [project, kept] of this.#projects) {
       const share = this.shareOf(project);
       if (share === undefined) continue;
       const evictable = kept.evictable && kept.bytes > 0;
@@ -220,9 +230,10 @@ export class Sweeper extends Rounds {
   }
 
   /** Counts the runs under way of projects near their share. Their reserve matters only there. */
-  private async countUnderWay(): Promise<void> {
-    const { redis, timings } = this;
-    const counts = [...this.projects].map(async ([project, kept]) => {
+  async #countUnderWay(): Promise<void> {
+    const redis = this.#redis;
+    const timings = this.#timings;
+    const counts = [...this.#projects].map(async ([project, kept]) => {
       kept.underWay = 0;
       if (kept.bytes < (this.shareOf(project) ?? Number.POSITIVE_INFINITY) * NEAR) return;
       const prefix = projectPrefix(project);
@@ -237,62 +248,62 @@ export class Sweeper extends Rounds {
   }
 
   /** Makes room for the writes that wait for it. */
-  private async serveWrites(): Promise<void> {
-    for (const [project, kept] of this.projects) {
+  async #serveWrites(): Promise<void> {
+    for (const [project, kept] of this.#projects) {
       const share = this.shareOf(project);
       if (kept.wanted === 0 || share === undefined) {
         kept.evictable = Number.isFinite(kept.oldest) && kept.oldest > 0;
         continue;
       }
-      await withinLimit(this.redis.del(projectPrefix(project) + names.wanted), this.timings.commandMs);
+      await withinLimit(this.#redis.del(projectPrefix(project) + names.wanted), this.#timings.commandMs);
       const before = kept.bytes;
-      await this.safely(project, Math.max(0, share - kept.wanted));
+      await this.#safely(project, Math.max(0, share - kept.wanted));
       // The remaining runs are promised or read, so a write that does not fit now is refused.
       kept.evictable = kept.bytes < before;
     }
   }
 
-  private async makeRoom(): Promise<void> {
-    for (const [project, { bytes }] of this.projects) {
+  async #makeRoom(): Promise<void> {
+    for (const [project, { bytes }] of this.#projects) {
       const share = this.shareOf(project) ?? Number.POSITIVE_INFINITY;
-      if (bytes > (share * TIGHT) / FULL) await this.safely(project, (share * ROOMY) / FULL);
+      if (bytes > (share * TIGHT) / FULL) await this.#safely(project, (share * ROOMY) / FULL);
     }
-    if (this.total <= this.limit * TIGHT) return;
-    const aim = this.limit * ROOMY;
+    if (this.#total <= this.#limit * TIGHT) return;
+    const aim = this.#limit * ROOMY;
     // The oldest runs go first, in any project. Each call removes only a part, because the oldest run may then belong to another project.
-    for (let calls = 0; calls < MOST_CALLS && this.total > aim; calls++) {
-      const [oldest] = [...this.projects].sort(([, a], [, b]) => a.oldest - b.oldest);
+    for (let calls = 0; calls < MOST_CALLS && this.#total > aim; calls++) {
+      const [oldest] = [...this.#projects].sort(([, a], [, b]) => a.oldest - b.oldest);
       if (!oldest || !Number.isFinite(oldest[1].oldest)) return;
       const [project, kept] = oldest;
       const before = kept.bytes;
-      await this.safely(project, Math.max(0, before - Math.max(this.total - aim, 0)), 1);
+      await this.#safely(project, Math.max(0, before - Math.max(this.#total - aim, 0)), 1);
       // Every evictable run has a reader.
       if (kept.bytes >= before) kept.oldest = Number.POSITIVE_INFINITY;
     }
   }
 
   /** Sweeps one project. A failure does not keep the other projects from being swept. */
-  private async safely(project: string, downTo?: number, calls = MOST_CALLS): Promise<void> {
+  async #safely(project: string, downTo?: number, calls = MOST_CALLS): Promise<void> {
     try {
-      for (let call = 0; call < calls && (await this.sweep(project, downTo)); call++);
+      for (let call = 0; call < calls && (await this.#sweep(project, downTo)); call++);
     } catch (error) {
-      this.logger.warn({ err: error, project }, 'a project was not swept; the next round repeats it');
+      this.#logger.warn({ err: error, project }, 'a project was not swept; the next round repeats it');
     }
   }
 
   /** @returns true if further runs can be removed */
-  private async sweep(project: string, downTo: number | undefined): Promise<boolean> {
+  async #sweep(project: string, downTo: number | undefined): Promise<boolean> {
     const args = [MOST, downTo === undefined ? '' : Math.floor(downTo), READ_MS];
-    const reply = await withinLimit(runScript(this.redis, 'sweep', project, args), this.timings.commandMs);
+    const reply = await withinLimit(runScript(this.#redis, 'sweep', project, args), this.#timings.commandMs);
     const [more, bytes, kept, promise] = reply as SweepReply;
-    const known = this.projects.get(project);
+    const known = this.#projects.get(project);
     if (known) {
       known.bytes = Math.max(0, bytes);
       known.swept = known.bytes;
       known.oldest = timeOf(kept);
       known.next = Math.min(known.oldest, timeOf(promise));
     }
-    this.count();
+    this.#count();
     return more === 1;
   }
 }

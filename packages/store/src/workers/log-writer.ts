@@ -27,45 +27,49 @@ const LINE_BYTES = 40;
 
 export class LogWriter {
   /** Number of the last part that came without a number. */
-  private number = 0;
-  private readonly parts: TickBatch<Written, 'ok' | 'lost'>;
+  #number = 0;
+  readonly #parts: TickBatch<Written, 'ok' | 'lost'>;
+
+  readonly #redis: Redis;
+  readonly #maxBytes: number;
+  readonly #limitMs: number;
 
   /** @param maxBytes bytes of a run's log that are kept */
-  constructor(
-    private readonly redis: Redis,
-    private readonly maxBytes: number,
-    private readonly limitMs: number,
-  ) {
-    this.parts = new TickBatch(
-      (project, parts) => this.send(project, parts),
+  constructor(redis: Redis, maxBytes: number, limitMs: number) {
+    this.#redis = redis;
+    this.#maxBytes = maxBytes;
+    this.#limitMs = limitMs;
+
+    this.#parts = new TickBatch(
+      (project, parts) => this.#send(project, parts),
       ({ json }) => json.length,
     );
   }
 
   write(project: string, part: LogPart): Promise<'ok' | 'lost'> {
     if (part.lines.length === 0) return Promise.resolve('ok');
-    const lines = this.newest(part.lines);
+    const lines = this.#newest(part.lines);
     const dropped = (part.dropped ?? 0) + part.lines.length - lines.length;
-    return this.parts.add(project, { ...part, lines, dropped, json: encodeLines(lines) });
+    return this.#parts.add(project, { ...part, lines, dropped, json: encodeLines(lines) });
   }
 
   /** Returns the last lines, as many as will be kept. A single line that is longer is cut. */
-  private newest(lines: readonly NewLogLine[]): readonly NewLogLine[] {
+  #newest(lines: readonly NewLogLine[]): readonly NewLogLine[] {
     let from = lines.length;
     for (let bytes = 0; from > 0; from--) {
       bytes += (lines[from - 1] as NewLogLine).text.length + LINE_BYTES;
-      if (bytes > this.maxBytes) break;
+      if (bytes > this.#maxBytes) break;
     }
     if (from < lines.length) return from === 0 ? lines : lines.slice(from);
     const last = lines[lines.length - 1] as NewLogLine;
-    return [{ ...last, text: last.text.slice(0, Math.max(0, this.maxBytes - LINE_BYTES)) }];
+    return [{ ...last, text: last.text.slice(0, Math.max(0, this.#maxBytes - LINE_BYTES)) }];
   }
 
-  private async send(project: string, parts: Written[]): Promise<('ok' | 'lost')[]> {
-    const args: ScriptArgument[] = [this.maxBytes];
-    for (const { runId, token, lines, dropped, json, number = ++this.number } of parts)
+  async #send(project: string, parts: Written[]): Promise<('ok' | 'lost')[]> {
+    const args: ScriptArgument[] = [this.#maxBytes];
+    for (const { runId, token, lines, dropped, json, number = ++this.#number } of parts)
       args.push(runId, token, number, lines.length, dropped, json);
-    const answers = (await withinLimit(runScript(this.redis, 'log', project, args), this.limitMs)) as Buffer[];
+    const answers = (await withinLimit(runScript(this.#redis, 'log', project, args), this.#limitMs)) as Buffer[];
     return answers.map((answer) => answer.toString() as 'ok');
   }
 }

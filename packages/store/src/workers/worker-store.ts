@@ -120,53 +120,57 @@ export class WorkerStore {
   onForgotten: (project: string) => void = () => {};
 
   readonly timings: StoreTimings;
-  private readonly served = new Set<string>();
-  private readonly takes = new Map<string, Takes>();
+  readonly #served = new Set<string>();
+  readonly #takes = new Map<string, Takes>();
   /** Paced attempts: the number of the last item that readers took. Items that they have not taken stay in the window. */
-  private readonly taken = new Map<string, number>();
-  private readonly appends: TickBatch<Append, AppendAnswer | Again>;
-  private readonly heads: TickBatch<readonly ScriptArgument[], HeadAnswer | 'again'>;
-  private readonly reservations: TickBatch<End, Room>;
-  private readonly logs: LogWriter;
-  private readonly ends: TickBatch<End, EndAnswer | Again>;
-  private readonly lane: Lane;
-  private closed = false;
+  readonly #taken = new Map<string, number>();
+  readonly #appends: TickBatch<Append, AppendAnswer | Again>;
+  readonly #heads: TickBatch<readonly ScriptArgument[], HeadAnswer | 'again'>;
+  readonly #reservations: TickBatch<End, Room>;
+  readonly #logs: LogWriter;
+  readonly #ends: TickBatch<End, EndAnswer | Again>;
+  readonly #lane: Lane;
+  #closed = false;
 
-  constructor(private readonly options: WorkerStoreOptions) {
+  readonly #options: WorkerStoreOptions;
+
+  constructor(options: WorkerStoreOptions) {
+    this.#options = options;
+
     this.timings = { ...defaultTimings, ...options.timings };
-    this.lane = new Lane(this.timings.commandMs);
-    this.appends = new TickBatch((project, items) => this.sendAppends(project, items), appendBytes);
-    this.heads = new TickBatch(
-      (project, items) => this.sendHeads(project, items),
+    this.#lane = new Lane(this.timings.commandMs);
+    this.#appends = new TickBatch((project, items) => this.#sendAppends(project, items), appendBytes);
+    this.#heads = new TickBatch(
+      (project, items) => this.#sendHeads(project, items),
       () => 0,
     );
-    this.reservations = new TickBatch(
-      (project, items) => this.sendReservations(project, items),
+    this.#reservations = new TickBatch(
+      (project, items) => this.#sendReservations(project, items),
       () => 0,
     );
-    this.ends = new TickBatch((project, items) => this.sendEnds(project, items), endBytes);
-    this.logs = new LogWriter(options.commands, options.maxLogBytes ?? LOG_BYTES, this.timings.commandMs);
-    options.subscriber.on('smessageBuffer', this.onMessage);
-    options.subscriber.on('ready', this.onReady);
+    this.#ends = new TickBatch((project, items) => this.#sendEnds(project, items), endBytes);
+    this.#logs = new LogWriter(options.commands, options.maxLogBytes ?? LOG_BYTES, this.timings.commandMs);
+    options.subscriber.on('smessageBuffer', this.#onMessage);
+    options.subscriber.on('ready', this.#onReady);
   }
 
   /** Subscribes to this worker's channel of the project. Must run before the project's first take. */
   async serve(project: string): Promise<void> {
-    await this.options.subscriber.ssubscribe(this.channel(project));
-    this.served.add(project);
+    await this.#options.subscriber.ssubscribe(this.#channel(project));
+    this.#served.add(project);
     this.onWake(project);
   }
 
   async leave(project: string): Promise<void> {
-    this.served.delete(project);
-    await this.options.subscriber.sunsubscribe(this.channel(project));
+    this.#served.delete(project);
+    await this.#options.subscriber.sunsubscribe(this.#channel(project));
   }
 
   /** Stops listening and repeating. */
   close(): void {
-    this.closed = true;
-    this.options.subscriber.off('smessageBuffer', this.onMessage);
-    this.options.subscriber.off('ready', this.onReady);
+    this.#closed = true;
+    this.#options.subscriber.off('smessageBuffer', this.#onMessage);
+    this.#options.subscriber.off('ready', this.#onReady);
   }
 
   /**
@@ -177,20 +181,20 @@ export class WorkerStore {
     project: string,
     wants: readonly { app: string; slots: number }[],
   ): Promise<{ runs: TakenRun[]; more: boolean }> {
-    const takes = this.takesOf(project);
+    const takes = this.#takesOf(project);
     takes.number++;
     takes.asked = new Set(wants.map(({ app }) => app));
-    const { workerId, logger } = this.options;
+    const { workerId, logger } = this.#options;
     const args: ScriptArgument[] = [workerId, takes.number, this.timings.leaseMs, TAKE_BYTES];
     for (const want of wants) args.push(want.app, want.slots);
-    while (!this.closed) {
+    while (!this.#closed) {
       try {
-        const reply = (await runScript(this.options.commands, 'take', project, args)) as [number, number, ...Buffer[]];
+        const reply = (await runScript(this.#options.commands, 'take', project, args)) as [number, number, ...Buffer[]];
         const [answeredAt, more, ...values] = reply;
-        this.answered(project, takes, answeredAt);
+        this.#answered(project, takes, answeredAt);
         const token = `${workerId}:${takes.number}`;
         const runs = takenRuns(project, token, values);
-        for (const { runId, paced } of runs) if (paced) this.taken.set(attemptOf(runId, token), 0);
+        for (const { runId, paced } of runs) if (paced) this.#taken.set(attemptOf(runId, token), 0);
         return { runs, more: more === 1 };
       } catch (error) {
         logger.warn({ err: storeError(error), project }, 'a take failed; trying again');
@@ -202,7 +206,7 @@ export class WorkerStore {
 
   /** @throws ServiceError `unavailable`, `overloaded`: repeat the call while the lease holds. Repeats do no harm. */
   append(project: string, append: Append): Promise<AppendAnswer> {
-    return this.appends.add(project, append).then(settled);
+    return this.#appends.add(project, append).then(settled);
   }
 
   /**
@@ -212,7 +216,7 @@ export class WorkerStore {
    * @throws the errors of `append` and of `encodeHead`
    */
   async head(project: string, { runId, token, head }: Head): Promise<HeadAnswer> {
-    const answer = await this.heads.add(project, [runId, token, encodeHead(head)]);
+    const answer = await this.#heads.add(project, [runId, token, encodeHead(head)]);
     if (answer === 'again') throw roomIsMade();
     return answer;
   }
@@ -223,15 +227,15 @@ export class WorkerStore {
    * @throws ServiceError `unavailable`, `overloaded`: the lines may be missing, and a repeat may double them
    */
   log(project: string, part: LogPart): Promise<'ok' | 'lost'> {
-    return this.logs.write(project, part);
+    return this.#logs.write(project, part);
   }
 
   /** Ends an attempt, and hands a due webhook over. @throws the errors of `append` */
   async end(project: string, end: End): Promise<EndAnswer> {
     // A large result that does not fit would fill Redis' buffers before its refusal. So its room is reserved first.
-    if (endBytes(end) < RESERVED_BYTES || (await this.reserved(project, end)))
-      return this.ends.add(project, end).then(settled);
-    const answer = settled(await this.ends.add(project, { ...end, outcome: tooLarge(end.outcome) }));
+    if (endBytes(end) < RESERVED_BYTES || (await this.#reserved(project, end)))
+      return this.#ends.add(project, end).then(settled);
+    const answer = settled(await this.#ends.add(project, { ...end, outcome: tooLarge(end.outcome) }));
     return answer.state === 'ended' ? { state: 'refused' } : answer;
   }
 
@@ -240,12 +244,12 @@ export class WorkerStore {
    * paced attempt until then.
    */
   release({ runId, token }: { readonly runId: RunId; readonly token: string }): void {
-    this.taken.delete(attemptOf(runId, token));
+    this.#taken.delete(attemptOf(runId, token));
   }
 
   /** Number of paced attempts that were taken and not released. */
   get pacedAttempts(): number {
-    return this.taken.size;
+    return this.#taken.size;
   }
 
   /**
@@ -259,42 +263,42 @@ export class WorkerStore {
     runs: readonly { runId: RunId; token: string }[],
     apps: readonly string[],
   ): Promise<RenewAnswer[]> {
-    const args: ScriptArgument[] = [this.options.workerId, this.timings.leaseMs, apps.length, ...apps];
+    const args: ScriptArgument[] = [this.#options.workerId, this.timings.leaseMs, apps.length, ...apps];
     for (const run of runs) args.push(run.runId, run.token);
     const [unknown, answers] = (await withinLimit(
-      runScript(this.options.commands, 'renew', project, args),
+      runScript(this.#options.commands, 'renew', project, args),
       this.timings.commandMs,
     )) as [number, [number, number, number][]];
     if (unknown) this.onForgotten(project);
     return answers.map(([held, taken, cancel], at) => {
       const { runId, token } = runs[at] as { runId: RunId; token: string };
       if (!held) return { state: 'lost' };
-      this.took(runId, token, taken);
+      this.#took(runId, token, taken);
       return { state: 'held', taken, cancel: cancel === 1 };
     });
   }
 
   /** Announces an app to the gateways, unless it is not ready here and other workers serve it. Repeats do no harm and follow a restart of Redis. */
   announce(project: string, app: AppDescription): Promise<void> {
-    const { commands, workerId } = this.options;
+    const { commands, workerId } = this.#options;
     return withinLimit(announce(commands, project, app, workerId), this.timings.commandMs);
   }
 
   withdraw(project: string, app: string): Promise<void> {
-    return withinLimit(withdraw(this.options.commands, project, app, this.options.workerId), this.timings.commandMs);
+    return withinLimit(withdraw(this.#options.commands, project, app, this.#options.workerId), this.timings.commandMs);
   }
 
-  private channel(project: string): string {
-    return projectPrefix(project) + names.toWorker + this.options.workerId;
+  #channel(project: string): string {
+    return projectPrefix(project) + names.toWorker + this.#options.workerId;
   }
 
   /** Takes after the subscription is confirmed. Wakes before it were lost, so an earlier take could miss runs. */
-  private readonly onReady = (): void => {
-    for (const project of this.served) {
-      this.options.subscriber.ssubscribe(this.channel(project)).then(
+  readonly #onReady = (): void => {
+    for (const project of this.#served) {
+      this.#options.subscriber.ssubscribe(this.#channel(project)).then(
         () => this.onWake(project),
         (error: unknown) =>
-          this.options.logger.warn(
+          this.#options.logger.warn(
             { err: error, project },
             'the subscription after a reconnect failed; the next reconnect repeats it',
           ),
@@ -302,33 +306,33 @@ export class WorkerStore {
     }
   };
 
-  private readonly onMessage = (channel: Buffer, message: Buffer): void => {
+  readonly #onMessage = (channel: Buffer, message: Buffer): void => {
     const name = channel.toString('latin1');
     const project = name.slice(name.indexOf('{') + 1, name.indexOf('}'));
     for (const line of message.toString('latin1').split('\n')) {
       const [verb, subject, token, upTo] = line.split(' ') as [string, string, string, string];
       if (verb === 'wake') {
-        this.woken(project, subject, Number(token));
+        this.#woken(project, subject, Number(token));
       } else if (verb === 'cancel') {
         this.onCancel({ project, runId: subject, token });
       } else if (verb === 'taken') {
-        this.took(subject, token, Number(upTo));
+        this.#took(subject, token, Number(upTo));
         this.onTaken({ project, runId: subject, token, upTo: Number(upTo) });
       }
     }
   };
 
-  private takesOf(project: string): Takes {
-    let takes = this.takes.get(project);
+  #takesOf(project: string): Takes {
+    let takes = this.#takes.get(project);
     if (takes === undefined) {
       takes = { number: 0, answered: new Map(), asked: new Set(), held: new Map() };
-      this.takes.set(project, takes);
+      this.#takes.set(project, takes);
     }
     return takes;
   }
 
-  private woken(project: string, app: string, at: number): void {
-    const { answered, asked, held } = this.takesOf(project);
+  #woken(project: string, app: string, at: number): void {
+    const { answered, asked, held } = this.#takesOf(project);
     if (asked.has(app)) {
       held.set(app, at);
       return;
@@ -337,28 +341,28 @@ export class WorkerStore {
     if (age <= 0 || age > OLD_WAKE_US) this.onWake(project, app);
   }
 
-  private answered(project: string, takes: Takes, at: number): void {
+  #answered(project: string, takes: Takes, at: number): void {
     for (const app of takes.asked) takes.answered.set(app, at);
     takes.asked = new Set();
     const held = [...takes.held];
     takes.held.clear();
-    for (const [app, wokenAt] of held) this.woken(project, app, wokenAt);
+    for (const [app, wokenAt] of held) this.#woken(project, app, wokenAt);
   }
 
-  private took(runId: RunId, token: string, upTo: number): void {
+  #took(runId: RunId, token: string, upTo: number): void {
     const attempt = attemptOf(runId, token);
-    const before = this.taken.get(attempt);
-    if (before !== undefined && upTo > before) this.taken.set(attempt, upTo);
+    const before = this.#taken.get(attempt);
+    if (before !== undefined && upTo > before) this.#taken.set(attempt, upTo);
   }
 
-  private async sendAppends(project: string, items: Append[]): Promise<(AppendAnswer | Again)[]> {
-    const args: ScriptArgument[] = [this.options.windowBytes ?? WINDOW_BYTES];
+  async #sendAppends(project: string, items: Append[]): Promise<(AppendAnswer | Again)[]> {
+    const args: ScriptArgument[] = [this.#options.windowBytes ?? WINDOW_BYTES];
     for (const { runId, token, batch } of items) {
       args.push(runId, token, batch.first, batch.count, batch.kind, batch.blob);
-      args.push(this.taken.get(attemptOf(runId, token)) ?? '-');
+      args.push(this.#taken.get(attemptOf(runId, token)) ?? '-');
     }
-    const answers = (await this.lane.call(total(items, appendBytes), () =>
-      runScript(this.options.commands, 'append', project, args),
+    const answers = (await this.#lane.call(total(items, appendBytes), () =>
+      runScript(this.#options.commands, 'append', project, args),
     )) as [Buffer, number, number, number][];
     return answers.map(([code, last, taken, cancel]) => {
       const state = code.toString() as (AppendAnswer | Again)['state'];
@@ -368,27 +372,27 @@ export class WorkerStore {
   }
 
   /** Returns whether there is room for the outcome. If the worker has lost the attempt, the later call of `end` reports it. */
-  private async reserved(project: string, end: End): Promise<boolean> {
+  async #reserved(project: string, end: End): Promise<boolean> {
     for (;;) {
-      const room = await this.reservations.add(project, end);
+      const room = await this.#reservations.add(project, end);
       if (room !== 'again') return room !== 'full';
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     }
   }
 
-  private async sendReservations(project: string, items: End[]): Promise<Room[]> {
+  async #sendReservations(project: string, items: End[]): Promise<Room[]> {
     const args = items.flatMap((end): ScriptArgument[] => [end.runId, end.token, endBytes(end)]);
-    const asked = runScript(this.options.commands, 'reserve', project, args);
+    const asked = runScript(this.#options.commands, 'reserve', project, args);
     return ((await withinLimit(asked, this.timings.commandMs)) as Buffer[]).map((code) => code.toString() as Room);
   }
 
-  private async sendHeads(project: string, items: (readonly ScriptArgument[])[]): Promise<(HeadAnswer | 'again')[]> {
-    const sent = runScript(this.options.commands, 'head', project, items.flat());
+  async #sendHeads(project: string, items: (readonly ScriptArgument[])[]): Promise<(HeadAnswer | 'again')[]> {
+    const sent = runScript(this.#options.commands, 'head', project, items.flat());
     const codes = (await withinLimit(sent, this.timings.commandMs)) as Buffer[];
     return codes.map((code) => code.toString() as 'ok');
   }
 
-  private async sendEnds(project: string, items: End[]): Promise<(EndAnswer | Again)[]> {
+  async #sendEnds(project: string, items: End[]): Promise<(EndAnswer | Again)[]> {
     const kinds = new Kinds();
     const runs: ScriptArgument[] = [];
     for (const { runId, token, outcome, retry } of items) {
@@ -396,8 +400,8 @@ export class WorkerStore {
       runs.push(kind, runId, token, outcome.runTimeMs, outcome.result ?? '');
     }
     const args: ScriptArgument[] = [this.timings.handoverMs, kinds.count, ...kinds.values, ...runs];
-    const answers = (await this.lane.call(total(items, endBytes), () =>
-      runScript(this.options.commands, 'end', project, args),
+    const answers = (await this.#lane.call(total(items, endBytes), () =>
+      runScript(this.#options.commands, 'end', project, args),
     )) as unknown[];
     const due: RunId[] = [];
     const ends = items.map(({ runId }, at): EndAnswer | Again => {
@@ -406,7 +410,7 @@ export class WorkerStore {
       if (state === 'behind') return { state, last: answers[at * 3 + 1] as number };
       return { state };
     });
-    this.options.deliveries.handOver(project, due);
+    this.#options.deliveries.handOver(project, due);
     return ends;
   }
 }
