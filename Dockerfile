@@ -26,7 +26,7 @@ COPY scripts/bundle.mjs scripts/
 COPY packages packages
 COPY apps apps
 # In the order of their imports: docs/architecture.md.
-RUN for built in packages/contracts packages/crypto packages/egress packages/store packages/platform apps/gateway apps/worker apps/dispatcher; \
+RUN for built in packages/contracts packages/retry packages/crypto packages/egress packages/store packages/platform apps/gateway apps/worker apps/dispatcher; \
   do npm run build --silent --workspace="$built" || exit 1; done
 
 # A service is its bundle and the files that it reads: docs/decisions/0021-services-run-as-bundles.md.

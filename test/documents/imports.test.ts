@@ -7,13 +7,14 @@ import { root } from './markdown.ts';
 /** The packages of this repository that each workspace may use. */
 const ARROWS: Record<string, readonly string[]> = {
   'packages/contracts': [],
+  'packages/retry': [],
   'packages/crypto': ['contracts'],
   'packages/egress': ['contracts'],
-  'packages/store': ['contracts'],
+  'packages/store': ['contracts', 'retry'],
   'packages/platform': ['contracts'],
   'apps/gateway': ['contracts', 'crypto', 'egress', 'store', 'platform'],
-  'apps/worker': ['contracts', 'store', 'platform'],
-  'apps/dispatcher': ['contracts', 'crypto', 'egress', 'store', 'platform'],
+  'apps/worker': ['contracts', 'retry', 'store', 'platform'],
+  'apps/dispatcher': ['contracts', 'crypto', 'egress', 'retry', 'store', 'platform'],
   test: ['contracts', 'platform'],
 };
 const OURS = '@inference-proxy/';

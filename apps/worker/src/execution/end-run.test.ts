@@ -43,3 +43,11 @@ test('a worker that must stop does not wait for the store', async () => {
   stopping.abort();
   expect(await ended).toBe('given_up');
 });
+
+test('an error of the worker’s own code is repeated a few times, because another run of the same call may have caused it', async () => {
+  const { ends, store } = storeOf(new TypeError('wrong'), { state: 'ended' });
+  expect(await endRun(store, attempt, outcome, false, never)).toBe('ended');
+  expect(ends).toHaveLength(2);
+  const faults = Array.from({ length: 20 }, () => new TypeError('wrong'));
+  await expect(endRun(storeOf(...faults).store, attempt, outcome, false, never)).rejects.toThrow('wrong');
+});

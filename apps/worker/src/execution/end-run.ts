@@ -1,10 +1,13 @@
 // Contract 5: ends an attempt. The call is repeated until the store confirms it or reports that another attempt holds the run.
 import { type Outcome, ServiceError } from '@inference-proxy/contracts';
+import { retry } from '@inference-proxy/retry';
 import type { WorkerStore } from '@inference-proxy/store';
 import type { HeldAttempt } from './run-writer.ts';
 
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 2_000;
+/** Tries with an error of this worker's own code. Another run of the same script call may have caused the error, so a repeat may succeed. */
+const TRIES_WITH_A_FAULT = 5;
 
 /**
  * The result of ending an attempt.
@@ -24,41 +27,37 @@ export const withGap = (outcome: Omit<Outcome, 'endedAt'>, last: number): Omit<O
   error: { code: 'internal', message: 'Items of this run were lost before they were stored safely.' },
 });
 
-const pause = (ms: number, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const done = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener('abort', done);
-  });
-
 /**
  * Ends an attempt. The store must have acknowledged all its items.
  *
- * @param retry true to requeue the run, if that is still possible; otherwise the outcome counts
+ * @param requeue true to requeue the run, if that is still possible; otherwise the outcome counts
  * @param signal stops the retries; the lease then expires, as if this worker had died
+ * @throws an error that is not the store's, after several tries
  */
 export async function endRun(
   store: Pick<WorkerStore, 'end'>,
   attempt: HeldAttempt,
   outcome: Omit<Outcome, 'endedAt'>,
-  retry: boolean,
+  requeue: boolean,
   signal: AbortSignal,
 ): Promise<Ended> {
   const { project, runId, token } = attempt;
   let said = outcome;
-  for (let wait = FIRST_RETRY_MS; !signal.aborted; wait = Math.min(wait * 2, LAST_RETRY_MS)) {
-    try {
-      const answer = await store.end(project, { runId, token, outcome: said, retry });
+  let faults = 0;
+  const end = async (): Promise<Ended> => {
+    for (;;) {
+      const answer = await store.end(project, { runId, token, outcome: said, retry: requeue });
       if (answer.state !== 'behind') return answer.state;
       said = withGap(outcome, answer.last);
-    } catch (error) {
-      if (!(error instanceof ServiceError)) throw error;
-      await pause(wait, signal);
     }
+  };
+  const failed = (error: unknown): void => {
+    if (!(error instanceof ServiceError) && ++faults === TRIES_WITH_A_FAULT) throw error;
+  };
+  try {
+    return await retry(end, { firstMs: FIRST_RETRY_MS, lastMs: LAST_RETRY_MS, signal, failed });
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    return 'given_up';
   }
-  return 'given_up';
 }

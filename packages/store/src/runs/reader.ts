@@ -1,5 +1,6 @@
 // Contract 3 and Contract 5: one reader of one run. It gets every item once and in order, from the store or live, then the outcome.
 import { type AnswerHead, type ItemBatch, type Outcome, type RunId, ServiceError } from '@inference-proxy/contracts';
+import { retry } from '@inference-proxy/retry';
 import { Observable, type Subscriber } from 'rxjs';
 import { storeError } from '../store-error.ts';
 import { after, lastOf } from './batches.ts';
@@ -32,13 +33,11 @@ export interface ReaderSource {
   left(reader: RunReader): void;
 }
 
-/** Time after which the store is read again if it was away. */
+/** Longest time after which the store is read again if it was away. */
 const AGAIN_MS = 500;
 
 /** How a read run ended for its reader. */
 type Ended = { readonly outcome: Outcome } | { readonly error: ServiceError };
-
-const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, AGAIN_MS).unref());
 
 /**
  * Reads one run. Live entries pass by their number. After a gap, or after anything missed without a subscriber, the reader reads the store.
@@ -278,13 +277,8 @@ export class RunReader {
     try {
       while (this.#behind && !this.#ended && !this.#closed && this.#wanted) {
         this.#behind = false;
-        const page = await this.#page();
-        if (this.#closed) return;
-        if (page === 'away') {
-          this.#behind = true;
-          await pause();
-          continue;
-        }
+        const page = await retry(() => this.#page(), { firstMs: AGAIN_MS, failed: this.#failed });
+        if (this.#closed || this.#ended) return;
         if (!page) {
           const { runId } = this;
           const error = this.#known
@@ -302,15 +296,14 @@ export class RunReader {
     }
   }
 
-  /** Returns `away` if the store does not answer. A reader of a known run waits until the store is back. */
-  async #page(): Promise<LogPage | 'away' | undefined> {
-    try {
-      return await this.#source.page(this);
-    } catch (error) {
-      if (this.#known && error instanceof ServiceError && error.code === 'unavailable') return 'away';
-      throw error;
-    }
+  async #page(): Promise<LogPage | undefined> {
+    return this.#closed || this.#ended ? undefined : this.#source.page(this);
   }
+
+  /** Ends the retries of a page, unless the store is away and the run is known. A reader of a known run waits until the store is back. */
+  readonly #failed = (error: unknown): void => {
+    if (!this.#known || !(error instanceof ServiceError) || error.code !== 'unavailable') throw error;
+  };
 
   #accept(page: LogPage): void {
     this.#known = true;

@@ -8,6 +8,7 @@ import {
   type RunId,
   ServiceError,
 } from '@inference-proxy/contracts';
+import { retry } from '@inference-proxy/retry';
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { names, projectPrefix } from '../keys.ts';
@@ -130,7 +131,7 @@ export class WorkerStore {
   readonly #logs: LogWriter;
   readonly #ends: TickBatch<End, EndAnswer | Again>;
   readonly #lane: Lane;
-  #closed = false;
+  readonly #closing = new AbortController();
 
   readonly #options: WorkerStoreOptions;
 
@@ -168,7 +169,7 @@ export class WorkerStore {
 
   /** Stops listening and repeating. */
   close(): void {
-    this.#closed = true;
+    this.#closing.abort();
     this.#options.subscriber.off('smessageBuffer', this.#onMessage);
     this.#options.subscriber.off('ready', this.#onReady);
   }
@@ -187,21 +188,19 @@ export class WorkerStore {
     const { workerId, logger } = this.#options;
     const args: ScriptArgument[] = [workerId, takes.number, this.timings.leaseMs, TAKE_BYTES];
     for (const want of wants) args.push(want.app, want.slots);
-    while (!this.#closed) {
-      try {
-        const reply = (await runScript(this.#options.commands, 'take', project, args)) as [number, number, ...Buffer[]];
-        const [answeredAt, more, ...values] = reply;
-        this.#answered(project, takes, answeredAt);
-        const token = `${workerId}:${takes.number}`;
-        const runs = takenRuns(project, token, values);
-        for (const { runId, paced } of runs) if (paced) this.#taken.set(attemptOf(runId, token), 0);
-        return { runs, more: more === 1 };
-      } catch (error) {
-        logger.warn({ err: storeError(error), project }, 'a take failed; trying again');
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-      }
-    }
-    return { runs: [], more: false };
+    const take = async (): Promise<{ runs: TakenRun[]; more: boolean }> => {
+      const reply = (await runScript(this.#options.commands, 'take', project, args)) as [number, number, ...Buffer[]];
+      const [answeredAt, more, ...values] = reply;
+      this.#answered(project, takes, answeredAt);
+      const token = `${workerId}:${takes.number}`;
+      const runs = takenRuns(project, token, values);
+      for (const { runId, paced } of runs) if (paced) this.#taken.set(attemptOf(runId, token), 0);
+      return { runs, more: more === 1 };
+    };
+    const failed = (error: unknown): void =>
+      logger.warn({ err: storeError(error), project }, 'a take failed; trying again');
+    const { signal } = this.#closing;
+    return retry(take, { firstMs: RETRY_MS, signal, failed }).catch(() => ({ runs: [], more: false }));
   }
 
   /** @throws ServiceError `unavailable`, `overloaded`: repeat the call while the lease holds. Repeats do no harm. */
@@ -373,11 +372,15 @@ export class WorkerStore {
 
   /** Returns whether there is room for the outcome. If the worker has lost the attempt, the later call of `end` reports it. */
   async #reserved(project: string, end: End): Promise<boolean> {
-    for (;;) {
+    const reserve = async (): Promise<boolean> => {
       const room = await this.#reservations.add(project, end);
-      if (room !== 'again') return room !== 'full';
-      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
-    }
+      if (room === 'again') throw roomIsMade();
+      return room !== 'full';
+    };
+    const failed = (error: unknown): void => {
+      if (!(error instanceof ServiceError) || error.code !== 'overloaded') throw error;
+    };
+    return retry(reserve, { firstMs: RETRY_MS, failed });
   }
 
   async #sendReservations(project: string, items: End[]): Promise<Room[]> {
