@@ -1,4 +1,4 @@
-// `npm start`: runs the whole service on this machine. Installs and builds if needed, then starts the supervisor (test/stack).
+// `npm start`: runs the whole service on this machine. Installs and builds if needed, then starts the supervisor.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { build, checkMachine, install, main, node, root } from './prepare.mjs';
@@ -7,7 +7,7 @@ const typedAt = Date.now();
 
 /** Runs the supervisor and forwards signals. Resolves with the exit code. */
 function supervise() {
-  const program = join(root, 'test', 'dist', 'stack', 'main.js');
+  const program = join(root, 'packages', 'supervisor', 'dist', 'main.js');
   // The IPC channel closes if this process is killed. The supervisor then stops all parts.
   const child = spawn(node, ['--enable-source-maps', program, ...process.argv.slice(2)], {
     cwd: root,

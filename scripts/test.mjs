@@ -12,7 +12,7 @@ const env = {
 };
 
 /** Fetches Redis and FastAPI once, before test files would do so concurrently. */
-const OBTAIN = `const { obtainRedis } = await import('./test/dist/stack/redis.js');
+const OBTAIN = `const { obtainRedis } = await import('./packages/supervisor/dist/redis/binary.js');
 const { obtainFastApi } = await import('./test/dist/stack/fastapi.js');
 await obtainRedis(console.log).catch((error) => { console.error(error.message); process.exitCode = 1; });
 // Without FastAPI some tests fail with a message. Without Redis no test can run.

@@ -5,7 +5,7 @@ import { main, node, Refused, root, run } from './prepare.mjs';
 
 await main(async () => {
   const program = join(root, 'apps', 'gateway', 'dist', 'bundle', 'token.js');
-  const built = join(root, 'test', 'dist', 'stack', 'secrets.js');
+  const built = join(root, 'packages', 'supervisor', 'dist', 'secrets.js');
   if (!existsSync(program) || !existsSync(built))
     throw new Refused('The token program is not built: run npm start first');
   const { jwtSecretFile } = await import(built);

@@ -1,7 +1,7 @@
 // Contract 1: a client with a token for a project. It calls functions and looks runs up.
 import type { IncomingMessage } from 'node:http';
 import { createGunzip } from 'node:zlib';
-import { signToken } from '../stack/tokens.ts';
+import { signToken } from '@inference-proxy/supervisor';
 import { EventReader } from './event-reader.ts';
 import { type Answer, open, type RequestOptions, request } from './http.ts';
 import { until } from './until.ts';

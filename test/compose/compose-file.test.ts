@@ -7,10 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { longestStopMs } from '@inference-proxy/platform';
+import { REDIS_USERS, redisArguments, redisPasswords, usersFile } from '@inference-proxy/supervisor';
 import { expect, test } from '@jest/globals';
 import { page, root, tableRows, ticked } from '../documents/markdown.ts';
-import { redisArguments } from '../stack/redis-server.ts';
-import { REDIS_USERS, redisPasswords, usersFile } from '../stack/redis-users.ts';
 
 const compose = page('docker-compose.yml');
 const dockerfile = page('Dockerfile');

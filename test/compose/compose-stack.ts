@@ -4,10 +4,9 @@ import { appendFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { freePort, RECEIVER_SECRET } from '@inference-proxy/supervisor';
 import { Caller } from '../client/caller.ts';
 import { root } from '../documents/markdown.ts';
-import { freePort } from '../stack/ports.ts';
-import { RECEIVER_SECRET } from '../stack/services.ts';
 import type { Engine } from './engine.ts';
 
 const run = promisify(execFile);

@@ -4,9 +4,9 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { REDIS_USERS } from '@inference-proxy/supervisor';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { root } from '../documents/markdown.ts';
-import { REDIS_USERS } from '../stack/redis-users.ts';
 
 const script = join(root, 'scripts', 'secrets.mjs');
 const secrets = (...args: string[]) => promisify(execFile)(process.execPath, [script, ...args], { cwd: root });

@@ -6,6 +6,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { projectRoot } from '@inference-proxy/supervisor';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { EventReader } from '../client/event-reader.ts';
@@ -13,7 +14,6 @@ import { type Answer, bytesOf, errorOf, type RequestOptions, textOf } from '../c
 import { until } from '../client/until.ts';
 import { type Receiver, type Request, receiver } from '../receiver/receivers.ts';
 import { obtainFastApi } from '../stack/fastapi.ts';
-import { projectRoot } from '../stack/folders.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 
 const SERVERS = join(projectRoot(), 'apps', 'worker', 'src', 'runtimes', 'testing', 'servers');

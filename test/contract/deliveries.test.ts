@@ -4,12 +4,12 @@ import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { projectRoot } from '@inference-proxy/supervisor';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { Caller, type CallOptions } from '../client/caller.ts';
 import { until } from '../client/until.ts';
 import { type Receiver, type Request, rawReceiver, receiver } from '../receiver/receivers.ts';
-import { projectRoot } from '../stack/folders.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 
 let stack: TestStack;

@@ -2,13 +2,12 @@
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { projectRoot, signToken } from '@inference-proxy/supervisor';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import { Caller } from '../client/caller.ts';
 import type { RequestOptions } from '../client/http.ts';
-import { projectRoot } from '../stack/folders.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
-import { signToken } from '../stack/tokens.ts';
 
 let stack: TestStack;
 let caller: Caller;

@@ -1,6 +1,7 @@
 // Contract 3 and 5: resuming streams, and the pace of readers, over the whole stack.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { signToken } from '@inference-proxy/supervisor';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { EventSource } from 'eventsource';
 import { Caller } from '../client/caller.ts';
@@ -8,7 +9,6 @@ import { type CuttingProxy, cuttingProxy } from '../client/cutting-proxy.ts';
 import type { EventReader } from '../client/event-reader.ts';
 import { settledSize, until } from '../client/until.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
-import { signToken } from '../stack/tokens.ts';
 
 let stack: TestStack;
 let caller: Caller;

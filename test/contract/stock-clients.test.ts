@@ -1,6 +1,7 @@
 // Contract 5, "Resume: `GET /runs/{run_id}/stream`": unmodified SSE clients, whose connections the network cuts three times.
 import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
+import { signToken } from '@inference-proxy/supervisor';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { fetchEventSource } from '@microsoft/fetch-event-source';
 import { EventSource, type FetchLike } from 'eventsource';
@@ -8,7 +9,6 @@ import reconnecting from 'reconnecting-eventsource';
 import { Caller } from '../client/caller.ts';
 import { type CuttingProxy, cuttingProxy } from '../client/cutting-proxy.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
-import { signToken } from '../stack/tokens.ts';
 
 /** The package's types describe another build than the imported build. */
 const Reconnecting = reconnecting as unknown as typeof reconnecting.default;

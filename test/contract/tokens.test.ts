@@ -2,13 +2,13 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { signToken } from '@inference-proxy/supervisor';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { EventReader } from '../client/event-reader.ts';
 import { open, request } from '../client/http.ts';
 import { until } from '../client/until.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
-import { signToken } from '../stack/tokens.ts';
 
 const KEY_OF_DEMO = 'k'.repeat(40);
 const UNKNOWN_RUN = '/v4/demo/runs/0199aaaa-0000-7000-8000-000000000000';

@@ -12,10 +12,11 @@ const ARROWS: Record<string, readonly string[]> = {
   'packages/egress': ['contracts'],
   'packages/store': ['contracts', 'retry'],
   'packages/platform': ['contracts'],
+  'packages/supervisor': ['platform'],
   'apps/gateway': ['contracts', 'crypto', 'egress', 'store', 'platform'],
   'apps/worker': ['contracts', 'retry', 'store', 'platform'],
   'apps/dispatcher': ['contracts', 'crypto', 'egress', 'retry', 'store', 'platform'],
-  test: ['contracts', 'platform'],
+  test: ['contracts', 'platform', 'supervisor'],
 };
 const OURS = '@inference-proxy/';
 
@@ -118,8 +119,9 @@ test('jose is only in the reader of key sets', () => {
 });
 
 test('only settings files read the environment', () => {
+  // The supervisor passes the environment on to its processes.
   const readers = filesOf('apps/*/src/**/*.ts', 'packages/*/src/**/*.ts').filter(
-    (file) => !isTest(file) && textOf(file).includes('process.env'),
+    (file) => !isTest(file) && !file.startsWith('packages/supervisor/') && textOf(file).includes('process.env'),
   );
   expect(readers.filter((file) => !/\/settings\.ts$/.test(file))).toEqual([]);
 });

@@ -1,9 +1,8 @@
 // Parses the parts of Markdown that the documents' tests need: code blocks and tables.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { projectRoot } from '../stack/folders.ts';
 
-export const root = projectRoot();
+export const root = join(import.meta.dirname, '..', '..');
 
 export const page = (path: string): string => readFileSync(join(root, path), 'utf8');
 

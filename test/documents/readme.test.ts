@@ -4,11 +4,11 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { RECEIVER_SECRET } from '@inference-proxy/supervisor';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { until } from '../client/until.ts';
 import { receiver } from '../receiver/receivers.ts';
-import { RECEIVER_SECRET } from '../stack/services.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { codeBlocks, page, root } from './markdown.ts';
 

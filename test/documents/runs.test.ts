@@ -8,11 +8,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { constants, gunzipSync } from 'node:zlib';
 import { runTransitions } from '@inference-proxy/contracts';
+import { signToken } from '@inference-proxy/supervisor';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { listening, type Receiver } from '../receiver/receivers.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
-import { signToken } from '../stack/tokens.ts';
 import { codeBlocks, page, root, tableRows, ticked } from './markdown.ts';
 
 const RUNS = page('docs/runs.md');

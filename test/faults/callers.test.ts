@@ -3,6 +3,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { redisAddress } from '@inference-proxy/platform';
+import { freePort, obtainRedis, redisUrlAt } from '@inference-proxy/supervisor';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { Caller } from '../client/caller.ts';
@@ -10,8 +11,6 @@ import type { EventReader } from '../client/event-reader.ts';
 import { type Answer, errorOf } from '../client/http.ts';
 import { fileSays, until } from '../client/until.ts';
 import { page, tableRows, ticked } from '../documents/markdown.ts';
-import { freePort } from '../stack/ports.ts';
-import { obtainRedis, redisUrlAt } from '../stack/redis.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { BadNetwork } from './bad-network.ts';
 import { type Disk, openDisk } from './disk.ts';

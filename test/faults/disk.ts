@@ -5,7 +5,7 @@ import { chmod, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { RedisBinary } from '../stack/redis-binary.ts';
+import type { RedisBinary } from '@inference-proxy/supervisor';
 
 const run = promisify(execFile);
 /** Twice the bytes that the load writes in half an hour. */

@@ -2,12 +2,11 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { redisAddress } from '@inference-proxy/platform';
+import { freePort, obtainRedis, type RunningRedis, startRedis } from '@inference-proxy/supervisor';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { Caller } from '../client/caller.ts';
 import { until } from '../client/until.ts';
-import { freePort } from '../stack/ports.ts';
-import { obtainRedis, type RunningRedis, startRedis } from '../stack/redis.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { appendOnlyFileIn, type Disk, openDisk } from './disk.ts';
 import { SHORT_TIMES } from './place.ts';

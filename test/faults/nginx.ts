@@ -5,11 +5,9 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { freePort, guard, projectRoot } from '@inference-proxy/supervisor';
 import { request } from '../client/http.ts';
 import { until } from '../client/until.ts';
-import { projectRoot } from '../stack/folders.ts';
-import { guard } from '../stack/guard.ts';
-import { freePort } from '../stack/ports.ts';
 
 const TEMPORARY = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
 

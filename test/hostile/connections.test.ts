@@ -3,11 +3,11 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { signToken } from '@inference-proxy/supervisor';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { fileSays, until } from '../client/until.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
-import { signToken } from '../stack/tokens.ts';
 import { codeOf, RawConnection } from './raw-connection.ts';
 
 const MAX_BODY_BYTES = 100_000;

@@ -1,8 +1,8 @@
 // Contract 1 and 2: the gateway answers any bytes in the contract's shape, or closes the connection. Other callers are not disturbed.
+import { signToken } from '@inference-proxy/supervisor';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
-import { signToken } from '../stack/tokens.ts';
 import { codeOf, exchange, type RawAnswer } from './raw-connection.ts';
 import { type Expected, hostileRequests } from './requests.ts';
 

@@ -1,8 +1,8 @@
 // Contract 1: callers that send a request too slowly. A short request timeout would disturb other tests, so this file has a separate stack.
+import { signToken } from '@inference-proxy/supervisor';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
-import { signToken } from '../stack/tokens.ts';
 import { codeOf, RawConnection } from './raw-connection.ts';
 
 let stack: TestStack;

@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { projectRoot } from '@inference-proxy/supervisor';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { refuseOldBundles } from './bundles.ts';
-import { projectRoot } from './folders.ts';
 
 let root: string;
 const source = (): string => join(root, 'apps', 'gateway', 'src', 'main.ts');

@@ -1,10 +1,10 @@
 // Finds FastAPI and uvicorn for tests of custom runtimes: on this machine, or in Debian's packages.
+
 import { execFile } from 'node:child_process';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { unpackPackages } from './debian-packages.ts';
-import { dataFolder } from './folders.ts';
+import { dataFolder, unpackPackages } from '@inference-proxy/supervisor';
 
 const run = promisify(execFile);
 const NEEDED = 'import fastapi, uvicorn; import sys; print(sys.executable)';

@@ -1,10 +1,10 @@
 // Prometheus' checker of alert rules: from PATH, or from Debian's packages, like the Redis of the stack.
+
 import { execFile } from 'node:child_process';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { unpackPackages } from './debian-packages.ts';
-import { dataFolder } from './folders.ts';
+import { dataFolder, unpackPackages } from '@inference-proxy/supervisor';
 
 const run = promisify(execFile);
 const ANSWER_MS = 30_000;

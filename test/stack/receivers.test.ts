@@ -4,8 +4,8 @@ import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { projectRoot } from '@inference-proxy/supervisor';
 import { afterAll, describe, expect, test } from '@jest/globals';
-import { projectRoot } from './folders.ts';
 
 const SECRET = 'a secret with ümlauts';
 const folder = join(projectRoot(), 'examples', 'receivers');

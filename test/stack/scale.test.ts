@@ -2,65 +2,30 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePort, instancesOf, projectRoot } from '@inference-proxy/supervisor';
 import { expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { until } from '../client/until.ts';
-import { projectRoot } from './folders.ts';
-import { freePort } from './ports.ts';
-import { instancesOf, readScale, WrongScale } from './scale.ts';
-
-test('--scale is read in both notations, and the last value of a service counts', () => {
-  expect(readScale([])).toEqual({ gateway: 1, worker: 1, dispatcher: 1 });
-  expect(readScale(['--scale', 'gateway=2', '--scale=worker=4', '--scale', 'worker=3'])).toEqual({
-    gateway: 2,
-    worker: 3,
-    dispatcher: 1,
-  });
-});
-
-test.each(['redis=2', 'gateway', 'gateway=', 'gateway=0', 'gateway=65', 'gateway=-1', 'gateway=two', '=2', ''])(
-  '--scale %j is rejected with the expected form',
-  (wish) => {
-    expect(() => readScale(['--scale', wish])).toThrow(WrongScale);
-  },
-);
-
-test('an unknown option is rejected', () => {
-  expect(() => readScale(['--scales', 'gateway=2'])).toThrow('Expected --scale <gateway|worker|dispatcher>=<1 to 64>');
-});
-
-test('several instances of a service are numbered', () => {
-  expect(instancesOf('worker', 1)).toEqual(['worker']);
-  expect(instancesOf('worker', 3)).toEqual(['worker-1', 'worker-2', 'worker-3']);
-});
 
 test('two gateways and two workers answer on one port; a gateway killed under load is removed immediately and returns', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'scale-'));
   const port = await freePort();
-  const main = join(folder, 'main.mjs');
-  await writeFile(
-    main,
-    `import { runInTerminal } from '${join(import.meta.dirname, 'terminal.ts')}';\nrunInTerminal();\n`,
-  );
-  const child = spawn(
-    process.execPath,
-    ['--conditions=source', main, '--scale', 'gateway=2', '--scale=worker=2', '--scale=dispatcher=2'],
-    {
-      env: {
-        PATH: process.env.PATH,
-        HOME: process.env.HOME,
-        DATA_DIR: folder,
-        PORT: String(port),
-        RECEIVER_PORT: '0',
-        DEPLOYMENTS_DIR: join(projectRoot(), 'test', 'apps'),
-        WORKER_APPS: 'demo/streams',
-      },
-      stdio: ['ignore', 'pipe', 'pipe'],
+  const main = join(projectRoot(), 'packages', 'supervisor', 'dist', 'main.js');
+  const child = spawn(process.execPath, [main, '--scale', 'gateway=2', '--scale=worker=2', '--scale=dispatcher=2'], {
+    env: {
+      PATH: process.env.PATH,
+      HOME: process.env.HOME,
+      DATA_DIR: folder,
+      PORT: String(port),
+      RECEIVER_PORT: '0',
+      DEPLOYMENTS_DIR: join(projectRoot(), 'test', 'apps'),
+      WORKER_APPS: 'demo/streams',
     },
-  );
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   const ended = once(child, 'exit');
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()));

@@ -2,8 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { obtainRedis } from './redis-binary.ts';
-import { type RunningRedis, startRedis } from './redis-server.ts';
+import { obtainRedis, type RunningRedis, startRedis } from '@inference-proxy/supervisor';
 
 export interface TestRedis {
   readonly url: string;

@@ -4,21 +4,33 @@ import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readSettings } from '@inference-proxy/platform';
-import { Balancer } from './balancer.ts';
+import {
+  Balancer,
+  balancedPart,
+  developmentRedisPasswords,
+  developmentSecrets,
+  freePort,
+  instancesOf,
+  ONE_OF_EACH,
+  Output,
+  obtainRedis,
+  type PartSpec,
+  partNames,
+  projectRoot,
+  type RedisOptions,
+  type RedisUser,
+  readPids,
+  redisPart,
+  redisUrlOf,
+  type Scale,
+  type ServiceSpec,
+  StackSettings,
+  Supervisor,
+  servicePart,
+  serviceSpecs,
+} from '@inference-proxy/supervisor';
 import { refuseOldBundles } from './bundles.ts';
-import { projectRoot } from './folders.ts';
-import { Output } from './output.ts';
-import type { PartSpec } from './part.ts';
-import { readPids } from './pid-file.ts';
-import { freePort } from './ports.ts';
-import { obtainRedis, type RedisOptions, type RedisUser, redisUrlOf } from './redis.ts';
 import { deniedCommands } from './redis-denials.ts';
-import { instancesOf, ONE_OF_EACH, type Scale } from './scale.ts';
-import { developmentRedisPasswords, developmentSecrets } from './secrets.ts';
-import type { ServiceSpec } from './service.ts';
-import { balancedPart, partNames, redisPart, servicePart, serviceSpecs } from './services.ts';
-import { StackSettings } from './stack-settings.ts';
-import { Supervisor } from './supervisor.ts';
 
 /** The parts that a test may kill, numbered from 1 if there are several of a service. */
 export type KillablePart = keyof Scale | `${keyof Scale}-${number}` | 'redis';

@@ -1,10 +1,9 @@
 // docs/security/functions.md, "What a function can do to others": a function closes, changes, reads and writes resources of others.
 import { cp, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { alive, projectRoot } from '@inference-proxy/supervisor';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { until } from '../../client/until.ts';
-import { projectRoot } from '../../stack/folders.ts';
-import { alive } from '../../stack/processes.ts';
 import { failed, type HostileStack, hostileStack } from './hostile-apps.ts';
 
 let hostile: HostileStack;

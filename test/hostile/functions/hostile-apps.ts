@@ -1,9 +1,9 @@
 // docs/security/functions.md, "What a function can do to others": starts a stack with hostile apps and calls other apps while a test runs.
 import { join } from 'node:path';
+import { projectRoot } from '@inference-proxy/supervisor';
 import { expect } from '@jest/globals';
 import { Caller } from '../../client/caller.ts';
 import { until } from '../../client/until.ts';
-import { projectRoot } from '../../stack/folders.ts';
 import { startTestStack, type TestStack } from '../../stack/test-stack.ts';
 import { openFiles, processesBelow } from './processes.ts';
 

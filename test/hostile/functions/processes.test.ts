@@ -1,7 +1,7 @@
 // docs/security/functions.md, "What a function can do to others": a function starts processes, or tries to end processes of others.
+import { alive } from '@inference-proxy/supervisor';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { until } from '../../client/until.ts';
-import { alive } from '../../stack/processes.ts';
 import { appsReady, failed, type HostileStack, hostileStack } from './hostile-apps.ts';
 
 let hostile: HostileStack;

@@ -1,8 +1,8 @@
 // docs/security/functions.md, "What a function can do to others": a function exhausts files, memory, the interpreter or its log.
+import { alive } from '@inference-proxy/supervisor';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Answer } from '../../client/http.ts';
 import { until } from '../../client/until.ts';
-import { alive } from '../../stack/processes.ts';
 import { failed, type HostileStack, hostileStack } from './hostile-apps.ts';
 import { memoryOf } from './processes.ts';
 

@@ -1,6 +1,6 @@
 // docs/security/functions.md, "What a function can do to others": a custom runtime has the same bounds as functions.
+import { alive } from '@inference-proxy/supervisor';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { alive } from '../../stack/processes.ts';
 import { type HostileStack, hostileStack } from './hostile-apps.ts';
 
 let hostile: HostileStack;

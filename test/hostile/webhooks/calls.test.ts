@@ -1,6 +1,7 @@
 // Contract 4: hostile webhook URLs, answers, results and secrets, over the whole stack, from the bytes of a call to the bytes at the receiver.
 import { createHmac } from 'node:crypto';
 import { connect } from 'node:net';
+import { signToken } from '@inference-proxy/supervisor';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import type { Caller } from '../../client/caller.ts';
@@ -8,7 +9,6 @@ import { errorOf } from '../../client/http.ts';
 import { until } from '../../client/until.ts';
 import { type Receiver, type Request, receiver } from '../../receiver/receivers.ts';
 import type { TestStack } from '../../stack/test-stack.ts';
-import { signToken } from '../../stack/tokens.ts';
 import { deliveryThat, hostileStack, settled, to } from './receiving.ts';
 
 let stack: TestStack;

@@ -5,13 +5,12 @@ import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { redisAddress } from '@inference-proxy/platform';
+import { developmentSecrets, projectRoot } from '@inference-proxy/supervisor';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { Caller } from '../../client/caller.ts';
 import { until } from '../../client/until.ts';
 import { type Receiver, rawReceiver, receiver } from '../../receiver/receivers.ts';
-import { projectRoot } from '../../stack/folders.ts';
-import { developmentSecrets } from '../../stack/secrets.ts';
 import type { TestStack } from '../../stack/test-stack.ts';
 import { hostileStack, settled, to } from './receiving.ts';
 

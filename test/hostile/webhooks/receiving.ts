@@ -1,8 +1,8 @@
 // Starts a stack with a short webhook schedule for these tests, and reads the logs of deliveries (Contract 4).
 import { join } from 'node:path';
+import { projectRoot } from '@inference-proxy/supervisor';
 import { Caller, type CallOptions } from '../../client/caller.ts';
 import { until } from '../../client/until.ts';
-import { projectRoot } from '../../stack/folders.ts';
 import { startTestStack, type TestStack, type TestStackOptions } from '../../stack/test-stack.ts';
 
 export interface Attempt {

@@ -1,7 +1,7 @@
 // One Node process of the stack: its start, its ready message, and its stop by SIGTERM, or by SIGKILL after a time limit.
 import { type ChildProcess, spawn } from 'node:child_process';
+import type { Output } from '../output.ts';
 import { guard, type Release } from './guard.ts';
-import type { Output } from './output.ts';
 import { signal as send } from './processes.ts';
 
 /** A process that is ready. */

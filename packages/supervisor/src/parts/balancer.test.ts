@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { refusing } from '@inference-proxy/test/receiver';
 import { afterEach, expect, test } from '@jest/globals';
-import { refusing } from '../receiver/receivers.ts';
 import { Balancer } from './balancer.ts';
 
 const cleanups: (() => unknown)[] = [];

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { appendFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { appendFile, cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -10,10 +10,8 @@ import { text } from 'node:stream/consumers';
 import { closeRedis, connectRedis, createLogger, redisReady } from '@inference-proxy/platform';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { projectRoot } from './folders.ts';
+import { alive, gone } from './parts/processes.ts';
 import { freePort } from './ports.ts';
-import { alive, gone } from './processes.ts';
-
-const here = import.meta.dirname;
 
 // A simulated service: sends the ready message, and ends on SIGTERM or after its parent.
 const STAND_IN = `
@@ -27,9 +25,9 @@ process.send?.({ ready: true });
 `;
 const BROKEN = `console.log('no luck'); process.exit(3);`;
 
-const MAIN = `
-import { runInTerminal } from '${here}/terminal.ts';
-import { serviceSpecs } from '${here}/services.ts';
+const mainOf = (sources: string): string => `
+import { runInTerminal } from '${sources}/terminal.ts';
+import { serviceSpecs } from '${sources}/services.ts';
 runInTerminal(
   (wiring) => serviceSpecs(wiring).map((spec) => ({ ...spec, entry: process.env.STAND_INS + '/' + spec.service + '.mjs' })),
   Number(process.env.SAME_KEYPRESS_MS),
@@ -40,7 +38,7 @@ let folder: string;
 let started: Started[] = [];
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'stack-'));
-  await writeFile(join(folder, 'main.mjs'), MAIN);
+  await writeFile(join(folder, 'main.mjs'), mainOf(import.meta.dirname));
   for (const name of ['gateway', 'worker', 'dispatcher', 'receiver'])
     await writeFile(join(folder, `${name}.mjs`), STAND_IN);
 });
@@ -60,8 +58,13 @@ interface Started {
   pids(): Record<string, number>;
 }
 
-function start(dataDir: string, port: number, env: Record<string, string> = {}): Started {
-  const child = spawn(process.execPath, ['--conditions=source', join(folder, 'main.mjs')], {
+function start(
+  dataDir: string,
+  port: number,
+  env: Record<string, string> = {},
+  main = join(folder, 'main.mjs'),
+): Started {
+  const child = spawn(process.execPath, ['--conditions=source', main], {
     env: {
       PATH: process.env.PATH,
       STAND_INS: folder,
@@ -182,8 +185,14 @@ test('a taken port is reported in one line, and no process stays', async () => {
   server.close();
 });
 
-test('without a Redis, one line has the commands to type', async () => {
-  const stack = start(join(folder, 'without'), await freePort(), { PATH: folder });
+test('in a clone without a Redis, one line has the commands to type', async () => {
+  // A copy of the sources, because this clone may have downloaded a Redis.
+  const clone = join(folder, 'clone');
+  await cp(import.meta.dirname, join(clone, 'src'), { recursive: true });
+  await symlink(join(projectRoot(), 'node_modules'), join(clone, 'node_modules'));
+  await writeFile(join(clone, 'package-lock.json'), '{}');
+  await writeFile(join(clone, 'main.mjs'), mainOf(join(clone, 'src')));
+  const stack = start(join(folder, 'without'), await freePort(), { PATH: folder }, join(clone, 'main.mjs'));
   expect(await stack.ended).toBe(1);
   expect(stack.output()).toMatch(/^Cannot start: No Redis 7 on PATH[^\n]*brew install redis[^\n]*\n$/);
 });

@@ -4,8 +4,8 @@ import { constants } from 'node:fs';
 import { access, readdir } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
+import { dataFolder } from '../folders.ts';
 import { unpackPackages } from './debian-packages.ts';
-import { dataFolder } from './folders.ts';
 
 const run = promisify(execFile);
 const OLDEST = [7, 0] as const;

@@ -2,7 +2,7 @@
 import { createHash, createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { projectRoot } from './folders.ts';
+import { projectRoot } from '../folders.ts';
 
 export const REDIS_USERS = ['admin', 'backup', 'monitor', 'gateway', 'worker', 'dispatcher'] as const;
 export type RedisUser = (typeof REDIS_USERS)[number];

@@ -3,10 +3,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
-import { guard, type Release } from './guard.ts';
-import { freePort } from './ports.ts';
-import { obtainRedis, type RedisBinary, redisEnvironment } from './redis-binary.ts';
-import { type RedisPasswords, type RedisUser, usersFile } from './redis-users.ts';
+import { guard, type Release } from '../parts/guard.ts';
+import { freePort } from '../ports.ts';
+import { obtainRedis, type RedisBinary, redisEnvironment } from './binary.ts';
+import { type RedisPasswords, type RedisUser, usersFile } from './users.ts';
 
 const STOP_LIMIT_MS = 10_000;
 const START_ATTEMPTS = 5;

@@ -1,5 +1,5 @@
 // Starts and stops the parts of the stack: Redis starts first and stops last, the others start together and stop one after the other.
-import type { Output } from './output.ts';
+import type { Output } from '../output.ts';
 import { Part, type PartSpec } from './part.ts';
 import { removePids, writePids } from './pid-file.ts';
 

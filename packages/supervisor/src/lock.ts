@@ -1,7 +1,7 @@
 // One stack for each data folder, because two stacks would write the same Redis file.
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { commandOf } from './processes.ts';
+import { commandOf } from './parts/processes.ts';
 
 /** Another stack runs on this data folder. */
 export class Locked extends Error {

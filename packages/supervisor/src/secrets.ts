@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type RedisPasswords, redisPasswords } from './redis-users.ts';
+import { type RedisPasswords, redisPasswords } from './redis/users.ts';
 
 /** Reads a secret. Creates the secret if the file is missing. Only the file's owner may read it. */
 function kept(path: string, encoding: BufferEncoding = 'base64'): string {

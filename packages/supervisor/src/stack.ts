@@ -1,20 +1,21 @@
 // `npm start`, from the first check to the end of the last process.
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { Balancer } from './balancer.ts';
 import { banner } from './banner.ts';
 import { projectRoot } from './folders.ts';
 import { takeLock } from './lock.ts';
 import type { Output } from './output.ts';
-import { endLeftovers } from './pid-file.ts';
+import { Balancer } from './parts/balancer.ts';
+import { endLeftovers } from './parts/pid-file.ts';
+import type { ServiceSpec } from './parts/service.ts';
+import { Supervisor } from './parts/supervisor.ts';
 import { freePort, whyNotListen } from './ports.ts';
-import { obtainRedis, type RedisBinary, type RedisOptions, redisUrlOf } from './redis.ts';
+import { obtainRedis, type RedisBinary } from './redis/binary.ts';
+import { type RedisOptions, redisUrlOf } from './redis/server.ts';
 import { ONE_OF_EACH, type Scale } from './scale.ts';
 import { developmentRedisPasswords, developmentSecrets, type Secrets } from './secrets.ts';
-import type { ServiceSpec } from './service.ts';
 import { balancedPart, redisPart, servicePart, serviceSpecs, type Wiring } from './services.ts';
 import type { StackSettings } from './stack-settings.ts';
-import { Supervisor } from './supervisor.ts';
 
 /** The stack cannot start. The message is one line. */
 export class CannotStart extends Error {}

@@ -2,13 +2,13 @@
 // Each service has its own user of Redis.
 import { join } from 'node:path';
 import { longestStopMs } from '@inference-proxy/platform';
-import type { Balancer } from './balancer.ts';
 import type { Output } from './output.ts';
-import type { PartSpec } from './part.ts';
-import { type RedisOptions, startRedis } from './redis.ts';
+import type { Balancer } from './parts/balancer.ts';
+import type { PartSpec } from './parts/part.ts';
+import { type ServiceSpec, startService } from './parts/service.ts';
+import { type RedisOptions, startRedis } from './redis/server.ts';
 import { instancesOf, type Scale } from './scale.ts';
 import type { Secrets } from './secrets.ts';
-import { type ServiceSpec, startService } from './service.ts';
 import type { StackSettings } from './stack-settings.ts';
 
 /** The secret of the example receiver, published in this repository. */

@@ -1,0 +1,4 @@
+// The process behind `npm start`: runs the whole service on this machine.
+import { runInTerminal } from './terminal.ts';
+
+runInTerminal();

@@ -1,4 +1,0 @@
-// The process behind `npm start`.
-import { runInTerminal } from './terminal.ts';
-
-runInTerminal();
