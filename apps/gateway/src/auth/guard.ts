@@ -3,7 +3,7 @@ import { ServiceError } from '@inference-proxy/contracts';
 import { GatewayStore } from '@inference-proxy/store';
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
-import { headerCount } from '../http/header-count.ts';
+import { headerCount } from '../http/once.ts';
 import { type Grant, Tokens } from './tokens.ts';
 
 /** The scheme's name is accepted in any case (RFC 9110 §11.1). */

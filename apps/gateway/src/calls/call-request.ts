@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { WebhookUrls } from '@inference-proxy/egress';
 import { hasBody } from '../http/has-body.ts';
-import { queryOf } from '../http/query.ts';
+import { Query, textHeaderOnce } from '../http/once.ts';
 import { resumePoint } from '../streaming/resume-point.ts';
 import { type StreamForm, streamFormOf } from '../streaming/stream-form.ts';
 import { idempotencyKeyOf } from './idempotency.ts';
@@ -70,8 +70,8 @@ export type AskedAnswer = Pick<CallRequest, 'path' | 'stream' | 'form' | 'after'
 export function callRequest(runId: RunId, path: CallPath, head: RequestHead, webhooks: WebhookUrls): CallRequest {
   const { headers, url = '' } = head;
   checkContentType(headers);
-  const query = queryOf(url);
-  if (query !== '') checkQueryNames(query);
+  const query = Query.of(url);
+  checkQueryNames(query);
   const after = headers['idempotency-key'] === undefined ? undefined : resumePoint(query, head.rawHeaders);
   return callOnTerms(runId, path, head, query, webhooks, {
     path: url.split('?', 1)[0] as string,
@@ -87,12 +87,12 @@ export function callOnTerms(
   runId: RunId,
   path: CallPath,
   head: RequestHead,
-  query: string,
+  query: Query,
   webhooks: WebhookUrls,
   answer: AskedAnswer,
 ): CallRequest {
   const { headers, method = '' } = head;
-  const webhook = query === '' ? undefined : webhookOf(query, head, webhooks);
+  const webhook = query.text === '' ? undefined : webhookOf(query, head, webhooks);
   const waiting = waitingOf(query, headers.prefer);
   const idempotencyKey = headers['idempotency-key'] === undefined ? undefined : idempotencyKeyOf(head.rawHeaders);
   const onDisconnect = onDisconnectOf(query);
@@ -156,25 +156,15 @@ export function accepts(list: string | undefined, wanted: readonly string[]): bo
   return decisive !== undefined && listed.get(decisive) === true;
 }
 
-function asksAsync(query: string): boolean {
-  if (!query.includes('async')) return false;
-  const values = new URLSearchParams(query).getAll('async');
-  const [value = 'false'] = values;
-  if (values.length > 1 || (value !== 'true' && value !== 'false')) {
-    throw new ServiceError('invalid_request', '`async` must be `true` or `false`, and given once.');
-  }
-  return value === 'true';
-}
-
 /**
  * Returns how long the caller waits. `async=true` answers at once, and a `wait` is then ignored.
  * `respond-async` answers at once if the header has no `wait`.
  */
 function waitingOf(
-  query: string,
+  query: Query,
   prefer: string | string[] | undefined,
 ): (Required<Pick<CallRequest, 'waitMs'>> & Pick<CallRequest, 'preferenceApplied'>) | undefined {
-  const async = asksAsync(query);
+  const async = query.flag('async');
   if (prefer === undefined) return async ? { waitMs: 0 } : undefined;
   const { respondAsync, waitS } = preferences(String(prefer));
   if (async) return { waitMs: 0, ...(respondAsync && { preferenceApplied: 'respond-async' }) };
@@ -185,21 +175,10 @@ function waitingOf(
   };
 }
 
-function webhookOf(query: string, head: RequestHead, webhooks: WebhookUrls): Webhook | undefined {
-  const url = webhooks.asked(query);
+function webhookOf(query: Query, head: RequestHead, webhooks: WebhookUrls): Webhook | undefined {
+  const url = webhooks.asked(query.text);
   if (url === undefined) return undefined;
-  const secret = webhookSecret(head.rawHeaders);
-  return { url, ...(secret && { secret }) };
-}
-
-function webhookSecret(rawHeaders: readonly string[]): Buffer | undefined {
-  const values = rawHeaders.filter((_, index) => index % 2 === 1 && isSecretName(rawHeaders[index - 1]));
-  const [value] = values;
-  if (value === undefined) return undefined;
-  if (values.length > 1) throw new ServiceError('invalid_request', 'X-Webhook-Secret is given more than once.');
-  if (value.trim() === '') throw new ServiceError('invalid_request', 'X-Webhook-Secret is empty.');
+  const secret = textHeaderOnce(head.rawHeaders, 'X-Webhook-Secret');
   // Node reads header bytes as Latin-1.
-  return Buffer.from(value, 'latin1');
+  return { url, ...(secret !== undefined && { secret: Buffer.from(secret, 'latin1') }) };
 }
-
-const isSecretName = (name: string | undefined): boolean => name?.toLowerCase() === 'x-webhook-secret';

@@ -1,10 +1,10 @@
 // Contract 1, "Idempotency": the key of a call, and the fingerprint of its request. Only their hashes leave the gateway.
 import { createHash } from 'node:crypto';
-import { ServiceError } from '@inference-proxy/contracts';
 import type { NewRun } from '@inference-proxy/store';
+import { refused, textHeaderOnce } from '../http/once.ts';
 import type { CallRequest } from './call-request.ts';
 
-const HEADER = 'idempotency-key';
+const HEADER = 'Idempotency-Key';
 const MAX_KEY_BYTES = 255;
 
 /**
@@ -14,16 +14,9 @@ const MAX_KEY_BYTES = 255;
  * @throws ServiceError `invalid_request` if the key is empty, doubled or over 255 bytes
  */
 export function idempotencyKeyOf(rawHeaders: readonly string[]): string | undefined {
-  const [key, ...more] = rawHeaders.filter(
-    (_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === HEADER,
-  );
-  if (key === undefined) return undefined;
-  if (more.length > 0) throw new ServiceError('invalid_request', 'Idempotency-Key is given more than once.');
-  if (key.trim() === '') throw new ServiceError('invalid_request', 'Idempotency-Key is empty.');
+  const key = textHeaderOnce(rawHeaders, HEADER);
   // Node reads header bytes as Latin-1, so each character is one byte.
-  if (key.length > MAX_KEY_BYTES) {
-    throw new ServiceError('invalid_request', `Idempotency-Key is over ${MAX_KEY_BYTES} bytes.`);
-  }
+  if (key !== undefined && key.length > MAX_KEY_BYTES) throw refused(HEADER, `is over ${MAX_KEY_BYTES} bytes`);
   return key;
 }
 

@@ -1,5 +1,7 @@
 // RFC 7240: the `Prefer` header. Pure. Parses by hand in linear time, because a header may hold 16 KiB of any characters.
 
+import { wholeSeconds } from '../http/values.ts';
+
 export interface Preferences {
   /** `respond-async` (RFC 7240 §4.1). */
   readonly respondAsync: boolean;
@@ -7,8 +9,6 @@ export interface Preferences {
   readonly waitS?: number;
 }
 
-/** Nine digits are over thirty years. */
-const DELTA_SECONDS = /^\d{1,9}$/;
 const SPACE = /\s/;
 
 /** The preferences that this service follows. */
@@ -34,10 +34,10 @@ export function preferences(header: string): Preferences {
     const { name, value } = preferenceOf(element);
     if (value !== undefined && !values.has(name)) values.set(name, value);
   }
-  const wait = values.get('wait') ?? '';
+  const waitS = wholeSeconds(values.get('wait') ?? '');
   return {
     respondAsync: values.get('respond-async') === '',
-    ...(DELTA_SECONDS.test(wait) && { waitS: Number(wait) }),
+    ...(waitS !== undefined && { waitS }),
   };
 }
 

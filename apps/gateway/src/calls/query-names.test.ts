@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { Query } from '../http/once.ts';
 import { checkQueryNames } from './query-names.ts';
 
 test.each([
@@ -19,7 +20,7 @@ test.each([
   ['affter=1', 'after'],
   ['x=1&async=true&priorty', 'priority'],
 ])('%s is rejected, and the message names %s', (query, meant) => {
-  expect(() => checkQueryNames(query)).toThrow(
+  expect(() => checkQueryNames(new Query(query))).toThrow(
     expect.objectContaining({ code: 'invalid_request', message: expect.stringContaining(`\`${meant}\``) }),
   );
 });
@@ -33,5 +34,5 @@ test.each([
   '%E6%9D%B1%E4%BA%AC=1&=&&',
   `${'x'.repeat(8000)}=1`,
 ])('%j is accepted', (query) => {
-  expect(() => checkQueryNames(query)).not.toThrow();
+  expect(() => checkQueryNames(new Query(query))).not.toThrow();
 });

@@ -1,8 +1,11 @@
 // Contract 1, "Options of a call": rejects misspelt names of query parameters. Other unknown names are ignored. Pure.
 import { ServiceError } from '@inference-proxy/contracts';
+import type { Query } from '../http/once.ts';
 
+/** The query parameters of every call. They are not forwarded to custom runtimes. */
+export const OF_EVERY_CALL = ['webhookEndpoint', 'async', 'onDisconnect'];
 /** The query parameters of contract 1, 3 and 5. */
-const KNOWN = ['webhookEndpoint', 'async', 'onDisconnect', 'ids', 'events', 'after', 'lastEventId', 'priority'];
+const KNOWN = [...OF_EVERY_CALL, 'ids', 'events', 'after', 'lastEventId', 'priority'];
 /** Shorter names resemble too many other words. */
 const SHORTEST = 4;
 const MOST_DIFFERENCES = 2;
@@ -12,11 +15,10 @@ const compared = KNOWN.filter((name) => name.length >= SHORTEST);
 /**
  * Checks the names in the query of a function call. The queries of custom runtimes belong to their servers and are not checked.
  *
- * @param query the text after the `?`
  * @throws ServiceError `invalid_request` whose message contains the known name
  */
-export function checkQueryNames(query: string): void {
-  for (const name of new URLSearchParams(query).keys()) {
+export function checkQueryNames(query: Query): void {
+  for (const name of query.names()) {
     if (name.length < SHORTEST || KNOWN.includes(name)) continue;
     const meant = compared.find((known) => differences(name, known) <= MOST_DIFFERENCES);
     if (meant !== undefined)

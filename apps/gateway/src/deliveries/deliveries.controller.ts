@@ -3,7 +3,7 @@ import { Controller, Get, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ReadRunsGuard } from '../auth/guard.ts';
 import { send } from '../http/answer.ts';
-import { queryOf } from '../http/query.ts';
+import { Query } from '../http/once.ts';
 import { Deliveries } from './deliveries.ts';
 
 @Controller('v4/:project')
@@ -29,7 +29,7 @@ export class DeliveriesController {
     @Req() request: FastifyRequest<{ Params: { project: string } }>,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    answer(request, reply, await this.#deliveries.list(request.params.project, queryOf(request.url)));
+    answer(request, reply, await this.#deliveries.list(request.params.project, Query.of(request.url)));
   }
 }
 

@@ -1,10 +1,10 @@
 // Contract 5, "Deliveries": the log of a project's deliveries, and their redelivery.
-import { isProjectName, isRunId, ServiceError } from '@inference-proxy/contracts';
-import type { Delivery, DeliveryLog } from '@inference-proxy/store';
+import { ServiceError } from '@inference-proxy/contracts';
+import type { DeliveryLog } from '@inference-proxy/store';
+import { checkProject, noSuchRun, ofRun } from '../http/not-found.ts';
+import type { Query } from '../http/once.ts';
 import { deliveryQueryOf } from './delivery-query.ts';
 import { attemptView, deliveryView } from './delivery-view.ts';
-
-const NO_RUN = 'There is no such run, or its retention has ended.';
 
 export class Deliveries {
   readonly #log: DeliveryLog;
@@ -19,7 +19,7 @@ export class Deliveries {
    * @throws ServiceError `not_found`, `unavailable`
    */
   async ofRun(project: string, runId: string): Promise<object> {
-    const deliveries = await this.#ofRun(project, runId);
+    const deliveries = await ofRun(project, runId, () => this.#log.ofRun(project, runId));
     return {
       deliveries: deliveries.map((delivery) => ({ ...deliveryView(delivery), log: delivery.log.map(attemptView) })),
     };
@@ -30,9 +30,9 @@ export class Deliveries {
    *
    * @throws ServiceError `not_found`, `invalid_request`, `unavailable`
    */
-  async list(project: string, query: string): Promise<object> {
+  async list(project: string, query: Query): Promise<object> {
     const { filter, limit, cursor } = deliveryQueryOf(query, 'ignored');
-    if (!isProjectName(project)) throw new ServiceError('not_found', 'There is no such project.');
+    checkProject(project);
     const page = await this.#log.list(project, filter, limit, cursor);
     return {
       deliveries: page.deliveries.map((delivery) => {
@@ -49,11 +49,12 @@ export class Deliveries {
    * @throws ServiceError `not_found`, `conflict` (an attempt is under way, or the run has not ended), `unavailable`
    */
   async redeliver(project: string, runId: string, deliveryId: string): Promise<object> {
-    const delivery = (await this.#ofRun(project, runId)).find((one) => one.deliveryId === deliveryId);
+    const deliveries = await ofRun(project, runId, () => this.#log.ofRun(project, runId));
+    const delivery = deliveries.find((one) => one.deliveryId === deliveryId);
     if (!delivery) throw new ServiceError('not_found', 'The run has no such delivery.');
     if (delivery.state === 'waiting') throw new ServiceError('conflict', 'The run has not ended yet.', { runId });
     const [asked] = await this.#log.redeliver(project, [runId]);
-    if (asked === 'unknown') throw new ServiceError('not_found', NO_RUN);
+    if (asked === 'unknown') throw noSuchRun();
     if (asked === 'under-way')
       throw new ServiceError('conflict', 'An attempt of this delivery is under way; ask again after its end.', {
         runId,
@@ -67,10 +68,10 @@ export class Deliveries {
    *
    * @throws ServiceError `not_found`, `invalid_request`, `unavailable`
    */
-  async redeliverAll(project: string, query: string): Promise<object> {
+  async redeliverAll(project: string, query: Query): Promise<object> {
     // A misspelt filter must not widen the set of deliveries that are sent again.
     const { filter, limit, cursor } = deliveryQueryOf(query, 'refused');
-    if (!isProjectName(project)) throw new ServiceError('not_found', 'There is no such project.');
+    checkProject(project);
     const page = await this.#log.list(project, { state: 'failed', ...filter }, limit, cursor);
     const answers = await this.#log.redeliver(
       project,
@@ -82,12 +83,5 @@ export class Deliveries {
       under_way: count('under-way'),
       ...(page.cursor !== undefined && { cursor: page.cursor }),
     };
-  }
-
-  async #ofRun(project: string, runId: string): Promise<readonly Delivery[]> {
-    const known = isProjectName(project) && isRunId(runId);
-    const deliveries = known ? await this.#log.ofRun(project, runId) : undefined;
-    if (!deliveries) throw new ServiceError('not_found', NO_RUN);
-    return deliveries;
   }
 }

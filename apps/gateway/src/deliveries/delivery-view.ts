@@ -1,7 +1,6 @@
 // Contract 5, "Deliveries": the form of a delivery and its attempts in answers.
 import type { Delivery, LoggedAttempt } from '@inference-proxy/store';
-
-const time = (ms: number): string => new Date(ms).toISOString();
+import { isoTime } from '../http/values.ts';
 
 /** Returns a delivery without its attempts. */
 export function deliveryView(delivery: Delivery): Record<string, unknown> {
@@ -12,10 +11,10 @@ export function deliveryView(delivery: Delivery): Record<string, unknown> {
     url,
     status: state,
     attempts,
-    ...(createdAt !== undefined && { created_at: time(createdAt) }),
+    ...(createdAt !== undefined && { created_at: isoTime(createdAt) }),
     ...(underWay && { attempt_under_way: true }),
-    ...(nextAt !== undefined && { next_attempt_at: time(nextAt) }),
-    ...(parked && { parked: { since: time(parked.since), reason: parked.reason } }),
+    ...(nextAt !== undefined && { next_attempt_at: isoTime(nextAt) }),
+    ...(parked && { parked: { since: isoTime(parked.since), reason: parked.reason } }),
   };
 }
 
@@ -24,7 +23,7 @@ export function attemptView(attempt: LoggedAttempt): Record<string, unknown> {
     attempt;
   return {
     attempt: attempt.attempt,
-    at: time(at),
+    at: isoTime(at),
     duration_ms: durationMs,
     ...(address !== undefined && { address }),
     ...(status !== undefined && { status }),
@@ -33,7 +32,7 @@ export function attemptView(attempt: LoggedAttempt): Record<string, unknown> {
     ...(location !== undefined && { location }),
     ...(answer !== undefined && { answer }),
     ...(retryAfterS !== undefined && { retry_after_s: retryAfterS }),
-    ...(parked && { parked: { since: time(parked.since), reason: parked.reason } }),
-    ...(nextAt !== undefined && { next_attempt_at: time(nextAt) }),
+    ...(parked && { parked: { since: isoTime(parked.since), reason: parked.reason } }),
+    ...(nextAt !== undefined && { next_attempt_at: isoTime(nextAt) }),
   };
 }

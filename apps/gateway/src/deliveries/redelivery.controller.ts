@@ -3,7 +3,7 @@ import { Controller, HttpCode, Post, Req, Res, UseGuards } from '@nestjs/common'
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { WriteRunsGuard } from '../auth/guard.ts';
 import { send } from '../http/answer.ts';
-import { queryOf } from '../http/query.ts';
+import { Query } from '../http/once.ts';
 import { Deliveries } from './deliveries.ts';
 
 @Controller('v4/:project')
@@ -31,7 +31,7 @@ export class RedeliveryController {
     @Req() request: FastifyRequest<{ Params: { project: string } }>,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    accepted(request, reply, await this.#deliveries.redeliverAll(request.params.project, queryOf(request.url)));
+    accepted(request, reply, await this.#deliveries.redeliverAll(request.params.project, Query.of(request.url)));
   }
 }
 

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ErrorCode, errorObject, ServiceError } from '@inference-proxy/contracts';
 import { send, sendError } from './answer.ts';
 import { allowOrigin, answerPreflight, isPreflight, type Origins } from './cors.ts';
-import { headerCount } from './header-count.ts';
+import { headerCount } from './once.ts';
 
 const CONTINUE = /^100-continue$/i;
 const WEBSOCKET = /(^|[\s,])websocket($|[\s,/])/i;

@@ -1,30 +1,6 @@
-// Contract 5: reads queries, and defines the parameters that all lists share.
-import { ServiceError } from '@inference-proxy/contracts';
+// Contract 5: reads the query of a route whose parameters are described by a schema.
 import { z } from 'zod';
-
-const LONGEST_LIMIT = 100;
-/** A cursor is short, and a filter that is longer than any name finds nothing. */
-const LONGEST_VALUE = 512;
-
-/** Returns the text after the `?`, undecoded. */
-export function queryOf(url: string): string {
-  const mark = url.indexOf('?');
-  return mark === -1 ? '' : url.slice(mark + 1);
-}
-
-export const filterWord = z.string().min(1, 'is empty').max(LONGEST_VALUE, 'is too long').optional();
-
-/** Parameters of every list: the most entries of a page, and where the page begins. */
-export const paging = {
-  limit: z
-    .string()
-    .prefault('50')
-    .refine((text) => /^\d{1,3}$/.test(text) && Number(text) >= 1 && Number(text) <= LONGEST_LIMIT, {
-      error: `must be a whole number from 1 to ${LONGEST_LIMIT}`,
-    })
-    .transform(Number),
-  cursor: filterWord,
-};
+import { Query, refused } from './once.ts';
 
 /**
  * Reads the parameters of a query. Each parameter may be given once.
@@ -32,19 +8,13 @@ export const paging = {
  * @param unknown whether parameters of other names are ignored or refused
  * @throws ServiceError `invalid_request` that names the wrong parameter
  */
-export function readQuery<S extends z.ZodObject>(
-  schema: S,
-  query: string,
-  unknown: 'ignored' | 'refused',
-): z.output<S> {
-  const parameters = new URLSearchParams(query);
+export function readQuery<S extends z.ZodObject>(schema: S, query: Query, unknown: 'ignored' | 'refused'): z.output<S> {
   const names = Object.keys(schema.shape);
-  const doubled = names.find((name) => parameters.getAll(name).length > 1);
-  if (doubled !== undefined) throw new ServiceError('invalid_request', `\`${doubled}\` is given more than once.`);
-  const stray = unknown === 'refused' ? [...parameters.keys()].find((name) => !names.includes(name)) : undefined;
-  if (stray !== undefined) throw new ServiceError('invalid_request', `\`${stray}\` is not known here.`);
-  const { success, data, error } = schema.safeParse(Object.fromEntries(parameters));
+  const values = Object.fromEntries(names.map((name) => [name, query.once(name)]));
+  const stray = unknown === 'refused' ? query.names().find((name) => !names.includes(name)) : undefined;
+  if (stray !== undefined) throw refused(stray, 'is not known here');
+  const { success, data, error } = schema.safeParse(values);
   if (success) return data;
   const [issue] = error.issues;
-  throw new ServiceError('invalid_request', `\`${issue?.path.join('.')}\` ${issue?.message}.`);
+  throw refused(String(issue?.path.join('.')), String(issue?.message));
 }

@@ -5,7 +5,7 @@ import { callOnTerms } from '../calls/call-request.ts';
 import { envelopeAnswer } from '../calls/outcome.ts';
 import type { Surface } from '../calls/surface.ts';
 import type { Origins } from '../http/cors.ts';
-import { queryOf } from '../http/query.ts';
+import { Query } from '../http/once.ts';
 import { ForwardedAnswer } from './forwarded-answer.ts';
 import { forwardedHeaders } from './forwarded-headers.ts';
 import { serverTarget } from './server-target.ts';
@@ -19,7 +19,7 @@ export function serverSurface(trustedProxies: readonly Network[], origins: Origi
   return {
     ask: (runId, path, head, webhooks) => {
       const { prefix, target, name } = serverTarget(head.url ?? '');
-      return callOnTerms(runId, { ...path, function: name }, head, queryOf(head.url ?? ''), webhooks, {
+      return callOnTerms(runId, { ...path, function: name }, head, Query.of(head.url), webhooks, {
         path: prefix + target,
         stream: false,
         form: 'plain',

@@ -1,9 +1,10 @@
 // Contract 1, "Custom runtimes": computes the path and query that reach the app's server. Pure.
+import { OF_EVERY_CALL } from '../calls/query-names.ts';
 
 /** The path up to the app: `/v4/{project}/{app}`. */
 const PREFIX = /^(?:\/[^/?]*){3}/;
-/** Query parameters of the gateway. `ids` and `events` belong to the server. */
-const OURS = new Set(['webhookEndpoint', 'async', 'onDisconnect']);
+/** Query parameters of the gateway. Other parameters, such as `ids` and `events`, belong to the server. */
+const OURS = new Set(OF_EVERY_CALL);
 /** The most characters of a run's function name. */
 const MAX_NAME = 256;
 

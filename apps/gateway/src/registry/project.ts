@@ -1,6 +1,7 @@
 // Contract 1: lists the apps of a project, their functions, and the reason of each broken app.
-import { type AppDescription, errorObject, isProjectName, ServiceError } from '@inference-proxy/contracts';
+import { type AppDescription, errorObject, isProjectName } from '@inference-proxy/contracts';
 import type { GatewayStore } from '@inference-proxy/store';
+import { noSuchProject } from '../http/not-found.ts';
 
 export class ProjectApps {
   readonly #store: GatewayStore;
@@ -16,7 +17,7 @@ export class ProjectApps {
    */
   async list(project: string): Promise<Buffer> {
     const apps = isProjectName(project) ? await this.#store.apps(project) : undefined;
-    if (!apps?.size) throw new ServiceError('not_found', 'There is no such project.');
+    if (!apps?.size) throw noSuchProject();
     const sorted = [...apps.values()].sort((one, other) => (one.app < other.app ? -1 : 1));
     return Buffer.from(JSON.stringify({ project, apps: sorted.map(described) }));
   }

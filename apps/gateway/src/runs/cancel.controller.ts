@@ -1,10 +1,11 @@
 // Contract 5, "Cancel: `POST /runs/{run_id}/cancel`".
-import { isProjectName, isRunId, ServiceError } from '@inference-proxy/contracts';
+import { ServiceError } from '@inference-proxy/contracts';
 import { GatewayStore } from '@inference-proxy/store';
 import { Controller, HttpCode, Post, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { WriteRunsGuard } from '../auth/guard.ts';
 import { send } from '../http/answer.ts';
+import { ofRun } from '../http/not-found.ts';
 
 @Controller('v4/:project/runs')
 @UseGuards(WriteRunsGuard)
@@ -23,9 +24,10 @@ export class CancelController {
     @Res() reply: FastifyReply,
   ): Promise<void> {
     const { project, run: runId } = request.params;
-    const known = isProjectName(project) && isRunId(runId);
-    const found = known ? await this.#store.cancel(project, runId) : 'unknown';
-    if (found === 'unknown') throw new ServiceError('not_found', 'There is no such run, or its retention has ended.');
+    const found = await ofRun(project, runId, async () => {
+      const answer = await this.#store.cancel(project, runId);
+      return answer === 'unknown' ? undefined : answer;
+    });
     if (found === 'ended') throw new ServiceError('conflict', 'The run has ended already.', { runId });
     const status = found === 'queued' ? 'cancelled' : 'running';
     send(reply.hijack().raw, request.id, 202, Buffer.from(JSON.stringify({ run_id: runId, status })), {

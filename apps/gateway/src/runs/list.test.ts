@@ -2,11 +2,12 @@ import { ServiceError } from '@inference-proxy/contracts';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { GatewayUnderTest, PROJECT, token } from '../../test/gateway-under-test.ts';
 import { app, type PlayedRun } from '../../test/played-worker.ts';
+import { Query } from '../http/once.ts';
 import { runQueryOf } from './list.ts';
 
 function refusal(query: string): string {
   try {
-    runQueryOf(query);
+    runQueryOf(new Query(query));
   } catch (error) {
     if (error instanceof ServiceError && error.code === 'invalid_request') return error.message;
     throw error;
@@ -31,7 +32,7 @@ describe('the query of a list', () => {
     ['something=else', { limit: 50 }],
     ['app=caf%C3%A9', { limit: 50, app: 'café' }],
   ])('%j', (query, asked) => {
-    expect(runQueryOf(query)).toEqual(asked);
+    expect(runQueryOf(new Query(query))).toEqual(asked);
   });
 
   test.each([

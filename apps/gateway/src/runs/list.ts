@@ -1,8 +1,11 @@
 // Contract 5, "List: `GET /runs`": lists runs in pages, newest first.
-import { isProjectName, type RunState, ServiceError } from '@inference-proxy/contracts';
+import type { RunState } from '@inference-proxy/contracts';
 import type { GatewayStore, RunQuery } from '@inference-proxy/store';
 import { z } from 'zod';
-import { filterWord, paging, readQuery } from '../http/query.ts';
+import { checkProject } from '../http/not-found.ts';
+import type { Query } from '../http/once.ts';
+import { readQuery } from '../http/query.ts';
+import { filterOf, filterWord, paging } from '../http/values.ts';
 import { runView } from './run-view.ts';
 
 const STATES = [
@@ -18,12 +21,12 @@ const STATES = [
 const listQuery = z.object({
   app: filterWord,
   function: filterWord,
-  status: z.enum(STATES, `must be one of ${STATES.join(', ')}`).optional(),
+  status: filterOf(STATES),
   ...paging,
 });
 
 /** Reads the filters of a query. @throws ServiceError `invalid_request` that names the wrong parameter */
-export function runQueryOf(query: string): RunQuery {
+export function runQueryOf(query: Query): RunQuery {
   const { app, function: fn, status, limit, cursor } = readQuery(listQuery, query, 'ignored');
   return {
     limit,
@@ -46,9 +49,9 @@ export class RunList {
    *
    * @throws ServiceError `not_found`, `invalid_request`, `unavailable`
    */
-  async page(project: string, query: string): Promise<Buffer> {
+  async page(project: string, query: Query): Promise<Buffer> {
     const asked = runQueryOf(query);
-    if (!isProjectName(project)) throw new ServiceError('not_found', 'There is no such project.');
+    checkProject(project);
     const { runs, cursor } = await this.#store.list(project, asked);
     return Buffer.from(JSON.stringify({ runs: runs.map(runView), ...(cursor !== undefined && { cursor }) }));
   }

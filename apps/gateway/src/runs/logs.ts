@@ -1,13 +1,14 @@
 // Contract 5, "Logs: `GET /runs/{run_id}/logs`": returns the lines that one run printed or logged.
 
 import type { ServerResponse } from 'node:http';
-import { isProjectName, isRunId, ServiceError } from '@inference-proxy/contracts';
+import { ServiceError } from '@inference-proxy/contracts';
 import type { Logger } from '@inference-proxy/platform';
 import type { GatewayStore, RunLog } from '@inference-proxy/store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { OpenCalls } from '../calls/departure.ts';
 import { send, sendNothing } from '../http/answer.ts';
-import { queryOf } from '../http/query.ts';
+import { ofRun } from '../http/not-found.ts';
+import { Query } from '../http/once.ts';
 import { logData } from '../streaming/full-events.ts';
 import type { KeepAlive } from '../streaming/keep-alive.ts';
 import { LogStream } from '../streaming/log-stream.ts';
@@ -22,16 +23,6 @@ export interface RunLogsParts {
   readonly logger: Logger;
 }
 
-/** Returns whether a query asks to follow the logs. @throws ServiceError `invalid_request` */
-export function followOf(url = ''): boolean {
-  const values = new URLSearchParams(queryOf(url)).getAll('follow');
-  const [value = 'false', ...more] = values;
-  if (more.length > 0 || (value !== 'true' && value !== 'false')) {
-    throw new ServiceError('invalid_request', '`follow` must be `true` or `false`, and given once.');
-  }
-  return value === 'true';
-}
-
 export class RunLogs {
   readonly #parts: RunLogsParts;
 
@@ -44,11 +35,9 @@ export class RunLogs {
     reply.hijack();
     const { raw } = reply;
     const { project, run: runId } = request.params;
-    const follow = followOf(raw.req.url);
+    const follow = Query.of(raw.req.url).flag('follow');
     const asked = resumeRequest(raw.req);
-    const known = isProjectName(project) && isRunId(runId);
-    const log = known ? await this.#parts.store.logs(project, runId, asked.after) : undefined;
-    if (log === undefined) throw new ServiceError('not_found', 'There is no such run, or its retention has ended.');
+    const log = await ofRun(project, runId, () => this.#parts.store.logs(project, runId, asked.after));
     if (!follow) {
       send(raw, request.id, 200, Buffer.from(JSON.stringify(logView(runId, log))), { 'cache-control': 'no-store' });
     } else if (log.ended && log.lines.length === 0) {

@@ -1,6 +1,6 @@
 // Contract 5, "Look-up: `GET /runs/{run_id}`". The result is inserted as text and never parsed.
-import { isProjectName, isRunId, ServiceError } from '@inference-proxy/contracts';
 import type { GatewayStore } from '@inference-proxy/store';
+import { ofRun } from '../http/not-found.ts';
 import type { AnswerBody } from '../http/stored-answer.ts';
 import { runView } from './run-view.ts';
 import { resultBody } from './stored-result.ts';
@@ -18,9 +18,7 @@ export class LookUp {
    * @throws ServiceError `not_found`, `unavailable`
    */
   async run(project: string, runId: string): Promise<AnswerBody> {
-    const known = isProjectName(project) && isRunId(runId);
-    const record = known ? await this.#store.look(project, runId) : undefined;
-    if (record === undefined) throw new ServiceError('not_found', 'There is no such run, or its retention has ended.');
+    const record = await ofRun(project, runId, () => this.#store.look(project, runId));
     // The store keeps only the newest items of a long plain stream. Such a run has a count of items, but no result.
     const { outcome } = record.gone > 0 ? {} : record;
     const head = JSON.stringify(runView(record));

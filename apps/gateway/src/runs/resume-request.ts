@@ -1,7 +1,7 @@
 // Contract 5 and WHATWG HTML §9.2.4 (`Last-Event-ID`): reads the start and the form of a requested stream. Pure.
 
 import { accepts, type RequestHead } from '../calls/call-request.ts';
-import { queryOf } from '../http/query.ts';
+import { Query } from '../http/once.ts';
 import { resumePoint } from '../streaming/resume-point.ts';
 import { type StreamForm, streamFormOf } from '../streaming/stream-form.ts';
 
@@ -14,7 +14,7 @@ export interface ResumeRequest {
 
 /** Reads the request for a stream. @throws ServiceError `invalid_request` */
 export function resumeRequest({ url = '', headers, rawHeaders }: RequestHead): ResumeRequest {
-  const query = queryOf(url);
+  const query = Query.of(url);
   const after = resumePoint(query, rawHeaders);
   return {
     ...(after !== undefined && { after }),

@@ -1,7 +1,7 @@
 // Contract 5, "Resume: `GET /runs/{run_id}/stream`": sends a run's items after the reader's last item, then live.
 // A run may have any number of readers, on any gateway.
 import type { ServerResponse } from 'node:http';
-import { isProjectName, isRunId, ServiceError } from '@inference-proxy/contracts';
+import { ServiceError } from '@inference-proxy/contracts';
 import type { Logger } from '@inference-proxy/platform';
 import type { GatewayStore } from '@inference-proxy/store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -9,6 +9,7 @@ import type { OpenCall, OpenCalls } from '../calls/departure.ts';
 import { managed } from '../calls/surface.ts';
 import { asServiceError, sendNothing } from '../http/answer.ts';
 import type { AnswersInFlight } from '../http/answers-in-flight.ts';
+import { ofRun } from '../http/not-found.ts';
 import { EventStream, type StreamEnd } from '../streaming/event-stream.ts';
 import type { KeepAlive } from '../streaming/keep-alive.ts';
 import { nothingFollows } from '../streaming/last-event.ts';
@@ -37,8 +38,6 @@ interface Answered {
   /** Number of the last item that the reader got. */
   readonly upTo?: number;
 }
-
-const unknown = (): ServiceError => new ServiceError('not_found', 'There is no such run, or its retention has ended.');
 
 export class Resume {
   readonly #parts: ResumeParts;
@@ -75,8 +74,7 @@ export class Resume {
   ): Promise<Answered> {
     const { store, keepAlives, commitMs, answers } = this.#parts;
     const asked = resumeRequest(raw.req);
-    const extent = isProjectName(project) && isRunId(runId) ? await store.extent(project, runId) : undefined;
-    if (extent === undefined) throw unknown();
+    const extent = await ofRun(project, runId, () => store.extent(project, runId));
     if (nothingFollows(extent, asked.after, asked.form)) return answeredNothing(raw, requestId);
     // This error is sent before the first event, which may be an event without items.
     if ((asked.after ?? 0) < extent.gone) {

@@ -1,8 +1,7 @@
 // Contract 5: the form of a run in the look-up and in the list, without its result. The look-up inserts the result as text and never parses it.
 import { answerFields, errorObject } from '@inference-proxy/contracts';
 import type { RunRecord } from '@inference-proxy/store';
-
-const time = (ms: number): string => new Date(ms).toISOString();
+import { isoTime } from '../http/values.ts';
 
 export function runView(record: RunRecord): Record<string, unknown> {
   const { outcome, webhook } = record;
@@ -11,20 +10,20 @@ export function runView(record: RunRecord): Record<string, unknown> {
     app: record.app,
     function: record.fn,
     status: record.state,
-    accepted_at: time(record.acceptedAt),
-    queued_at: time(record.queuedAt),
-    ...(record.startedAt !== undefined && { started_at: time(record.startedAt) }),
-    ...(record.firstItemAt !== undefined && { first_item_at: time(record.firstItemAt) }),
-    ...(record.endedAt !== undefined && { ended_at: time(record.endedAt) }),
+    accepted_at: isoTime(record.acceptedAt),
+    queued_at: isoTime(record.queuedAt),
+    ...(record.startedAt !== undefined && { started_at: isoTime(record.startedAt) }),
+    ...(record.firstItemAt !== undefined && { first_item_at: isoTime(record.firstItemAt) }),
+    ...(record.endedAt !== undefined && { ended_at: isoTime(record.endedAt) }),
     items: record.items,
     ...(outcome?.statusCode !== undefined && { status_code: outcome.statusCode }),
     ...answerFields(outcome ?? record),
-    ...(outcome && { run_time_ms: Number(outcome.runTimeMs), timestamp: time(outcome.endedAt) }),
+    ...(outcome && { run_time_ms: Number(outcome.runTimeMs), timestamp: isoTime(outcome.endedAt) }),
     ...(webhook && {
       webhook: {
         state: webhook.state,
         attempts: webhook.attempts,
-        ...(webhook.nextAt !== undefined && { next_attempt_at: time(webhook.nextAt) }),
+        ...(webhook.nextAt !== undefined && { next_attempt_at: isoTime(webhook.nextAt) }),
       },
     }),
     ...(outcome?.error && { error: errorObject(outcome.error) }),

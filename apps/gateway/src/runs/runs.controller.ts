@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ReadRunsGuard } from '../auth/guard.ts';
 import { send } from '../http/answer.ts';
 import { AnswersInFlight } from '../http/answers-in-flight.ts';
-import { queryOf } from '../http/query.ts';
+import { Query } from '../http/once.ts';
 import { sendBody } from '../http/stored-answer.ts';
 import { RunList } from './list.ts';
 import { RunLogs } from './logs.ts';
@@ -31,7 +31,7 @@ export class RunsController {
     @Req() request: FastifyRequest<{ Params: Pick<RunPath, 'project'> }>,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const body = await this.#runList.page(request.params.project, queryOf(request.url));
+    const body = await this.#runList.page(request.params.project, Query.of(request.url));
     send(reply.hijack().raw, request.id, 200, body, { 'cache-control': 'no-store' });
   }
 

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { Query } from '../http/once.ts';
 import { streamFormOf } from './stream-form.ts';
 
 test.each([
@@ -10,12 +11,12 @@ test.each([
   ['events=full', 'full'],
   ['ids=true&events=full', 'full'],
 ])('%j asks for the %s form', (query, form) => {
-  expect(streamFormOf(query)).toBe(form);
+  expect(streamFormOf(new Query(query))).toBe(form);
 });
 
 test.each(['ids=', 'ids=1', 'ids=TRUE', 'ids=true&ids=true', 'events=', 'events=all', 'events=full&events=full'])(
   '%j is rejected',
   (query) => {
-    expect(() => streamFormOf(query)).toThrow(expect.objectContaining({ code: 'invalid_request' }));
+    expect(() => streamFormOf(new Query(query))).toThrow(expect.objectContaining({ code: 'invalid_request' }));
   },
 );
