@@ -47,6 +47,7 @@ test('a look-up returns a run’s state, times, items, result and webhook', asyn
     run_id: runId,
     app: 'streams',
     function: 'waits',
+    version: expect.stringMatching(/^[0-9a-f]{16}$/),
     status: 'running',
     accepted_at: expect.stringMatching(TIME),
     queued_at: expect.stringMatching(TIME),

@@ -4,8 +4,10 @@
 -- KEYS  1  the project's prefix
 -- ARGV  1  handover time: ms within which a due webhook must be handed over
 --       2  number of kinds of outcomes
---       kinds  per kind: state, number of items, streamed (1/0), HTTP status or empty, error (JSON), head of the answer (JSON) or empty, retry
+--       kinds  per kind: state, number of items, streamed (1/0), HTTP status or empty, error (JSON), head of the answer (JSON) or empty, retry,
+--              version
 --       retry  1 puts the run back into the queue once, if the run has no item, no head and no cancel request
+--       version  the app's version that executed the run, if the take recorded another version; otherwise empty
 --       runs   per run: kind (from 1), id, token, run time (ms, as text), result
 -- Returns per run code, last number, webhook due (1/0). The code is one of these:
 --       ended     also if this attempt ended the run before
@@ -26,10 +28,10 @@
 --@include finish
 -- The same text as overShare in src/runs/over-share.ts.
 local TOO_LARGE = '{"code":"output_too_large","message":"The output exceeds the share of the run store that its project may use."}'
-local handover, kinds, answers, runs_at = tonumber(ARGV[1]), {}, {}, 3 + 7 * ARGV[2]
-for i = 3, runs_at - 1, 7 do
+local handover, kinds, answers, runs_at = tonumber(ARGV[1]), {}, {}, 3 + 8 * ARGV[2]
+for i = 3, runs_at - 1, 8 do
   kinds[#kinds + 1] = {state = ARGV[i], least = tonumber(ARGV[i + 1]), streamed = ARGV[i + 2], status = ARGV[i + 3], error = ARGV[i + 4],
-    head = ARGV[i + 5], retry = ARGV[i + 6] == '1'}
+    head = ARGV[i + 5], retry = ARGV[i + 6] == '1', version = ARGV[i + 7]}
 end
 for i = runs_at, #ARGV, 5 do
   local outcome, id, token = kinds[tonumber(ARGV[i])], ARGV[i + 1], ARGV[i + 2]
@@ -55,6 +57,7 @@ for i = runs_at, #ARGV, 5 do
     code = 'behind'
   else
     outcome.items, outcome.ms, outcome.result = run.items, ARGV[i + 3], ARGV[i + 4]
+    if outcome.version ~= '' then redis.call('HSET', K.run .. id, 'v', outcome.version) end
     local size
     code = 'ended'
     if #outcome.result + #outcome.error + #outcome.head > OUTCOME then

@@ -7,7 +7,7 @@
 --       2  number of this take, rising. `<worker>:<number>` is the attempt's token (fence).
 --       3  lease (ms)
 --       4  bytes of parameters at most. One run may exceed the limit.
---       apps  per app: name, free slots
+--       apps  per app: name, free slots, version that the worker serves (empty if unknown)
 -- Returns {now_us, more (1 if a queue may hold further runs for these slots), per run: id, call (see shared/record), number of the
 -- attempt, parameters}
 -- A call with the same number returns the same runs, if they are still leased to the worker. A call with a lower number returns none.
@@ -16,6 +16,7 @@
 --@include fence
 --@include outbox
 --@include wake
+-- The record names the version in the field `v`. The short name keeps a small record in its size class of jemalloc.
 local worker, number, lease, room = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local token = worker .. ':' .. ARGV[2]
 local took = redis.call('HMGET', K.took .. worker, 'number', 'runs')
@@ -41,8 +42,8 @@ if number == last then
   return reply(answer)
 end
 
-for i = 5, #ARGV, 2 do
-  local app, slots = ARGV[i], tonumber(ARGV[i + 1])
+for i = 5, #ARGV, 3 do
+  local app, slots, version = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]
   local queue, gone, got, full = K.queue .. app, {}, 0, false
   if slots > 0 then
     for _, id in ipairs(redis.call('ZRANGE', queue, 0, math.min(slots, MOST) - 1)) do
@@ -54,7 +55,7 @@ for i = 5, #ARGV, 2 do
         if #ids == MOST or #ids > 0 and size > room then full = true; break end
         room = room - size
         local attempt = f[3] and string.format('%d', string.match(f[3], '^%d+') + 1) or '1'
-        redis.call('HSET', K.run .. id, 'state', 'running', 'attempt', attempt .. ' ' .. token .. ' ' .. now_text)
+        redis.call('HSET', K.run .. id, 'state', 'running', 'attempt', attempt .. ' ' .. token .. ' ' .. now_text, 'v', version)
         if f[5] and string.find(f[5], ':f', 1, true) then tell(f[5], 'start', string.format('s %s %s %s\n', id, token, now_text)) end
         gone[#gone + 1] = id
         ids[#ids + 1] = id

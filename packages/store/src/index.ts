@@ -54,6 +54,7 @@ export {
   type EndAnswer,
   type Head,
   type RenewAnswer,
+  type Want,
   WorkerStore,
   type WorkerStoreOptions,
 } from './workers/worker-store.ts';

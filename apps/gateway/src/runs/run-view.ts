@@ -9,6 +9,7 @@ export function runView(record: RunRecord): Record<string, unknown> {
     run_id: record.runId,
     app: record.app,
     function: record.fn,
+    ...(record.version !== undefined && { version: record.version }),
     status: record.state,
     accepted_at: isoTime(record.acceptedAt),
     queued_at: isoTime(record.queuedAt),

@@ -86,6 +86,11 @@ export class AppVersions {
     return this.#current?.runtime?.freeSlots ?? 0;
   }
 
+  /** Returns the serving version. */
+  get version(): string | undefined {
+    return this.#current?.version;
+  }
+
   /** Returns the manifest of the serving version. A run keeps the limits of its own version: {@link StartedRun}. */
   get manifest(): Manifest | undefined {
     return this.#current?.manifest;

@@ -23,31 +23,31 @@ const never = new AbortController().signal;
 
 test('an end without an answer is repeated until the store answers', async () => {
   const { ends, store } = storeOf(new ServiceError('unavailable', 'away'), { state: 'ended' });
-  expect(await endRun(store, attempt, outcome, false, never)).toBe('ended');
+  expect(await endRun(store, attempt, { outcome, retry: false }, never)).toBe('ended');
   expect(ends.map((end) => end.outcome)).toEqual([outcome, outcome]);
 });
 
 test('a run whose items the store has lost ends as internal, never as a stream with a hole', async () => {
   const { ends, store } = storeOf({ state: 'behind', last: 1 }, { state: 'ended' });
-  expect(await endRun(store, attempt, outcome, false, never)).toBe('ended');
+  expect(await endRun(store, attempt, { outcome, retry: false }, never)).toBe('ended');
   expect(ends[1]?.outcome).toMatchObject({ state: 'failed', items: 1, error: { code: 'internal' } });
 });
 
 test.each(['requeued', 'lost'] as const)('the answer %s is returned', async (state) => {
-  expect(await endRun(storeOf({ state }).store, attempt, outcome, true, never)).toBe(state);
+  expect(await endRun(storeOf({ state }).store, attempt, { outcome, retry: true }, never)).toBe(state);
 });
 
 test('a worker that must stop does not wait for the store', async () => {
   const stopping = new AbortController();
-  const ended = endRun(storeOf().store, attempt, outcome, false, stopping.signal);
+  const ended = endRun(storeOf().store, attempt, { outcome, retry: false }, stopping.signal);
   stopping.abort();
   expect(await ended).toBe('given_up');
 });
 
 test('an error of the worker’s own code is repeated a few times, because another run of the same call may have caused it', async () => {
   const { ends, store } = storeOf(new TypeError('wrong'), { state: 'ended' });
-  expect(await endRun(store, attempt, outcome, false, never)).toBe('ended');
+  expect(await endRun(store, attempt, { outcome, retry: false }, never)).toBe('ended');
   expect(ends).toHaveLength(2);
   const faults = Array.from({ length: 20 }, () => new TypeError('wrong'));
-  await expect(endRun(storeOf(...faults).store, attempt, outcome, false, never)).rejects.toThrow('wrong');
+  await expect(endRun(storeOf(...faults).store, attempt, { outcome, retry: false }, never)).rejects.toThrow('wrong');
 });

@@ -1,7 +1,7 @@
 // Contract 5: ends an attempt. The call is repeated until the store confirms it or reports that another attempt holds the run.
 import { type Outcome, ServiceError } from '@inference-proxy/contracts';
 import { retry } from '@inference-proxy/retry';
-import type { WorkerStore } from '@inference-proxy/store';
+import type { End, WorkerStore } from '@inference-proxy/store';
 import type { HeldAttempt } from './run-writer.ts';
 
 const FIRST_RETRY_MS = 50;
@@ -30,32 +30,31 @@ export const withGap = (outcome: Omit<Outcome, 'endedAt'>, last: number): Omit<O
 /**
  * Ends an attempt. The store must have acknowledged all its items.
  *
- * @param requeue true to requeue the run, if that is still possible; otherwise the outcome counts
+ * @param end `retry` requeues the run, if that is still possible; otherwise the outcome counts
  * @param signal stops the retries; the lease then expires, as if this worker had died
  * @throws an error that is not the store's, after several tries
  */
 export async function endRun(
   store: Pick<WorkerStore, 'end'>,
   attempt: HeldAttempt,
-  outcome: Omit<Outcome, 'endedAt'>,
-  requeue: boolean,
+  end: Omit<End, 'runId' | 'token'>,
   signal: AbortSignal,
 ): Promise<Ended> {
   const { project, runId, token } = attempt;
-  let said = outcome;
+  let { outcome } = end;
   let faults = 0;
-  const end = async (): Promise<Ended> => {
+  const confirmed = async (): Promise<Ended> => {
     for (;;) {
-      const answer = await store.end(project, { runId, token, outcome: said, retry: requeue });
+      const answer = await store.end(project, { runId, token, ...end, outcome });
       if (answer.state !== 'behind') return answer.state;
-      said = withGap(outcome, answer.last);
+      outcome = withGap(end.outcome, answer.last);
     }
   };
   const failed = (error: unknown): void => {
     if (!(error instanceof ServiceError) && ++faults === TRIES_WITH_A_FAULT) throw error;
   };
   try {
-    return await retry(end, { firstMs: FIRST_RETRY_MS, lastMs: LAST_RETRY_MS, signal, failed });
+    return await retry(confirmed, { firstMs: FIRST_RETRY_MS, lastMs: LAST_RETRY_MS, signal, failed });
   } catch (error) {
     if (!signal.aborted) throw error;
     return 'given_up';

@@ -255,9 +255,12 @@ export class Execution implements HeldRun, WriterListener {
 
   /** Ends the run in the store. The store itself hands over a due webhook. */
   #handOver(outcome: OpenOutcome): Promise<Ended> {
-    const neverBegan = this.#started === undefined;
-    const mayRetry = CRASHES.has(outcome.error?.code ?? '') && this.#started?.limits.retryOnCrash === true;
-    return endRun(this.#store, this, outcome, neverBegan || mayRetry, this.#givingUp.signal);
+    const started = this.#started;
+    const neverBegan = started === undefined;
+    const mayRetry = CRASHES.has(outcome.error?.code ?? '') && started?.limits.retryOnCrash === true;
+    // A new version may have replaced the version of the take before the run started.
+    const swapped = started && started.version !== this.#run.version && { version: started.version };
+    return endRun(this.#store, this, { outcome, retry: neverBegan || mayRetry, ...swapped }, this.#givingUp.signal);
   }
 
   #names(): object {

@@ -1,7 +1,7 @@
 // Contract 5: takes and wakes of an intake, with a scripted store.
-import type { TakenRun } from '@inference-proxy/store';
+import type { TakenRun, Want } from '@inference-proxy/store';
 import { expect, test } from '@jest/globals';
-import { Intake, type Want } from './intake.ts';
+import { Intake } from './intake.ts';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 

@@ -1,11 +1,5 @@
 // Contract 5: takes runs from a project's queues for free slots. The store wakes the intake, so it never polls.
-import type { TakenRun, WorkerStore } from '@inference-proxy/store';
-
-/** The free slots of an app in a take. */
-export interface Want {
-  readonly app: string;
-  readonly slots: number;
-}
+import type { TakenRun, Want, WorkerStore } from '@inference-proxy/store';
 
 const RETRY_MS = 1_000;
 

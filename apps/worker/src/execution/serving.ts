@@ -1,10 +1,10 @@
 // Contract 5: serves the projects of this worker's apps. Each project has a subscription, an intake and leases.
-import type { StoreLogger, TakenRun, WorkerStore } from '@inference-proxy/store';
+import type { StoreLogger, TakenRun, Want, WorkerStore } from '@inference-proxy/store';
 import type { AppVersions } from '../deployments/versions.ts';
 import type { RunAccountParts } from '../operations/run-account.ts';
 import { Execution } from './execute-run.ts';
 import { HeldRuns } from './held-runs.ts';
-import { Intake, type Want } from './intake.ts';
+import { Intake } from './intake.ts';
 import { Leases } from './leases.ts';
 import type { RunLogs } from './run-log.ts';
 
@@ -129,7 +129,10 @@ export class Serving {
   }
 
   #begin(project: string): void {
-    const slots = (): Want[] => this.#apps.appsOf(project).map((app) => ({ app: app.place.app, slots: app.freeSlots }));
+    const slots = (): Want[] =>
+      this.#apps
+        .appsOf(project)
+        .map(({ place, freeSlots, version }) => ({ app: place.app, slots: freeSlots, version }));
     const intake = new Intake(
       project,
       this.#store,

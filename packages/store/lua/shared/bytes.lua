@@ -7,7 +7,7 @@ local CLAIM, HOOK = 250, 530
 -- Overhead of an entry of a window or a log, beside its bytes.
 local ENTRY = 64
 -- A field over `hash-max-listpack-value` turns the record into a hash table. Redis never turns it back.
-local LISTPACK, TABLE = 4096, 400
+local LISTPACK, TABLE = 4096, 460
 -- A result of this size or more is reserved before it is sent (lua/reserve).
 local LARGE = 262144
 local grown = 0

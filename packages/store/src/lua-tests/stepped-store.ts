@@ -117,7 +117,7 @@ export class SteppedStore {
 
   /** @returns ids of the taken runs */
   async take(worker: string, number: number, slots: number, app = 'app'): Promise<Reply[]> {
-    const [, , ...runs] = (await this.run('take', worker, number, LEASE, 1024 * 1024, app, slots)) as Reply[];
+    const [, , ...runs] = (await this.run('take', worker, number, LEASE, 1024 * 1024, app, slots, '')) as Reply[];
     return runs.filter((_, at) => at % 4 === 0);
   }
 
@@ -167,7 +167,7 @@ export class SteppedStore {
   async endAs(id: string, token: string, outcome: EndOptions): Promise<Reply[]> {
     const { state = 'succeeded', items = 0, streamed = 0, status = '', error = '', head = '', retry = 0 } = outcome;
     const { ms = '1', result = '' } = outcome;
-    const kind = [state, items, streamed, status, error, head, retry];
+    const kind = [state, items, streamed, status, error, head, retry, ''];
     return (await this.run('end', HANDOVER, 1, ...kind, 1, id, token, ms, result)) as Reply[];
   }
 

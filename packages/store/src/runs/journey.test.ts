@@ -114,6 +114,23 @@ test('a call is accepted, taken with its bytes unchanged, streamed live and ende
   expect(await gateway.look('demo', run.runId)).toMatchObject({ state: 'succeeded', items: 3, app: 'hello' });
 });
 
+test('a record names the version that the run was taken for, and at the end the version that executed it', async () => {
+  const names = async (executed: { version?: string }): Promise<(string | undefined)[]> => {
+    const run = call();
+    await gateway.accept(run, 'none').accepted;
+    const seen = [(await gateway.look('demo', run.runId))?.version];
+    const { runs } = await worker.take('demo', [{ app: 'hello', slots: 1, version: 'old' }]);
+    seen.push((await gateway.look('demo', run.runId))?.version);
+    const { token } = runs[0] as { token: string };
+    const outcome = { state: 'succeeded', items: 0, streamed: false, runTimeMs: '1' } as const;
+    expect(await worker.end('demo', { runId: run.runId, token, outcome, ...executed })).toEqual({ state: 'ended' });
+    seen.push((await gateway.look('demo', run.runId))?.version);
+    return seen;
+  };
+  expect(await names({})).toEqual([undefined, 'old', 'old']);
+  expect(await names({ version: 'new' })).toEqual([undefined, 'old', 'new']);
+});
+
 test('a queued run whose caller disconnects is cancelled and never starts', async () => {
   const run = call();
   const { accepted, reader } = gateway.accept(run, 'outcome');

@@ -19,6 +19,8 @@ export interface RunRecord {
   readonly endedAt?: number;
   /** Number of the current attempt, from 1; 0 if no attempt has started. */
   readonly attempt: number;
+  /** The app's version that executed the last attempt. Absent before the first attempt. */
+  readonly version?: string;
   /** Number of items so far. */
   readonly items: number;
   /** Number of dropped items of a long plain stream. They are the first items of the run. Above 0, the run has no result. */
@@ -42,6 +44,7 @@ export const LISTED = [
   'first',
   'ended',
   'attempt',
+  'v',
   'items',
   'gone',
   'streamed',
@@ -84,6 +87,7 @@ export function recordOf(runId: RunId, values: readonly (Buffer | null)[]): RunR
   const { app, fn, acceptedAt } = readCall(call);
   // Number, token and start of the attempt. The start is `-` after a requeue.
   const [attempt = '0', , started = '-'] = text('attempt')?.split(' ') ?? [];
+  const version = text('v') ?? '';
   const firstItemAt = time('first');
   const endedAt = time('ended');
   const nextAt = time('next');
@@ -100,6 +104,7 @@ export function recordOf(runId: RunId, values: readonly (Buffer | null)[]): RunR
     ...(started !== '-' && { startedAt: Number(started) }),
     ...(firstItemAt !== undefined && { firstItemAt }),
     attempt: Number(attempt),
+    ...(version !== '' && { version }),
     items,
     gone: time('gone') ?? 0,
     ...(head.length > 0 && { head: decodeHead(head.toString()) }),

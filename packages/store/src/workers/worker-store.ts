@@ -65,6 +65,17 @@ export interface End {
   readonly outcome: Omit<Outcome, 'endedAt'>;
   /** Puts the run back into the queue once, if the run has no item, no head and no cancel request (`retry_on_crash`). */
   readonly retry?: boolean;
+  /** The app's version that executed the run. Set only if the take named another version. */
+  readonly version?: string;
+}
+
+/** What a worker takes of one app. */
+export interface Want {
+  readonly app: string;
+  /** The number of runs. With 0, the worker stops waiting for the app. */
+  readonly slots: number;
+  /** The app's version that the worker serves. The record of each taken run names this version. */
+  readonly version?: string | undefined;
 }
 
 export interface WorkerStoreOptions {
@@ -102,8 +113,8 @@ interface Takes {
   number: number;
   /** By app: time of the last answer to a take that asked for the app. Earlier wakes are outdated. */
   readonly answered: Map<string, number>;
-  /** The apps of the take that is under way. */
-  asked: ReadonlySet<string>;
+  /** The apps of the take that is under way, and their versions. */
+  asked: ReadonlyMap<string, string | undefined>;
   /** By app: time of a wake that came during a take. It is compared with the take's answer. */
   readonly held: Map<string, number>;
 }
@@ -178,22 +189,19 @@ export class WorkerStore {
    * Takes queued runs. At most one call per project may be under way. The call is repeated under the same number until it is answered, so
    * no taken run is lost. If a queue has fewer runs than asked for, the next accept wakes this worker. `more`: take again at once.
    */
-  async take(
-    project: string,
-    wants: readonly { app: string; slots: number }[],
-  ): Promise<{ runs: TakenRun[]; more: boolean }> {
+  async take(project: string, wants: readonly Want[]): Promise<{ runs: TakenRun[]; more: boolean }> {
     const takes = this.#takesOf(project);
     takes.number++;
-    takes.asked = new Set(wants.map(({ app }) => app));
+    takes.asked = new Map(wants.map(({ app, version }) => [app, version]));
     const { workerId, logger } = this.#options;
     const args: ScriptArgument[] = [workerId, takes.number, this.timings.leaseMs, TAKE_BYTES];
-    for (const want of wants) args.push(want.app, want.slots);
+    for (const want of wants) args.push(want.app, want.slots, want.version ?? '');
     const take = async (): Promise<{ runs: TakenRun[]; more: boolean }> => {
       const reply = (await runScript(this.#options.commands, 'take', project, args)) as [number, number, ...Buffer[]];
       const [answeredAt, more, ...values] = reply;
-      this.#answered(project, takes, answeredAt);
       const token = `${workerId}:${takes.number}`;
-      const runs = takenRuns(project, token, values);
+      const runs = takenRuns(project, token, takes.asked, values);
+      this.#answered(project, takes, answeredAt);
       for (const { runId, paced } of runs) if (paced) this.#taken.set(attemptOf(runId, token), 0);
       return { runs, more: more === 1 };
     };
@@ -324,7 +332,7 @@ export class WorkerStore {
   #takesOf(project: string): Takes {
     let takes = this.#takes.get(project);
     if (takes === undefined) {
-      takes = { number: 0, answered: new Map(), asked: new Set(), held: new Map() };
+      takes = { number: 0, answered: new Map(), asked: new Map(), held: new Map() };
       this.#takes.set(project, takes);
     }
     return takes;
@@ -341,8 +349,8 @@ export class WorkerStore {
   }
 
   #answered(project: string, takes: Takes, at: number): void {
-    for (const app of takes.asked) takes.answered.set(app, at);
-    takes.asked = new Set();
+    for (const app of takes.asked.keys()) takes.answered.set(app, at);
+    takes.asked = new Map();
     const held = [...takes.held];
     takes.held.clear();
     for (const [app, wokenAt] of held) this.#woken(project, app, wokenAt);
@@ -398,8 +406,8 @@ export class WorkerStore {
   async #sendEnds(project: string, items: End[]): Promise<(EndAnswer | Again)[]> {
     const kinds = new Kinds();
     const runs: ScriptArgument[] = [];
-    for (const { runId, token, outcome, retry } of items) {
-      const kind = kinds.number([...outcomeKind(outcome), retry ? 1 : 0]);
+    for (const { runId, token, outcome, retry, version } of items) {
+      const kind = kinds.number([...outcomeKind(outcome), retry ? 1 : 0, version ?? '']);
       runs.push(kind, runId, token, outcome.runTimeMs, outcome.result ?? '');
     }
     const args: ScriptArgument[] = [this.timings.handoverMs, kinds.count, ...kinds.values, ...runs];
