@@ -10,17 +10,17 @@ import { configuredKeys } from './auth/configured-keys.ts';
 import { CallGuard, ProjectGuard, ReadRunsGuard, WriteRunsGuard, WriteTokensGuard } from './auth/guard.ts';
 import { REVOCATION_LOGGER, REVOCATION_RETENTION, RevocationController } from './auth/revocation.controller.ts';
 import { Tokens } from './auth/tokens.ts';
-import { Acceptance } from './calls/accept.ts';
-import { Calls } from './calls/answer.ts';
+import { Admission } from './calls/admission.ts';
 import { Bodies } from './calls/bodies.ts';
 import { CallsController } from './calls/calls.controller.ts';
-import { OpenCalls } from './calls/departure.ts';
+import { Calls } from './calls/calls.ts';
 import { DeliveriesController } from './deliveries/deliveries.controller.ts';
 import { Deliveries } from './deliveries/deliveries.ts';
 import { RedeliveryController } from './deliveries/redelivery.controller.ts';
 import { AnswersInFlight } from './http/answers-in-flight.ts';
 import type { ErrorFilter } from './http/error.filter.ts';
 import { HealthController } from './http/health.controller.ts';
+import { OpenCalls } from './http/open-calls.ts';
 import { Models } from './openai/models.ts';
 import { OpenAiController } from './openai/openai.controller.ts';
 import { CallMetrics } from './operations/call-metrics.ts';
@@ -66,7 +66,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
   });
   const answers = new AnswersInFlight(settings.ANSWERS_IN_FLIGHT_BYTES);
   gaugeOpenThings(operations.registry, { streams: () => keepAlives.size, bodyBytes: () => bodies.heldBytes });
-  const acceptance = new Acceptance(store, box, retention);
+  const admission = new Admission(store, box, retention);
   return {
     module: GatewayModule,
     imports: [JwtModule.register({})],
@@ -107,7 +107,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
         useFactory: () =>
           new Calls({
             store,
-            acceptance,
+            admission,
             bodies,
             answers,
             openCalls,
@@ -123,7 +123,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
           }),
       },
       // openai
-      { provide: Models, useFactory: () => new Models(acceptance) },
+      { provide: Models, useFactory: () => new Models(admission) },
       // runs, registry
       {
         provide: Resume,

@@ -2,8 +2,8 @@
 import { Controller, HttpCode, Post, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CallGuard } from '../auth/guard.ts';
-import { Calls } from './answer.ts';
 import type { CallPath } from './call-request.ts';
+import { Calls } from './calls.ts';
 
 @Controller('v4/:project/:app')
 @UseGuards(CallGuard)

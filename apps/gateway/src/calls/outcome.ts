@@ -11,7 +11,7 @@ import {
 import type { GatewayStore } from '@inference-proxy/store';
 import { retryAfter } from '../http/answer.ts';
 import type { AnswerBody } from '../http/stored-answer.ts';
-import { resultBody } from '../runs/stored-result.ts';
+import { resultBody } from '../http/stored-result.ts';
 
 export interface EnvelopeAnswer {
   readonly status: number;

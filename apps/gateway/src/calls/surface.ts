@@ -9,10 +9,10 @@ import {
 } from '@inference-proxy/contracts';
 import type { WebhookUrls } from '@inference-proxy/egress';
 import type { GatewayStore, RunReader } from '@inference-proxy/store';
+import type { OpenCall } from '../http/open-calls.ts';
 import type { StreamEnd, StreamOptions } from '../streaming/event-stream.ts';
 import type { KeepAlive } from '../streaming/keep-alive.ts';
 import { type CallPath, type CallRequest, callRequest, type RequestHead } from './call-request.ts';
-import type { OpenCall } from './departure.ts';
 import { type EnvelopeAnswer, envelopeAnswer } from './outcome.ts';
 import { parametersOf } from './parameters.ts';
 

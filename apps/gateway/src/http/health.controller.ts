@@ -3,8 +3,8 @@ import { ServiceError } from '@inference-proxy/contracts';
 import { GatewayStore } from '@inference-proxy/store';
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { OpenCalls } from '../calls/departure.ts';
 import { send } from './answer.ts';
+import { OpenCalls } from './open-calls.ts';
 
 @Controller()
 export class HealthController {

@@ -65,7 +65,7 @@ export function httpServer({ filter, newRequestId, origins, requestMs, stallMs }
     const pass: RequestListener = (request, response) => server.emit('request', request, response);
     server.on('checkContinue', pass).on('checkExpectation', pass);
     server.on('connect', (_, socket) => answerConnect(socket, unfinished(socket) !== undefined, edge));
-    // A caller that closes its side after the request still gets its answer. calls/departure.ts finds out whether the caller has left.
+    // A caller that closes its side after the request still gets its answer. http/open-calls.ts finds out whether the caller has left.
     return Object.assign(server, { httpAllowHalfOpen: true });
   }
 

@@ -1,9 +1,9 @@
 // Contract 5, "Answers that wait for slow readers": reads an answer from the store at the pace of its socket.
 import { once } from 'node:events';
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import { breakOff } from '../passthrough/break-off.ts';
 import { JSON_TYPE, SERVER, send } from './answer.ts';
 import type { AnswersInFlight } from './answers-in-flight.ts';
+import { breakOff } from './break-off.ts';
 
 /** A body that is still in the store. */
 export interface StoredBody {

@@ -1,13 +1,13 @@
 // Contract 1, "OpenAI clients": lists a function as a model (`GET …/{function}/models`).
 import { ServiceError } from '@inference-proxy/contracts';
-import type { Acceptance } from '../calls/accept.ts';
+import type { Admission } from '../calls/admission.ts';
 import type { CallPath } from '../calls/call-request.ts';
 
 export class Models {
-  readonly #acceptance: Acceptance;
+  readonly #admission: Admission;
 
-  constructor(acceptance: Acceptance) {
-    this.#acceptance = acceptance;
+  constructor(admission: Admission) {
+    this.#admission = admission;
   }
 
   /**
@@ -33,7 +33,7 @@ export class Models {
 
   /** Returns the function as a model. `created` is 0 because the time of its creation is unknown. */
   async #model({ project, app, function: fn }: CallPath): Promise<{ readonly id: string }> {
-    this.#acceptance.callable({ app, fn }, await this.#acceptance.find({ project, app }));
+    this.#admission.callable({ app, fn }, await this.#admission.find({ project, app }));
     const model = { id: fn, object: 'model', created: 0, owned_by: `${project}/${app}` };
     return model;
   }

@@ -6,10 +6,10 @@ import type { EnvelopeAnswer } from '../calls/outcome.ts';
 import { parametersOf } from '../calls/parameters.ts';
 import type { ReadApp, ReadCall, Surface } from '../calls/surface.ts';
 import { retryAfter } from '../http/answer.ts';
-import { resultBody } from '../runs/stored-result.ts';
+import { openAiError } from '../http/openai-errors.ts';
+import { resultBody } from '../http/stored-result.ts';
 import { keepMembers } from './members.ts';
 import { type CompletionKind, mergedCompletion } from './merged-completion.ts';
-import { openAiError } from './openai-errors.ts';
 
 const NULL = Buffer.from('null');
 const DONE = Buffer.from('data: [DONE]\n\n');

@@ -2,8 +2,8 @@
 import { Controller, Get, HttpCode, Post, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CallGuard } from '../auth/guard.ts';
-import { Calls } from '../calls/answer.ts';
 import type { CallPath } from '../calls/call-request.ts';
+import { Calls } from '../calls/calls.ts';
 import { send } from '../http/answer.ts';
 import { Models } from './models.ts';
 import { openAiSurface } from './openai-surface.ts';

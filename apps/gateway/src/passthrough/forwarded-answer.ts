@@ -8,16 +8,16 @@ import {
   type ServiceError,
 } from '@inference-proxy/contracts';
 import { pieceBytes, type RunReader } from '@inference-proxy/store';
-import type { Interruption, OpenCall } from '../calls/departure.ts';
 import type { ForwardedOptions, LiveAnswer } from '../calls/surface.ts';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
+import { breakOff } from '../http/break-off.ts';
+import type { Interruption, OpenCall } from '../http/open-calls.ts';
 import { writePieces } from '../http/stored-answer.ts';
 import { EntryPull, type EntryTaker, isFull, type RunEntry } from '../streaming/entry-pull.ts';
 import type { StreamEnd } from '../streaming/event-stream.ts';
 import type { KeepAlive, Quiet } from '../streaming/keep-alive.ts';
 import { keepAliveComment } from '../streaming/sse-encoding.ts';
 import { type HeadRules, putHead } from './answer-head.ts';
-import { breakOff } from './break-off.ts';
 import { isStreamed, itemBytes, lastWords } from './streamed-forms.ts';
 
 const NOTHING = Buffer.alloc(0);

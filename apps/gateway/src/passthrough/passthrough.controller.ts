@@ -3,9 +3,9 @@ import { isAppName } from '@inference-proxy/contracts';
 import { All, Controller, NotFoundException, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CallGuard } from '../auth/guard.ts';
-import { noSuchApp } from '../calls/accept.ts';
-import { Calls } from '../calls/answer.ts';
+import { noSuchApp } from '../calls/admission.ts';
 import type { CallPath } from '../calls/call-request.ts';
+import { Calls } from '../calls/calls.ts';
 import { serverTarget } from './server-target.ts';
 
 @Controller('v4/:project/:app')

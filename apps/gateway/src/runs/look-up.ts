@@ -2,8 +2,8 @@
 import type { GatewayStore } from '@inference-proxy/store';
 import { ofRun } from '../http/not-found.ts';
 import type { AnswerBody } from '../http/stored-answer.ts';
+import { resultBody } from '../http/stored-result.ts';
 import { runView } from './run-view.ts';
-import { resultBody } from './stored-result.ts';
 
 export class LookUp {
   readonly #store: GatewayStore;

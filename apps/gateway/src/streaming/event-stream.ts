@@ -8,12 +8,12 @@ import {
   type ServiceError,
 } from '@inference-proxy/contracts';
 import type { GatewayStore, RunReader } from '@inference-proxy/store';
-import type { Interruption, OpenCall } from '../calls/departure.ts';
 import type { Surface } from '../calls/surface.ts';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
 import type { AnswersInFlight } from '../http/answers-in-flight.ts';
+import type { Interruption, OpenCall } from '../http/open-calls.ts';
 import { taken } from '../http/stored-answer.ts';
-import { wholeOutcome } from '../runs/stored-result.ts';
+import { wholeOutcome } from '../http/stored-result.ts';
 import { encodedItems } from './encoded-items.ts';
 import { EntryPull, type EntryTaker, type RunEntry } from './entry-pull.ts';
 import { doneData, logData, startedData } from './full-events.ts';

@@ -2,8 +2,8 @@
 import type { ServerResponse } from 'node:http';
 import { errorObject, type ServiceError } from '@inference-proxy/contracts';
 import type { LogLine, RunReader } from '@inference-proxy/store';
-import type { Interruption, OpenCall } from '../calls/departure.ts';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
+import type { Interruption, OpenCall } from '../http/open-calls.ts';
 import { EntryPull, type EntryTaker, type RunEntry } from './entry-pull.ts';
 import { logData } from './full-events.ts';
 import { encodeEvent, errorData } from './sse-encoding.ts';

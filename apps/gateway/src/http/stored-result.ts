@@ -1,7 +1,7 @@
 // Contract 2 and 5: makes a run's result the body of an answer. Large parts are read from the store piece by piece.
 import { arrayBody, type Outcome, type RunId, resultAsJson, ServiceError } from '@inference-proxy/contracts';
 import { type GatewayStore, pieceBytes } from '@inference-proxy/store';
-import { type AnswerBody, all, type StoredBody } from '../http/stored-answer.ts';
+import { type AnswerBody, all, type StoredBody } from './stored-answer.ts';
 
 /** A smaller result is answered at once (contract 5). */
 const SMALL_BYTES = 64 * 1024;

@@ -6,22 +6,22 @@ import type { GatewayStore, RunReader } from '@inference-proxy/store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { asServiceError, send, sendNothing } from '../http/answer.ts';
 import type { AnswersInFlight } from '../http/answers-in-flight.ts';
+import type { OpenCall, OpenCalls } from '../http/open-calls.ts';
+import { shouldRetry } from '../http/openai-errors.ts';
 import { sendBody } from '../http/stored-answer.ts';
-import { shouldRetry } from '../openai/openai-errors.ts';
 import { type AccountParts, type Answered, CallAccount } from '../operations/call-account.ts';
 import type { CallForm } from '../operations/call-metrics.ts';
 import { EventStream, type StreamEnd } from '../streaming/event-stream.ts';
 import type { KeepAlive } from '../streaming/keep-alive.ts';
 import { nothingFollows } from '../streaming/last-event.ts';
-import { type Acceptance, type AnsweringRun, resumedAfter } from './accept.ts';
+import { type Admission, type AnsweringRun, resumedAfter } from './admission.ts';
 import type { Bodies } from './bodies.ts';
 import type { CallPath, CallRequest } from './call-request.ts';
-import type { OpenCall, OpenCalls } from './departure.ts';
 import { type LiveAnswer, managed, type Surface } from './surface.ts';
 
 export interface CallsParts {
   readonly store: GatewayStore;
-  readonly acceptance: Acceptance;
+  readonly admission: Admission;
   readonly bodies: Bodies;
   readonly answers: AnswersInFlight;
   readonly openCalls: OpenCalls;
@@ -49,7 +49,7 @@ export class Calls {
 
   /** Returns the kind of an app, or undefined if the app is unknown. @throws ServiceError `unavailable` */
   async kindOf(path: Pick<CallPath, 'project' | 'app'>): Promise<AppDescription['kind'] | undefined> {
-    return (await this.#parts.acceptance.find(path))?.kind;
+    return (await this.#parts.admission.find(path))?.kind;
   }
 
   /** Answers a call. @throws errors for the error filter, only before a byte of the answer is written */
@@ -65,7 +65,7 @@ export class Calls {
     let open: OpenCall | undefined;
     try {
       open = this.#parts.openCalls.begin(raw);
-      const app = await this.#parts.acceptance.find(path);
+      const app = await this.#parts.admission.find(path);
       const surface = app?.kind === 'server' ? this.#parts.passthrough : asked;
       const call = surface.ask(runId, path, raw.req, this.#parts.webhooks);
       account.begun(formOf(call));
@@ -157,11 +157,11 @@ export class Calls {
     raw: ServerResponse,
     account: CallAccount,
   ): Promise<{ readonly run: AnsweringRun; readonly call: CallRequest; readonly preformatted: boolean }> {
-    const { acceptance, bodies } = this.#parts;
+    const { admission, bodies } = this.#parts;
     let app: AppDescription | undefined;
     let refused: unknown;
     try {
-      app = acceptance.callable(asked, found);
+      app = admission.callable(asked, found);
       account.known(asked.fn);
     } catch (thrown) {
       // The body of a rejected call is read only if a run may exist under the call's key.
@@ -174,8 +174,8 @@ export class Calls {
       const { call } = read;
       account.begun(formOf(call));
       const run = app
-        ? await acceptance.run({ ...read, app, body, traceparent: account.traceparent })
-        : await acceptance.kept(call, body);
+        ? await admission.run({ ...read, app, body, traceparent: account.traceparent })
+        : await admission.kept(call, body);
       if (run === undefined) throw refused;
       return { run, call, preformatted: app?.preformatted ?? true };
     });

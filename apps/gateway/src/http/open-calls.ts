@@ -2,8 +2,8 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { ServiceError } from '@inference-proxy/contracts';
-import { lastOnItsConnection } from '../http/last-answers.ts';
 import { probeUntilClosed } from './half-closed.ts';
+import { lastOnItsConnection } from './last-answers.ts';
 
 /** Why an answer ends before its run. `gone`: the caller has disconnected. An error: this gateway stops, and sends the error. */
 export type Interruption = 'gone' | ServiceError;

@@ -49,7 +49,7 @@ export interface AppCall {
   readonly traceparent: string | undefined;
 }
 
-export class Acceptance {
+export class Admission {
   readonly #store: GatewayStore;
   readonly #box: SealedBox;
   readonly #retention: Retention;
