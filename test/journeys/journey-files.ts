@@ -1,11 +1,10 @@
 // docs/architecture.md, "Journeys": measures which files of the gateway and the store run during one call.
 import { join, relative } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { freePort, projectRoot } from '@inference-proxy/supervisor';
 import { Caller } from '../client/caller.ts';
 import { until } from '../client/until.ts';
 import { type Receiver, type Request, receiver } from '../receiver/receivers.ts';
-import { projectRoot } from '../stack/folders.ts';
-import { freePort } from '../stack/ports.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { inspectorIn, RanFunctions } from './ran-functions.ts';
 import { RanScripts } from './ran-scripts.ts';
