@@ -8,12 +8,13 @@ import { type DynamicModule, Module } from '@nestjs/common';
 import { Redis } from 'ioredis';
 import { z } from 'zod';
 import { defaultLimits } from './deliveries/attempt.ts';
+import { AttemptStarter } from './deliveries/attempt-starter.ts';
 import { Deliver } from './deliveries/deliver.ts';
-import { Intake } from './deliveries/intake.ts';
-import { Places } from './deliveries/places.ts';
-import { DeliveryWorker } from './deliveries/queue.ts';
-import { HostLimits } from './fairness/host-limits.ts';
+import { JobConsumer } from './deliveries/job-consumer.ts';
+import { HostTurns } from './fairness/host-turns.ts';
 import { HostWatch } from './fairness/host-watch.ts';
+import { Permits } from './fairness/permits.ts';
+import { Places } from './fairness/places.ts';
 import { DeliveryMetrics } from './operations/delivery-metrics.ts';
 import { gaugeDepths } from './operations/gauges.ts';
 import { DispatcherSettings } from './settings.ts';
@@ -79,19 +80,6 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
       },
       { provide: SealedBox, useFactory: () => new SealedBox(settings.SECRETS_KEY) },
       {
-        provide: HostLimits,
-        useFactory: () =>
-          new HostLimits({
-            open: settings.WEBHOOK_HOST_CONCURRENCY,
-            proven: settings.WEBHOOK_HOST_CONCURRENCY_PROVEN,
-            beyond: Math.ceil(settings.WEBHOOK_CONCURRENCY / 4),
-            quickMs: QUICK_MS,
-            waitMs: hostWaitMs,
-            stillMs: HOST_STILL_MS,
-            waiters: Math.ceil((settings.WEBHOOK_CONCURRENCY * 3) / 4),
-          }),
-      },
-      {
         provide: HostStore,
         inject: [Redis],
         useFactory: (redis: Redis) =>
@@ -105,25 +93,41 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
           }),
       },
       {
+        provide: Permits,
+        inject: [HostStore],
+        useFactory: (slots: HostStore) =>
+          new Permits({
+            slots,
+            turns: new HostTurns({
+              open: settings.WEBHOOK_HOST_CONCURRENCY,
+              proven: settings.WEBHOOK_HOST_CONCURRENCY_PROVEN,
+              beyond: Math.ceil(settings.WEBHOOK_CONCURRENCY / 4),
+              quickMs: QUICK_MS,
+              waitMs: hostWaitMs,
+              stillMs: HOST_STILL_MS,
+              waiters: Math.ceil((settings.WEBHOOK_CONCURRENCY * 3) / 4),
+            }),
+            log: repeated,
+          }),
+      },
+      {
         provide: Deliver,
-        inject: [DeliveryStore, DeliveryQueue, HostStore, GuardedAgent, AddressPolicy, SealedBox, HostLimits],
+        inject: [DeliveryStore, DeliveryQueue, Permits, GuardedAgent, AddressPolicy, SealedBox],
         useFactory: (
-          records: DeliveryStore,
+          store: DeliveryStore,
           queue: DeliveryQueue,
-          slots: HostStore,
+          permits: Permits,
           agent: GuardedAgent,
           policy: AddressPolicy,
           box: SealedBox,
-          hosts: HostLimits,
         ) =>
           new Deliver({
-            records,
+            store,
             queue,
-            slots,
+            permits,
             agent,
             urls: new WebhookUrls({ policy, requireHttps: settings.WEBHOOK_REQUIRE_HTTPS }),
             box,
-            hosts,
             schedule: { delaysS: settings.WEBHOOK_SCHEDULE, jitter: settings.WEBHOOK_JITTER },
             limits,
             leaseMs,
@@ -135,44 +139,44 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
           }),
       },
       {
-        provide: Intake,
-        inject: [Deliver, DeliveryQueue, HostStore, HostLimits],
-        useFactory: (deliver: Deliver, queue: DeliveryQueue, slots: HostStore, hosts: HostLimits) => {
+        provide: AttemptStarter,
+        inject: [Deliver, DeliveryQueue, HostStore, Permits],
+        useFactory: (deliver: Deliver, queue: DeliveryQueue, slots: HostStore, permits: Permits) => {
           const places = new Places(settings.WEBHOOK_CONCURRENCY);
-          const intake = new Intake({ deliver, places, hosts, queue, slots, log: repeated });
-          slots.onWoken(intake.woken);
-          return intake;
+          const starter = new AttemptStarter({ deliver, places, permits, queue, log: repeated });
+          slots.onWoken(starter.startWoken);
+          return starter;
         },
       },
       {
         provide: HostWatch,
-        inject: [HostStore, Intake, DeliveryQueue],
-        useFactory: (hosts: HostStore, intake: Intake, queue: DeliveryQueue) => {
+        inject: [HostStore, AttemptStarter, DeliveryQueue],
+        useFactory: (hosts: HostStore, starter: AttemptStarter, queue: DeliveryQueue) => {
           gaugeDepths(operations.registry, {
             backlogMs: () => queue.backlogMs(),
             counts: () => queue.counts(),
             receivers: () => hosts.counts(),
           });
-          const watch = new HostWatch({ hosts, handOut: intake.again, log: repeated });
+          const watch = new HostWatch({ hosts, startExpired: starter.startExpired, log: repeated });
           shutdown.add('intake', 'receivers', () => watch.stop());
           return watch;
         },
       },
       {
-        provide: DeliveryWorker,
-        inject: [Intake, DeliveryQueue],
-        useFactory: (intake: Intake, queue: DeliveryQueue) => {
+        provide: JobConsumer,
+        inject: [AttemptStarter, DeliveryQueue],
+        useFactory: (starter: AttemptStarter, queue: DeliveryQueue) => {
           const connections = {
             fresh: connect('dispatcher-jobs', { whileAway: 'wait' }),
             backlog: connect('dispatcher-backlog', { whileAway: 'wait' }),
           };
-          const worker = new DeliveryWorker({ connections, intake, queue, log: repeated });
+          const consumer = new JobConsumer({ connections, starter, queue, log: repeated });
           // Not awaited at intake: `stop` stops the intake at once, and its promise resolves when the last attempt has ended.
           shutdown.add('intake', 'deliveries', () => {
-            worker.stop().catch(() => {});
+            consumer.stop().catch(() => {});
           });
-          shutdown.add('drain', 'attempts under way', () => worker.stop());
-          return worker;
+          shutdown.add('drain', 'attempts under way', () => consumer.stop());
+          return consumer;
         },
       },
     ],

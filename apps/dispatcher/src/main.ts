@@ -3,7 +3,7 @@ import 'reflect-metadata';
 import { bootService, nestContext, redisReady } from '@inference-proxy/platform';
 import { defaultTimings, storeTrouble } from '@inference-proxy/store';
 import { Redis } from 'ioredis';
-import { DeliveryWorker } from './deliveries/queue.ts';
+import { JobConsumer } from './deliveries/job-consumer.ts';
 import { dispatcherModule } from './dispatcher.module.ts';
 import { HostWatch } from './fairness/host-watch.ts';
 import { DispatcherSettings } from './settings.ts';
@@ -27,7 +27,7 @@ await bootService({
       boot.operations.mount(DASHBOARD_PATH, dashboard.handle);
     }
     context.get(HostWatch).start();
-    context.get(DeliveryWorker).start();
+    context.get(JobConsumer).start();
     return undefined;
   },
 });

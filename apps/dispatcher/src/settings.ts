@@ -12,7 +12,7 @@ import {
   wholeNumber,
 } from '@inference-proxy/platform';
 import { z } from 'zod';
-import { defaultSchedule } from './deliveries/schedule.ts';
+import { defaultSchedule } from './deliveries/retry-schedule.ts';
 
 /** Returns a schema that reads a text with `parse`. An error of `parse` is reported as the problem of the setting. */
 const read = <T>(piece: z.ZodType<string>, parse: (value: string) => T) =>

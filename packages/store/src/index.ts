@@ -24,9 +24,9 @@ export {
   isOfTheQueue,
 } from './deliveries/queue.ts';
 export {
+  type CircuitSignal,
   type Entered,
   type Entry,
-  type HostOutcome,
   HostStore,
   type HostStoreOptions,
   type Slot,

@@ -1,5 +1,7 @@
 // Contract 4, "Retries": makes one POST within time limits and returns its record. The verdict decides about a retry; the agent checks addresses.
+import { isIP } from 'node:net';
 import {
+  AddressPolicy,
   ConnectError,
   type Connection,
   type ExchangeLimits,
@@ -7,8 +9,8 @@ import {
   type GuardedAgent,
   HeadTimeout,
 } from '@inference-proxy/egress';
-import type { AttemptRecord } from './records.ts';
-import { retryAfterSeconds } from './schedule.ts';
+import type { AttemptRecord } from '@inference-proxy/store';
+import { retryAfterSeconds } from './retry-schedule.ts';
 
 /**
  * `unsigned`: no key opens the secret. `altered`: the secret or its delivery was changed in the store. In both cases nothing was sent.
@@ -96,3 +98,19 @@ function failure(error: unknown): { readonly errorClass: ErrorClass; readonly me
   const closed = PEER_CLOSED.has(code) || (code === 'UND_ERR_SOCKET' && !text.startsWith('bad '));
   return { errorClass: closed ? 'reset' : 'bad_response', message };
 }
+
+const publicOnly = new AddressPolicy();
+
+/**
+ * Contract 5: returns the record for the delivery log, without an address that is not public, unless the URL itself has the address.
+ *
+ * A project could otherwise look up the addresses of this network by name. The dispatcher's own log keeps them.
+ */
+export function shownRecord(made: AttemptRecord, url: string): AttemptRecord {
+  const { address, ...rest } = made;
+  if (address === undefined || publicOnly.refusal(address) === undefined) return made;
+  return isIP(bareHost(url)) === 0 ? rest : made;
+}
+
+/** Returns the host of a URL, without the brackets of an IPv6 address. */
+const bareHost = (url: string): string => (URL.parse(url)?.hostname ?? '').replace(/^\[|\]$/g, '');

@@ -4,14 +4,22 @@ import type { DueDelivery } from '@inference-proxy/contracts';
 import { SealedBox, serviceSignature } from '@inference-proxy/crypto';
 import { AddressPolicy, GuardedAgent, parseNetworks, WebhookUrls } from '@inference-proxy/egress';
 import { Registry } from '@inference-proxy/platform';
-import type { Entered, Entry, HostOutcome, Slot } from '@inference-proxy/store';
+import type {
+  AttemptRecord,
+  CircuitSignal,
+  DeliveryTask,
+  Entered,
+  Entry,
+  NextStep,
+  Slot,
+} from '@inference-proxy/store';
 import { type Receiver, receiver } from '@inference-proxy/test/receiver';
 import { afterEach, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
-import { HostLimits } from '../fairness/host-limits.ts';
+import { HostTurns } from '../fairness/host-turns.ts';
+import { Permits, type PermitsOptions } from '../fairness/permits.ts';
 import { DeliveryMetrics } from '../operations/delivery-metrics.ts';
 import { Deliver, type DeliverOptions } from './deliver.ts';
-import type { AttemptRecord, DeliveryRecords, DeliveryTask, HostSlots, NextJobs, NextStep } from './records.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -24,8 +32,12 @@ const secret = 'whsec_aGVsbG8gd29ybGQ=';
 const body = Buffer.from('{"run_id":"0199","result":[1.0,"\u2028"]}');
 const box = new SealedBox([randomBytes(32)]);
 
+type RecordStore = DeliverOptions['store'];
+type JobQueue = DeliverOptions['queue'];
+type SlotStore = PermitsOptions['slots'];
+
 /** The record of one run's delivery, with simulated failures of Redis. */
-class Records implements DeliveryRecords {
+class Records implements RecordStore {
   readonly made: { readonly record: AttemptRecord; readonly next: NextStep }[] = [];
   state: 'pending' | 'settled' = 'pending';
   refusals = 0;
@@ -73,7 +85,7 @@ class Records implements DeliveryRecords {
   }
 }
 
-class Jobs implements NextJobs {
+class Jobs implements JobQueue {
   readonly added: { readonly job: DueDelivery; readonly delayMs: number }[] = [];
   async add(job: DueDelivery, delayMs: number) {
     this.added.push({ job, delayMs });
@@ -81,9 +93,9 @@ class Jobs implements NextJobs {
 }
 
 /** The slots of a receiver; `free` is their number. */
-class Slots implements HostSlots {
+class Slots implements SlotStore {
   readonly entered: { readonly host: string; readonly entry: Entry }[] = [];
-  readonly left: HostOutcome[] = [];
+  readonly left: CircuitSignal[] = [];
   free = 100;
   circuitOpen = false;
 
@@ -97,10 +109,14 @@ class Slots implements HostSlots {
     return { state: 'open', slot: { ...due, host, name: 's', passUntil: 0 } };
   }
 
-  async leave(_: Slot, outcome: HostOutcome) {
+  async leave(_: Slot, outcome: CircuitSignal) {
     this.left.push(outcome);
     this.free += 1;
     return false;
+  }
+
+  async drop() {
+    this.free += 1;
   }
 }
 
@@ -118,7 +134,7 @@ function journey(records: Records, more: Partial<DeliverOptions> = {}) {
   cleanups.push(() => agent.close());
   const jobs = new Jobs();
   const slots = new Slots();
-  const hosts = new HostLimits({
+  const turns = new HostTurns({
     open: 2,
     proven: 2,
     beyond: 0,
@@ -127,14 +143,14 @@ function journey(records: Records, more: Partial<DeliverOptions> = {}) {
     stillMs: PATIENT_MS,
     waiters: 10,
   });
+  const permits = new Permits({ slots, turns, log: { debug: log } });
   const deliver = new Deliver({
-    records,
+    store: records,
     queue: jobs,
-    slots,
+    permits,
     agent,
     urls: new WebhookUrls({ policy }),
     box,
-    hosts,
     schedule: { delaysS: [0, 5, 300, 1800, 7200], jitter: 0 },
     limits: { headMs: PATIENT_MS, answerMs: PATIENT_MS, answerBytes: 4096 },
     leaseMs: 3 * PATIENT_MS,
@@ -148,8 +164,7 @@ function journey(records: Records, more: Partial<DeliverOptions> = {}) {
   return {
     jobs,
     slots,
-    run: (attempt = 1, slot?: Slot) =>
-      deliver.deliver({ project, runId, attempt }, slot && { slot, turn: hosts.join(project, slot.host) }),
+    run: (attempt = 1, slot?: Slot) => deliver.deliver({ project, runId, attempt }, slot && permits.ofWoken(slot)),
   };
 }
 
@@ -353,7 +368,7 @@ test('a job that is early by the store’s clock returns to the queue for the re
   expect(requests).toHaveLength(0);
 });
 
-test.each<[string, number | undefined, HostOutcome]>([
+test.each<[string, number | undefined, CircuitSignal]>([
   ['accepts the delivery', 200, 'good'],
   ['fails with 500', 500, 'bad'],
   ['rejects with 429', 429, 'bad'],

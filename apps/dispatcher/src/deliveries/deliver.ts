@@ -4,24 +4,20 @@ import { type DueDelivery, ServiceError } from '@inference-proxy/contracts';
 import { type SealedBox, UnsealError } from '@inference-proxy/crypto';
 import type { ExchangeLimits, GuardedAgent, WebhookUrls } from '@inference-proxy/egress';
 import { type AccountLog, parseTraceparent } from '@inference-proxy/platform';
-import type { HostOutcome, Slot } from '@inference-proxy/store';
-import type { HostLimits, Turn } from '../fairness/host-limits.ts';
-import { hostOutcome } from '../fairness/host-outcome.ts';
-import { AttemptAccount, type AttemptAccountParts } from '../operations/attempt-account.ts';
-import { attempt, type ErrorClass } from './attempt.ts';
-import { deliveryHeaders } from './headers.ts';
 import type {
   AttemptRecord,
-  DeliveryRecords,
+  DeliveryQueue,
+  DeliveryStore,
   DeliveryTask,
-  HostSlots,
-  NextJobs,
   NextStep,
   ParkReason,
-} from './records.ts';
-import { longestRoundMs, type Schedule } from './schedule.ts';
-import { shownRecord } from './shown-record.ts';
-import { type Verdict, verdict } from './verdict.ts';
+} from '@inference-proxy/store';
+import type { Permit, Permits } from '../fairness/permits.ts';
+import { AttemptAccount, type AttemptAccountParts } from '../operations/attempt-account.ts';
+import { attempt, type ErrorClass, shownRecord } from './attempt.ts';
+import { deliveryHeaders } from './headers.ts';
+import { longestRoundMs, type RetrySchedule } from './retry-schedule.ts';
+import { circuitSignal, type Verdict, verdict } from './verdict.ts';
 
 const RECORD_AGAIN_MS = 250;
 /** A freed slot wakes a parked delivery. After this time the store hands the delivery out even if no slot woke it. */
@@ -36,15 +32,15 @@ export interface DeliveryLog {
 }
 
 export interface DeliverOptions {
-  readonly records: DeliveryRecords;
-  readonly queue: NextJobs;
-  readonly slots: HostSlots;
+  /** The records of deliveries, which decide about each attempt. Every method rejects while Redis is away. */
+  readonly store: Pick<DeliveryStore, 'begin' | 'body' | 'record' | 'park'>;
+  /** Queues the job of the next attempt. */
+  readonly queue: Pick<DeliveryQueue, 'add'>;
+  readonly permits: Pick<Permits, 'request'>;
   readonly agent: GuardedAgent;
   readonly urls: WebhookUrls;
   readonly box: SealedBox;
-  /** Turns of this process at quick receivers. They avoid most parkings. */
-  readonly hosts: HostLimits;
-  readonly schedule: Schedule;
+  readonly schedule: RetrySchedule;
   readonly limits: ExchangeLimits;
   /** Lease of an attempt, from its begin to its record. No other dispatcher begins the attempt during the lease. */
   readonly leaseMs: number;
@@ -56,12 +52,6 @@ export interface DeliverOptions {
   readonly lines: AccountLog;
   /** Counts and traces attempts. */
   readonly accounts: AttemptAccountParts;
-}
-
-/** The slot and the turn of a woken delivery. The turn counts from the time of the waking. */
-export interface Woken {
-  readonly slot: Slot;
-  readonly turn: Turn;
 }
 
 /** The result of a job. `busy` and `unrecorded`: the store hands the delivery out again after the lease expires. */
@@ -77,18 +67,17 @@ export class Deliver {
   /**
    * Makes the due attempt.
    *
-   * @param woken the delivery's slot and turn, if the delivery was parked until now
+   * @param given the permit of a woken delivery
    * @throws errors of the store before the attempt is made; after the attempt, nothing
    */
-  async deliver(due: DueDelivery, woken?: Woken): Promise<Delivered> {
-    const { records, schedule, hosts, leaseMs } = this.#options;
-    const begun = await records.begin(due, leaseMs).catch((error: unknown) => {
-      // The lease of its slot expires.
-      woken?.turn.end();
+  async deliver(due: DueDelivery, given?: Permit): Promise<Delivered> {
+    const { store, schedule, permits, leaseMs } = this.#options;
+    const begun = await store.begin(due, leaseMs).catch((error: unknown) => {
+      given?.abandon();
       throw error;
     });
     if (begun.state !== 'begun') {
-      if (woken) await this.#handOn(woken.turn, woken.slot, undefined);
+      await given?.release('none');
       if (begun.state === 'early') await this.#add(due, begun.inMs);
       return begun.state;
     }
@@ -96,53 +85,27 @@ export class Deliver {
     const url = new URL(task.url);
     const host = hostAndPort(url);
     const overdue = task.ageMs > longestRoundMs(schedule);
-    // The store makes and keeps the body during the wait for the turn and the slot.
-    const kept = records.body(task);
+    // The store makes and keeps the body during the wait for the permit.
+    const kept = store.body(task);
     kept.catch(() => {});
-    const turn = woken ? woken.turn : await hosts.enter(task.project, host);
-    let slot = woken ? woken.slot : turn?.slot;
+    const permit = given ?? (await permits.request(due, host, overdue ? 'forced' : task.parked ? 'parked' : 'normal'));
+    if (typeof permit === 'string') return this.#park(due, task, host, permit);
     let made: AttemptRecord | undefined;
     try {
-      if (!slot) {
-        const how = overdue ? 'forced' : task.parked ? 'parked' : 'normal';
-        const entered = await this.#options.slots.enter(due, host, how, turn?.share ?? 0);
-        if (entered.state === 'parked') return await this.#park(due, task, host, entered.reason);
-        slot = entered.slot;
-      }
       const body = await kept;
       if (!body) return 'superseded';
       made = await this.#attempt(task, url, body);
     } finally {
       // Not awaited: this command and the record's command go to Redis together.
-      void this.#handOn(turn, slot, made);
+      void permit.release(made ? circuitSignal(made) : 'none');
     }
     return this.#settle(due, task, host, made, overdue);
   }
 
-  /** Judges the attempt and records it with the time of the next attempt. Queues and logs only after the record. */
-  async #settle(
-    due: DueDelivery,
-    task: DeliveryTask,
-    host: string,
-    made: AttemptRecord,
-    overdue: boolean,
-  ): Promise<Delivered> {
-    const { schedule, accounts } = this.#options;
-    const history = { attempt: task.attempt - task.earlier, refusals: task.refusals, overdue };
-    const judged = verdict(made, history, schedule, Math.random());
-    const next: NextStep = judged.state === 'failed' ? { state: 'failed' } : judged;
-    const recorded = await this.#record(task, made, next);
-    if (recorded === 'recorded' && judged.state === 'pending')
-      await this.#add({ ...due, attempt: due.attempt + 1 }, judged.delayMs);
-    this.#tell(task, host, made, judged, recorded);
-    if (recorded === 'recorded') accounts.metrics.judged(judged);
-    return recorded;
-  }
-
   /** Parks the delivery. No place and no socket waits for a receiver with taken slots or an open circuit. */
   async #park(due: DueDelivery, task: DeliveryTask, host: string, reason: ParkReason): Promise<Delivered> {
-    const { records, log, accounts } = this.#options;
-    const answer = await records.park(task, reason, Math.round(PARKED_MS * (1 + Math.random())));
+    const { store, log, accounts } = this.#options;
+    const answer = await store.park(task, reason, Math.round(PARKED_MS * (1 + Math.random())));
     accounts.metrics.parked(reason);
     log.debug({ ...named(task), host, reason }, 'parked');
     // The delivery was woken before it was parked. The woken attempt found this lease and did nothing.
@@ -184,29 +147,24 @@ export class Deliver {
     }
   }
 
-  /**
-   * Passes the slot to the next waiting delivery in this process, or releases it to the store, which may wake a parked delivery.
-   * A passed slot needs no command to the store, because the store would learn nothing from it.
-   */
-  async #handOn(turn: Turn | undefined, slot: Slot | undefined, made: AttemptRecord | undefined): Promise<void> {
-    const outcome = made ? hostOutcome(made) : 'none';
-    // After a recent failure, the circuit sets the number of open attempts. Such a slot has no `passUntil` and cannot be passed on.
-    if (slot && outcome !== 'none') turn?.shown(outcome === 'good' && slot.passUntil > 0);
-    const kept = slot && outcome === 'good' && performance.now() < slot.passUntil ? slot : undefined;
-    if (kept && turn?.end(kept)) return;
-    const ceded = slot ? await this.#leave(slot, outcome, turn?.share ?? 0) : false;
-    if (ceded) turn?.cede();
-    else turn?.end();
-  }
-
-  /** Releases a slot. If Redis is away, the slot's lease expires. @returns whether a parked delivery got the slot */
-  async #leave(slot: Slot, outcome: HostOutcome, share: number): Promise<boolean> {
-    try {
-      return await this.#options.slots.leave(slot, outcome, share);
-    } catch (err) {
-      this.#options.log.debug({ runId: slot.runId, err }, 'a slot was not released; its lease will expire');
-      return false;
-    }
+  /** Judges the attempt and records it with the time of the next attempt. Queues and logs only after the record. */
+  async #settle(
+    due: DueDelivery,
+    task: DeliveryTask,
+    host: string,
+    made: AttemptRecord,
+    overdue: boolean,
+  ): Promise<Delivered> {
+    const { schedule, accounts } = this.#options;
+    const history = { attempt: task.attempt - task.earlier, refusals: task.refusals, overdue };
+    const judged = verdict(made, history, schedule, Math.random());
+    const next: NextStep = judged.state === 'failed' ? { state: 'failed' } : judged;
+    const recorded = await this.#record(task, made, next);
+    if (recorded === 'recorded' && judged.state === 'pending')
+      await this.#add({ ...due, attempt: due.attempt + 1 }, judged.delayMs);
+    this.#logAttempt(task, host, made, judged, recorded);
+    if (recorded === 'recorded') accounts.metrics.judged(judged);
+    return recorded;
   }
 
   /** Records the attempt and retries within `recordMs` while Redis is away. A record that is sent twice counts once. */
@@ -215,11 +173,11 @@ export class Deliver {
     made: AttemptRecord,
     next: NextStep,
   ): Promise<'recorded' | 'superseded' | 'unrecorded'> {
-    const { records, recordMs, log } = this.#options;
+    const { store, recordMs, log } = this.#options;
     const until = performance.now() + recordMs;
     for (;;) {
       try {
-        return await records.record(task, shownRecord(made, task.url), next);
+        return await store.record(task, shownRecord(made, task.url), next);
       } catch (err) {
         if (performance.now() + RECORD_AGAIN_MS > until) {
           log.error(
@@ -245,7 +203,7 @@ export class Deliver {
     }
   }
 
-  #tell(task: DeliveryTask, host: string, made: AttemptRecord, judged: Verdict, recorded: Delivered): void {
+  #logAttempt(task: DeliveryTask, host: string, made: AttemptRecord, judged: Verdict, recorded: Delivered): void {
     const { status, errorClass, message, address, durationMs, retryAfterS } = made;
     const traceId = parseTraceparent(task.traceparent)?.traceId;
     const fields = {

@@ -1,10 +1,10 @@
 // Contract 4, "Signatures": the headers of a delivery, checked by an independent verifier.
 import { randomBytes } from 'node:crypto';
 import { SealedBox, UnsealError } from '@inference-proxy/crypto';
+import type { DeliveryTask } from '@inference-proxy/store';
 import { expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { deliveryHeaders as headersOf } from './headers.ts';
-import type { DeliveryTask } from './records.ts';
 
 const box = new SealedBox([randomBytes(32)]);
 const runId = '0199f0a0-0000-7000-8000-000000000001';

@@ -1,6 +1,6 @@
 // Contract 4, "Signatures": the headers of a delivery. Each attempt has a new timestamp and new signatures.
 import { type SealedBox, serviceSignature, standardSignature } from '@inference-proxy/crypto';
-import type { DeliveryTask } from './records.ts';
+import type { DeliveryTask } from '@inference-proxy/store';
 
 export interface HeaderOptions {
   /** Unix milliseconds. */

@@ -1,9 +1,9 @@
-// Contract 4, "Retries": the state of a delivery after an attempt.
+// Contract 4, "Retries" and "Isolation": the state of a delivery after an attempt, and the attempt's meaning for the receiver's circuit.
+import type { AttemptRecord } from '@inference-proxy/store';
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { AttemptRecord } from './records.ts';
-import { defaultSchedule } from './schedule.ts';
-import { verdict } from './verdict.ts';
+import { defaultSchedule } from './retry-schedule.ts';
+import { circuitSignal, verdict } from './verdict.ts';
 
 const schedule = { delaysS: defaultSchedule, jitter: 0 };
 const made = (fields: Partial<AttemptRecord>): AttemptRecord => ({ at: 0, durationMs: 1, ...fields });
@@ -75,4 +75,26 @@ test('a delivery that was parked until the end of its schedule has no further at
   const history = { attempt: 1, refusals: 0, overdue: true };
   expect(verdict(made({ status: 500 }), history, schedule, 0.5)).toEqual({ state: 'failed', why: 'exhausted' });
   expect(verdict(made({ status: 200 }), history, schedule, 0.5)).toEqual({ state: 'delivered' });
+});
+
+test.each([
+  [{ status: 200 }, 'good'],
+  [{ status: 204 }, 'good'],
+  [{ status: 307, errorClass: 'redirect' }, 'good'],
+  [{ status: 400 }, 'good'],
+  [{ status: 404 }, 'good'],
+  [{ status: 410 }, 'good'],
+  [{ status: 429 }, 'bad'],
+  [{ status: 500 }, 'bad'],
+  [{ status: 503 }, 'bad'],
+  [{ errorClass: 'dns' }, 'bad'],
+  [{ errorClass: 'refused' }, 'bad'],
+  [{ errorClass: 'tls' }, 'bad'],
+  [{ errorClass: 'timeout' }, 'bad'],
+  [{ errorClass: 'reset' }, 'bad'],
+  [{ errorClass: 'bad_response' }, 'none'],
+  [{ errorClass: 'blocked' }, 'none'],
+  [{ errorClass: 'unsigned' }, 'none'],
+] as const)('%j means %s for the circuit of its receiver', (made, expected) => {
+  expect(circuitSignal({ at: 0, durationMs: 0, ...made })).toBe(expected);
 });

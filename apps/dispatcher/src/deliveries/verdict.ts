@@ -1,6 +1,6 @@
-// Contract 4, "Retries": decides the state of a delivery after an attempt. The function is pure, so its test holds the policy as a table.
-import type { AttemptRecord } from './records.ts';
-import { nextDelayMs, type Schedule } from './schedule.ts';
+// Contract 4, "Retries" and "Isolation": the meaning of an attempt for its delivery and for its receiver's circuit. Both functions are pure.
+import type { AttemptRecord, CircuitSignal } from '@inference-proxy/store';
+import { nextDelayMs, type RetrySchedule } from './retry-schedule.ts';
 
 /** Contract 4 allows three more attempts after such an answer, so the fourth such answer ends the delivery. */
 const REFUSALS_TO_STOP = 4;
@@ -23,7 +23,7 @@ export interface History {
 }
 
 /** Returns the state of a delivery after an attempt. @param random from 0 to 1, as `Math.random()` */
-export function verdict(result: AttemptRecord, history: History, schedule: Schedule, random: number): Verdict {
+export function verdict(result: AttemptRecord, history: History, schedule: RetrySchedule, random: number): Verdict {
   const { status } = result;
   if (status !== undefined && status >= 200 && status <= 299) return { state: 'delivered' };
   if (status === 410) return { state: 'failed', why: 'gone' };
@@ -35,4 +35,13 @@ export function verdict(result: AttemptRecord, history: History, schedule: Sched
   if (history.overdue) return { state: 'failed', why: 'exhausted' };
   const delayMs = nextDelayMs(schedule, history.attempt, result.retryAfterS, random);
   return delayMs === undefined ? { state: 'failed', why: 'exhausted' } : { state: 'pending', delayMs, refusals };
+}
+
+/** Failures of the receiver. The other error classes do not show whether the receiver works. */
+const RECEIVER_FAILURES: ReadonlySet<string | undefined> = new Set(['dns', 'refused', 'tls', 'timeout', 'reset']);
+
+/** Returns the meaning of an attempt for its receiver's circuit. An attempt that was not sent, or whose answer is not HTTP, has no meaning. */
+export function circuitSignal({ status, errorClass }: AttemptRecord): CircuitSignal {
+  if (status !== undefined) return status === 429 || status >= 500 ? 'bad' : 'good';
+  return RECEIVER_FAILURES.has(errorClass) ? 'bad' : 'none';
 }

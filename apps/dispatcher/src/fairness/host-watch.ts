@@ -6,8 +6,8 @@ const EVERY_MS = 500;
 
 export interface HostWatchOptions {
   readonly hosts: Pick<HostStore, 'look'>;
-  /** Hands out the delivery of an expired slot again. */
-  readonly handOut: (due: DueDelivery) => void;
+  /** Starts the attempt of a delivery whose slot has expired. */
+  readonly startExpired: (due: DueDelivery) => void;
   readonly log: { warn(fields: object, text: string): void };
 }
 
@@ -35,7 +35,7 @@ export class HostWatch {
     if (this.#looking) return;
     this.#looking = true;
     try {
-      for (const due of await this.#options.hosts.look()) this.#options.handOut(due);
+      for (const due of await this.#options.hosts.look()) this.#options.startExpired(due);
     } catch (err) {
       this.#options.log.warn(
         { err },

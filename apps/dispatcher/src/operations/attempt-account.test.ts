@@ -6,8 +6,8 @@ import {
   type SpanStart,
   type Tracing,
 } from '@inference-proxy/platform';
+import type { AttemptRecord, DeliveryTask } from '@inference-proxy/store';
 import { expect, test } from '@jest/globals';
-import type { AttemptRecord, DeliveryTask } from '../deliveries/records.ts';
 import { AttemptAccount } from './attempt-account.ts';
 import { DeliveryMetrics } from './delivery-metrics.ts';
 
@@ -114,7 +114,7 @@ test('a delivery is counted by its final state when it ends', async () => {
   const { metrics, value } = accounts();
   metrics.judged({ state: 'delivered' });
   metrics.judged({ state: 'failed', why: 'gone' });
-  metrics.judged({ state: 'pending', delayMs: 5000, refusals: 0 });
+  metrics.judged({ state: 'pending' });
   expect(await value('inference_proxy_deliveries_total{end="delivered"}')).toBe(1);
   expect(await value('inference_proxy_deliveries_total{end="gone"}')).toBe(1);
   expect(await value('inference_proxy_deliveries_total{end="undefined"}')).toBeUndefined();

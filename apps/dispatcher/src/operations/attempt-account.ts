@@ -1,6 +1,6 @@
 // Contract 6: the span and the metrics of an attempt. deliveries/deliver.ts writes its log line.
 import { formatTraceparent, type OpenSpan, parseTraceparent, runSpanId, type Tracing } from '@inference-proxy/platform';
-import type { AttemptRecord, DeliveryTask } from '../deliveries/records.ts';
+import type { AttemptRecord, DeliveryTask } from '@inference-proxy/store';
 import type { DeliveryMetrics } from './delivery-metrics.ts';
 
 export interface AttemptAccountParts {

@@ -1,7 +1,6 @@
 // Contract 6: the dispatcher's metrics of deliveries and their attempts.
 import { Counter, DURATION_BUCKETS, Gauge, Histogram, type Registry } from '@inference-proxy/platform';
-import type { AttemptRecord } from '../deliveries/records.ts';
-import type { Verdict } from '../deliveries/verdict.ts';
+import type { AttemptRecord } from '@inference-proxy/store';
 
 export class DeliveryMetrics {
   readonly #deliveries: Counter<'end'>;
@@ -68,10 +67,9 @@ export class DeliveryMetrics {
     this.#open.dec();
   }
 
-  judged(verdict: Verdict): void {
-    if (verdict.state !== 'pending') {
-      this.#deliveries.inc({ end: verdict.state === 'failed' ? verdict.why : 'delivered' });
-    }
+  /** @param verdict the state of a delivery after an attempt, and the reason of a failed delivery */
+  judged({ state, why }: { readonly state: 'delivered' | 'failed' | 'pending'; readonly why?: string }): void {
+    if (state !== 'pending') this.#deliveries.inc({ end: why ?? state });
   }
 
   parked(reason: string): void {

@@ -55,18 +55,18 @@ test('the gauges report open circuits, parked deliveries, jobs by state and the 
   }
   await queue.add(due('now'), 0);
   await queue.add(due('later'), 600_000);
-  const told = await gauges({
+  const samples = await gauges({
     backlogMs: () => queue.backlogMs(),
     counts: () => queue.counts(),
     receivers: () => hosts.counts(),
   });
-  expect(told).toMatchObject({
+  expect(samples).toMatchObject({
     inference_proxy_open_circuits: '1',
     inference_proxy_parked_deliveries: '2',
     'inference_proxy_delivery_jobs{state="waiting"}': '1',
     'inference_proxy_delivery_jobs{state="delayed"}': '1',
   });
-  expect(Number(told.inference_proxy_delivery_backlog_age_seconds)).toBeGreaterThanOrEqual(0);
+  expect(Number(samples.inference_proxy_delivery_backlog_age_seconds)).toBeGreaterThanOrEqual(0);
 });
 
 test('while Redis is away the gauges have no value, and the scrape succeeds', async () => {

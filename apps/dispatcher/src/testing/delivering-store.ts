@@ -14,7 +14,7 @@ import {
 } from '@inference-proxy/store';
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { Redis } from 'ioredis';
-import { DeliveryWorker } from '../deliveries/queue.ts';
+import { JobConsumer } from '../deliveries/job-consumer.ts';
 import { dispatcherModule } from '../dispatcher.module.ts';
 import { HostWatch } from '../fairness/host-watch.ts';
 import { DispatcherSettings } from '../settings.ts';
@@ -120,7 +120,7 @@ export class DeliveringStore {
     const boot = { settings, logger: quiet, shutdown, operations: new OperationsPort(), tracing: undefined };
     const context = await nestContext(dispatcherModule(boot), boot);
     context.get(HostWatch).start();
-    context.get(DeliveryWorker).start();
+    context.get(JobConsumer).start();
     this.#dispatchers.push(shutdown);
     return shutdown;
   }

@@ -6,8 +6,8 @@ import { newRunId } from '../runs/ids.ts';
 import { DeliveryQueue, isOfTheQueue } from './queue.ts';
 
 const HOUR_MS = 3_600_000;
-const told: string[] = [];
-const logger = { warn: (_fields: object, text: string) => void told.push(text), error: () => {} };
+const warnings: string[] = [];
+const logger = { warn: (_fields: object, text: string) => void warnings.push(text), error: () => {} };
 const clients: Redis[] = [];
 const queues: DeliveryQueue[] = [];
 let redis: TestRedis;
@@ -71,11 +71,11 @@ test('failed connection attempts to Redis are not logged by the queue', async ()
   clients.push(client);
   const queue = new DeliveryQueue(client, logger);
   queues.push(queue);
-  told.length = 0;
+  warnings.length = 0;
   const tenth = new Promise<void>((resolve) => client.on('error', () => refusals.length >= 10 && resolve()));
   client.connect().catch(() => {});
   await tenth;
-  expect(told).toEqual([]);
+  expect(warnings).toEqual([]);
 });
 
 test('errors of the queue are distinguished from errors of its connection', () => {

@@ -46,7 +46,7 @@ export class DeliveryQueue {
   #waiting = new Map<number, DueDelivery[]>();
   #flushing: Promise<void> | undefined;
   readonly #clock = new StoreClock();
-  #toldAt = Number.NEGATIVE_INFINITY;
+  #readAt = Number.NEGATIVE_INFINITY;
 
   readonly #redis: Redis;
   readonly #logger: StoreLogger;
@@ -88,10 +88,10 @@ export class DeliveryQueue {
    * job would look like a backlog, or like a job from the future.
    */
   async now(): Promise<number> {
-    if (performance.now() - this.#toldAt > CLOCK_KEPT_MS) {
+    if (performance.now() - this.#readAt > CLOCK_KEPT_MS) {
       const [seconds, micros] = await this.#redis.time();
       this.#clock.set(Number(seconds) * 1000 + Number(micros) / 1000);
-      this.#toldAt = performance.now();
+      this.#readAt = performance.now();
     }
     return this.#clock.now();
   }

@@ -26,7 +26,7 @@ export function begunBy(job: DueDelivery, token: string, reply: BeginReply): Beg
   const state = reply[0].toString() as Begun['state'];
   if (state === 'early') return { state, inMs: reply[1] as number };
   if (state !== 'begun') return { state };
-  const [, figures, parked, url, secret, kept, result, ...told] = reply as BegunReply;
+  const [, figures, parked, url, secret, kept, result, ...outcomeParts] = reply as BegunReply;
   const [refusals, ended, earlier, ageMs, runAttempt, app = '', trace = '-'] = figures.toString().split(' ');
   const endedAt = Number(ended);
   const wait = parkedOf(parked.toString());
@@ -48,7 +48,9 @@ export function begunBy(job: DueDelivery, token: string, reply: BeginReply): Beg
       ...(trace !== '-' && { traceparent: trace }),
       runAttempt: Number(runAttempt),
       content:
-        kept.length > 0 ? { body: envelopeFrom(kept, result) } : { outcome: storedOutcome(endedAt, result, ...told) },
+        kept.length > 0
+          ? { body: envelopeFrom(kept, result) }
+          : { outcome: storedOutcome(endedAt, result, ...outcomeParts) },
       token,
     },
   };
@@ -60,8 +62,8 @@ export function parkedOf(text: string | undefined): { since: number; reason: str
   return since && reason ? { since: Number(since), reason } : undefined;
 }
 
-function storedOutcome(endedAt: number, result: Buffer, told: Buffer, error: Buffer, head: Buffer): Outcome {
-  const [state, items, streamed, runTimeMs, status] = told.toString().split(' ') as [
+function storedOutcome(endedAt: number, result: Buffer, figures: Buffer, error: Buffer, head: Buffer): Outcome {
+  const [state, items, streamed, runTimeMs, status] = figures.toString().split(' ') as [
     string,
     string,
     string,

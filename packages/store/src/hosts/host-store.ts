@@ -18,7 +18,7 @@ export interface Slot extends DueDelivery {
 }
 
 /** The meaning of an attempt for its receiver's circuit. `none`: no meaning, for example if the attempt was not sent. */
-export type HostOutcome = 'good' | 'bad' | 'none';
+export type CircuitSignal = 'good' | 'bad' | 'none';
 
 export type Entered =
   | { readonly state: 'open'; readonly slot: Slot }
@@ -65,7 +65,7 @@ const SUCCEEDED_LINES = 10_000;
 
 export class HostStore {
   readonly #steps: TickBatch<Step, string>;
-  #woken: (slots: readonly Slot[]) => void = () => {};
+  #onWoken: (slots: readonly Slot[]) => void = () => {};
   /** Names of slots only need to be unique: this process' part of the name is random, and the rest is a counter. */
   readonly #names = randomBytes(6).toString('hex');
   #entered = 0;
@@ -87,7 +87,7 @@ export class HostStore {
 
   /** Sets the function that begins parked deliveries after their slots were granted. Without it, the slots expire. */
   onWoken(begin: (slots: readonly Slot[]) => void): void {
-    this.#woken = begin;
+    this.#onWoken = begin;
   }
 
   /**
@@ -118,9 +118,9 @@ export class HostStore {
    * @param share the same as for `enter`
    * @returns whether a parked delivery was woken
    */
-  async leave(slot: Slot, outcome: HostOutcome, share: number): Promise<boolean> {
-    const answer = await this.#steps.add('', { kind: 'leave', slot, share, flag: outcome });
-    if (outcome === 'good' && !this.#hasSucceeded(slot)) {
+  async leave(slot: Slot, signal: CircuitSignal, share: number): Promise<boolean> {
+    const answer = await this.#steps.add('', { kind: 'leave', slot, share, flag: signal });
+    if (signal === 'good' && !this.#hasSucceeded(slot)) {
       if (this.#succeeded.size >= SUCCEEDED_LINES) this.#succeeded.clear();
       this.#succeeded.set(lineOf(slot), performance.now() + SUCCEEDED_MS);
     }
@@ -142,7 +142,7 @@ export class HostStore {
       WokenReply,
       [project: Buffer, run: Buffer, attempt: number][],
     ];
-    this.#tell(woken);
+    this.#beginWoken(woken);
     return lapsed.map(([project, runId, attempt]) => ({ project: String(project), runId: String(runId), attempt }));
   }
 
@@ -167,7 +167,7 @@ export class HostStore {
       args.push(kind, slot.project, slot.host, slot.runId, slot.attempt, slot.name, share, known, flag);
     }
     const [answers, woken] = (await this.#call('hosts', args)) as [Buffer[], WokenReply];
-    this.#tell(woken);
+    this.#beginWoken(woken);
     const answerOf = new Map(order.map((step, at) => [step, String(answers[at])]));
     return steps.map((step) => answerOf.get(step) as string);
   }
@@ -177,9 +177,9 @@ export class HostStore {
     return [leaseMs + PASS_MS, perProject, perHost, probeMs, project];
   }
 
-  #tell(woken: WokenReply): void {
+  #beginWoken(woken: WokenReply): void {
     if (woken.length === 0) return;
-    this.#woken(
+    this.#onWoken(
       woken.map(([project, runId, attempt, host, name, watched]) => ({
         project: String(project),
         runId: String(runId) as RunId,

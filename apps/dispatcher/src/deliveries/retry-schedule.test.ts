@@ -1,7 +1,7 @@
 // Contract 4, "Retries": the times of the attempts of a delivery.
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { defaultSchedule, nextDelayMs, retryAfterSeconds } from './schedule.ts';
+import { defaultSchedule, nextDelayMs, retryAfterSeconds } from './retry-schedule.ts';
 
 const schedule = { delaysS: defaultSchedule, jitter: 0.2 };
 const DAY_MS = 86_400_000;

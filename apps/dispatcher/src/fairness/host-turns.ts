@@ -2,7 +2,7 @@
 // Attempts wait for a turn only briefly, because each waiting attempt holds a place. The store's limit (hosts/host-store) covers all dispatchers.
 import type { Slot } from '@inference-proxy/store';
 
-export interface HostLimitOptions {
+export interface HostTurnsOptions {
   /** Open attempts of one project at one host and port. */
   readonly open: number;
   /** The same for a receiver that answers quickly and without failures. */
@@ -25,8 +25,8 @@ export interface Turn {
   readonly slot: Slot | undefined;
   /** The receiver's limit of open attempts, as this process knows it. */
   readonly share: number;
-  /** Reports whether the receiver answered without a failure. Called before `end`. */
-  shown(well: boolean): void;
+  /** Counts the answer of the attempt: a quick success raises the limit of the receiver. Called before `end`. */
+  report(success: boolean): void;
   /**
    * Ends the turn. A second call has no effect. @param slot the slot for the next attempt
    * @returns whether another attempt has taken the turn, and the slot if there is one
@@ -68,15 +68,15 @@ class Host {
   }
 }
 
-export class HostLimits {
-  readonly #options: HostLimitOptions;
+export class HostTurns {
+  readonly #options: HostTurnsOptions;
   readonly #hosts = new Map<string, Host>();
   /** The mean times of idle receivers, in the order of removal. */
   readonly #means = new Map<string, number>();
   #waiters = 0;
   #beyond = 0;
 
-  constructor(options: HostLimitOptions) {
+  constructor(options: HostTurnsOptions) {
     this.#options = options;
   }
 
@@ -153,7 +153,7 @@ export class HostLimits {
     const isBeyond = host.open.size >= open;
     if (isBeyond) this.#beyond += 1;
     host.open.add(attempt);
-    let well: boolean | undefined;
+    let reported = false;
     const over = (): boolean => {
       if (!host.open.delete(attempt)) return false;
       if (isBeyond) this.#beyond -= 1;
@@ -179,18 +179,18 @@ export class HostLimits {
     const cede = (): void => {
       if (over()) this.#forgetIdle(key, host);
     };
-    const shown = (isWell: boolean): void => {
-      if (well !== undefined) return;
-      well = isWell;
+    const report = (success: boolean): void => {
+      if (reported) return;
+      reported = true;
       const isQuick = performance.now() - attempt.at <= quickMs;
-      host.share = well && isQuick ? Math.max(open, Math.min(host.share + 1, proven)) : open;
+      host.share = success && isQuick ? Math.max(open, Math.min(host.share + 1, proven)) : open;
     };
     return {
       slot,
       get share() {
         return host.share;
       },
-      shown,
+      report,
       end,
       cede,
     };

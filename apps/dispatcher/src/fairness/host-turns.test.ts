@@ -1,10 +1,10 @@
 // Contract 4, "Isolation": turns of attempts at one receiver.
 import { afterEach, expect, jest, test } from '@jest/globals';
-import { type HostLimitOptions, HostLimits as Limits } from './host-limits.ts';
+import { type HostTurnsOptions, HostTurns as Turns } from './host-turns.ts';
 
-/** Limits without attempts beyond the share, unless a test sets them. */
-class HostLimits extends Limits {
-  constructor(options: Pick<HostLimitOptions, 'open' | 'waitMs' | 'stillMs' | 'waiters'> & Partial<HostLimitOptions>) {
+/** Turns without attempts beyond the share, unless a test sets them. */
+class HostTurns extends Turns {
+  constructor(options: Pick<HostTurnsOptions, 'open' | 'waitMs' | 'stillMs' | 'waiters'> & Partial<HostTurnsOptions>) {
     super({ proven: options.open, beyond: 0, quickMs: 60_000, ...options });
   }
 }
@@ -16,14 +16,14 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-const given = async (limits: HostLimits, times: number, host = 'slow.test:80', project = 'demo') => {
+const given = async (limits: HostTurns, times: number, host = 'slow.test:80', project = 'demo') => {
   const turns = [];
   for (let i = 0; i < times; i += 1) turns.push(await limits.enter(project, host));
   return turns;
 };
 
 test('a hanging receiver gets only its share, and other receivers and projects get theirs', async () => {
-  const limits = new HostLimits({ open: 2, waitMs: 20, stillMs: 20, waiters: 100 });
+  const limits = new HostTurns({ open: 2, waitMs: 20, stillMs: 20, waiters: 100 });
   const [first, second, third] = await given(limits, 3);
   expect([first, second, third].map((turn) => turn !== undefined)).toEqual([true, true, false]);
   expect(await limits.enter('demo', 'good.test:80')).toBeDefined();
@@ -34,7 +34,7 @@ test('a hanging receiver gets only its share, and other receivers and projects g
 
 test('no attempt waits for a turn at a receiver that is known to be slow', async () => {
   jest.useFakeTimers();
-  const limits = new HostLimits({ open: 1, waitMs: 40, stillMs: 40, waiters: 100 });
+  const limits = new HostTurns({ open: 1, waitMs: 40, stillMs: 40, waiters: 100 });
   await given(limits, 1);
   jest.advanceTimersByTime(50);
   // The fake clock stands still, so a waiting attempt would never return.
@@ -42,7 +42,7 @@ test('no attempt waits for a turn at a receiver that is known to be slow', async
 });
 
 test('attempts at a quick receiver take turns in order', async () => {
-  const limits = new HostLimits({ open: 2, waitMs: PATIENT_MS, stillMs: PATIENT_MS, waiters: 300 });
+  const limits = new HostTurns({ open: 2, waitMs: PATIENT_MS, stillMs: PATIENT_MS, waiters: 300 });
   const order: number[] = [];
   let most = 0;
   let open = 0;
@@ -62,7 +62,7 @@ test('attempts at a quick receiver take turns in order', async () => {
 });
 
 test('a turn that ends twice frees one slot, and an idle host is removed', async () => {
-  const limits = new HostLimits({ open: 1, waitMs: 10, stillMs: 10, waiters: 100 });
+  const limits = new HostTurns({ open: 1, waitMs: 10, stillMs: 10, waiters: 100 });
   const [first] = await given(limits, 1);
   first?.end();
   first?.end();
@@ -74,7 +74,7 @@ test('a turn that ends twice frees one slot, and an idle host is removed', async
 
 test('attempts that wait for a receiver that begins to hang stop waiting soon', async () => {
   jest.useFakeTimers();
-  const limits = new HostLimits({ open: 1, waitMs: 60_000, stillMs: 30, waiters: 100 });
+  const limits = new HostTurns({ open: 1, waitMs: 60_000, stillMs: 30, waiters: 100 });
   await given(limits, 1);
   const waiting = limits.enter('demo', 'slow.test:80');
   await jest.advanceTimersByTimeAsync(30);
@@ -83,7 +83,7 @@ test('attempts that wait for a receiver that begins to hang stop waiting soon', 
 });
 
 test('the number of waiting attempts has a limit over all receivers', async () => {
-  const limits = new HostLimits({ open: 1, waitMs: PATIENT_MS, stillMs: PATIENT_MS, waiters: 1 });
+  const limits = new HostTurns({ open: 1, waitMs: PATIENT_MS, stillMs: PATIENT_MS, waiters: 1 });
   const [first] = await given(limits, 1);
   await given(limits, 1, 'other.test:80');
   const waiting = limits.enter('demo', 'slow.test:80');
@@ -93,7 +93,7 @@ test('the number of waiting attempts has a limit over all receivers', async () =
 });
 
 test('a slot is passed to the attempt that waits longest, and to none if no attempt waits', async () => {
-  const limits = new HostLimits({ open: 1, waitMs: PATIENT_MS, stillMs: PATIENT_MS, waiters: 100 });
+  const limits = new HostTurns({ open: 1, waitMs: PATIENT_MS, stillMs: PATIENT_MS, waiters: 100 });
   const slot = { project: 'demo', runId: 'r', attempt: 1, host: 'slow.test:80', name: 's', passUntil: 0 };
   const [first] = await given(limits, 1);
   const waiting = [limits.enter('demo', 'slow.test:80'), limits.enter('demo', 'slow.test:80')];
@@ -107,7 +107,7 @@ test('a slot is passed to the attempt that waits longest, and to none if no atte
 });
 
 test('an attempt with a slot from the store passes the slot to an attempt that waits here', async () => {
-  const limits = new HostLimits({ open: 1, waitMs: PATIENT_MS, stillMs: PATIENT_MS, waiters: 100 });
+  const limits = new HostTurns({ open: 1, waitMs: PATIENT_MS, stillMs: PATIENT_MS, waiters: 100 });
   const slot = { project: 'demo', runId: 'r', attempt: 1, host: 'slow.test:80', name: 's', passUntil: 0 };
   await given(limits, 1);
   const waiting = limits.enter('demo', 'slow.test:80');
@@ -116,7 +116,7 @@ test('an attempt with a slot from the store passes the slot to an attempt that w
 });
 
 test('after a turn is ceded to a woken delivery, no attempt gets a turn before that delivery ends', async () => {
-  const limits = new HostLimits({ open: 1, waitMs: PATIENT_MS, stillMs: PATIENT_MS, waiters: 100 });
+  const limits = new HostTurns({ open: 1, waitMs: PATIENT_MS, stillMs: PATIENT_MS, waiters: 100 });
   const [first] = await given(limits, 1);
   let granted = false;
   const waiting = limits.enter('demo', 'slow.test:80').then((turn) => {
@@ -133,16 +133,16 @@ test('after a turn is ceded to a woken delivery, no attempt gets a turn before t
 });
 
 /** Makes attempts that end with a success (`well`) or a failure. */
-async function show(limits: HostLimits, times: number, well: boolean, host = 'slow.test:80'): Promise<void> {
+async function show(limits: HostTurns, times: number, well: boolean, host = 'slow.test:80'): Promise<void> {
   for (let at = 0; at < times; at += 1) {
     const turn = await limits.enter('demo', host);
-    turn?.shown(well);
+    turn?.report(well);
     turn?.end();
   }
 }
 
 /** Returns the number of attempts that a host may open now. */
-async function roomAt(limits: HostLimits, host = 'slow.test:80'): Promise<number> {
+async function roomAt(limits: HostTurns, host = 'slow.test:80'): Promise<number> {
   const turns = [];
   for (;;) {
     const turn = await Promise.race([limits.enter('demo', host), undefined]);
@@ -156,7 +156,7 @@ async function roomAt(limits: HostLimits, host = 'slow.test:80'): Promise<number
 const growing = { open: 2, proven: 5, beyond: 10, waitMs: 0, stillMs: 0, waiters: 0 };
 
 test('each quick success lets a receiver have one more open attempt, and a failure resets it to its share', async () => {
-  const limits = new HostLimits(growing);
+  const limits = new HostTurns(growing);
   const kept = await limits.enter('demo', 'slow.test:80');
   const rooms: number[] = [];
   for (let at = 0; at < 5; at += 1) {
@@ -170,17 +170,17 @@ test('each quick success lets a receiver have one more open attempt, and a failu
 });
 
 test('a receiver with slow successes keeps its share, and an idle receiver starts again from its share', async () => {
-  const slow = new HostLimits({ ...growing, quickMs: -1 });
+  const slow = new HostTurns({ ...growing, quickMs: -1 });
   const kept = await slow.enter('demo', 'slow.test:80');
   await show(slow, 3, true);
   expect(kept?.share).toBe(2);
-  const quick = new HostLimits(growing);
+  const quick = new HostTurns(growing);
   await show(quick, 3, true);
   expect(await roomAt(quick)).toBe(2);
 });
 
 test('attempts beyond the shares have a limit over all receivers', async () => {
-  const limits = new HostLimits({ ...growing, beyond: 3 });
+  const limits = new HostTurns({ ...growing, beyond: 3 });
   const turns = [];
   for (const host of ['a.test:80', 'b.test:80']) {
     turns.push(await limits.enter('demo', host));
@@ -194,7 +194,7 @@ test('attempts beyond the shares have a limit over all receivers', async () => {
 
 test('a receiver whose last turn was ceded is removed when its last waiting attempt times out', async () => {
   jest.useFakeTimers();
-  const limits = new HostLimits({ open: 1, waitMs: 40, stillMs: 40, waiters: 100 });
+  const limits = new HostTurns({ open: 1, waitMs: 40, stillMs: 40, waiters: 100 });
   const [first] = await given(limits, 1);
   const waiting = limits.enter('demo', 'slow.test:80');
   first?.cede();

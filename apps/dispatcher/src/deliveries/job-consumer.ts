@@ -9,34 +9,36 @@ import {
   isOfTheQueue,
 } from '@inference-proxy/store';
 import { type ConnectionOptions, type Job, UnrecoverableError, Worker } from 'bullmq';
+import type { AttemptStarter } from './attempt-starter.ts';
 import type { DeliveryLog } from './deliver.ts';
-import type { Intake } from './intake.ts';
 
 /** A job that waited longer belongs to a backlog. It moves to the backlog queue, so fresh jobs come first. */
 const STALE_MS = 10_000;
 /** Jobs that wait for places at once. With more, jobs would wait here although another dispatcher has free places. */
 const JOBS_AT_ONCE = 4;
 
-export interface DeliveryWorkerOptions {
+export interface JobConsumerOptions {
   /** One connection for each queue; commands wait while Redis is away. BullMQ duplicates each connection for its blocking commands. */
   readonly connections: { readonly fresh: ConnectionOptions; readonly backlog: ConnectionOptions };
-  readonly intake: Intake;
+  readonly starter: AttemptStarter;
   readonly queue: Pick<DeliveryQueue, 'yield' | 'now'>;
   readonly log: DeliveryLog;
 }
 
 /** Takes jobs from `start` to `stop`. */
-export class DeliveryWorker {
-  readonly #options: DeliveryWorkerOptions;
+export class JobConsumer {
+  readonly #options: JobConsumerOptions;
   readonly #workers: readonly Worker[];
   #stopped: Promise<void> | undefined;
 
-  constructor(options: DeliveryWorkerOptions) {
+  constructor(options: JobConsumerOptions) {
     this.#options = options;
-    const { connections, intake } = options;
+    const { connections, starter } = options;
     this.#workers = [
       this.#worker(deliveryQueueName, connections.fresh, (job, data) => this.#fresh(job, data)),
-      this.#worker(backlogQueueName, connections.backlog, (_, { deliveries }) => intake.take(deliveries, 'backlog')),
+      this.#worker(backlogQueueName, connections.backlog, (_, { deliveries }) =>
+        starter.startJob(deliveries, 'backlog'),
+      ),
     ];
   }
 
@@ -52,15 +54,15 @@ export class DeliveryWorker {
   }
 
   async #stop(): Promise<void> {
-    const empty = this.#options.intake.stop();
-    await Promise.all([...this.#workers.map((worker) => worker.close()), empty]);
+    const ended = this.#options.starter.stop();
+    await Promise.all([...this.#workers.map((worker) => worker.close()), ended]);
   }
 
   async #fresh(job: Job, data: DeliveryJob): Promise<void> {
     const dueAt = job.timestamp + (job.opts.delay ?? 0);
-    const { queue, intake } = this.#options;
+    const { queue, starter } = this.#options;
     if ((await queue.now()) - dueAt > STALE_MS) await queue.yield(data, dueAt);
-    else await intake.take(data.deliveries, 'fresh');
+    else await starter.startJob(data.deliveries, 'fresh');
   }
 
   #worker(name: string, connection: ConnectionOptions, handle: (job: Job, data: DeliveryJob) => Promise<void>): Worker {

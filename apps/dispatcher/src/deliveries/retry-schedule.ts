@@ -17,7 +17,7 @@ export const defaultSchedule: readonly number[] = [
 /** The longest delay that `Retry-After` may ask for. */
 const LONGEST_RETRY_AFTER_S = 24 * 3600;
 
-export interface Schedule {
+export interface RetrySchedule {
   /** Seconds, as `defaultSchedule`. Its length is the number of attempts. */
   readonly delaysS: readonly number[];
   /** The fraction by which a delay varies, up and down. Deliveries that failed together are then retried at different times. */
@@ -32,7 +32,7 @@ export interface Schedule {
  * @param random from 0 to 1, as `Math.random()`
  */
 export function nextDelayMs(
-  schedule: Schedule,
+  schedule: RetrySchedule,
   attempt: number,
   retryAfterS: number | undefined,
   random: number,
@@ -47,7 +47,7 @@ export function nextDelayMs(
  * Returns the longest duration of a round of attempts, in milliseconds: all delays at their longest, and a day for `Retry-After` and waiting.
  * A round begins with the run's end or a redelivery. A delivery that was parked for longer gets its last attempt even if the circuit is open.
  */
-export function longestRoundMs({ delaysS, jitter }: Schedule): number {
+export function longestRoundMs({ delaysS, jitter }: RetrySchedule): number {
   const sumS = delaysS.reduce((sum, delayS) => sum + delayS, 0);
   return Math.round(sumS * (1 + jitter) + LONGEST_RETRY_AFTER_S) * 1000;
 }
