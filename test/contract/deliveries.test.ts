@@ -247,8 +247,8 @@ test('a delivery whose dispatcher is killed between POST and record is repeated 
 });
 
 describe.each([
-  ['Node', process.execPath, 'node/receiver.mjs'],
-  ['Python', 'python3', 'python/receiver.py'],
+  ['Node', process.execPath, 'receiver.mjs'],
+  ['Python', 'python3', 'receiver.py'],
 ])('the example receiver in %s', (_language, program, script) => {
   /** Starts the example receiver. `said` returns its next line of output. */
   async function example(secret: string) {

@@ -44,8 +44,8 @@ function delivery(id: string, body: string, { secret = SECRET, ageS = 0 } = {}):
 }
 
 describe.each([
-  ['Node', process.execPath, 'node/receiver.mjs'],
-  ['Python', 'python3', 'python/receiver.py'],
+  ['Node', process.execPath, 'receiver.mjs'],
+  ['Python', 'python3', 'receiver.py'],
 ])('the %s receiver', (_language, program, script) => {
   test('accepts a signed delivery once, and rejects a wrong, an old and a missing signature', async () => {
     const { child, url, said } = await receiver(program, script);

@@ -27,16 +27,20 @@ export async function freePort(host = '127.0.0.1'): Promise<number> {
   return bind(host, 0);
 }
 
-/** Returns the reason why a server could not listen on the address, or undefined if it could. */
+/** The errors of an address that this machine does not have, and of a name without an address. */
+const NO_ADDRESS = ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL'];
+
+/** Returns why a server could not listen on the address, and the setting to change. Returns undefined if it could listen. */
 export async function whyNotListen(host: string, port: number): Promise<string | undefined> {
   try {
     await bind(host, port);
     return undefined;
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === 'EADDRINUSE') return `port ${port} on ${host} is taken by another program`;
-    if (code === 'EACCES') return `port ${port} requires root`;
-    if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return `${host} is not an address of this machine`;
-    return message;
+    const { code = '', message } = error as NodeJS.ErrnoException;
+    if (NO_ADDRESS.includes(code))
+      return `${host} is not an address of this machine; choose another with HOST=127.0.0.1 npm start`;
+    if (code === 'EACCES') return `port ${port} requires root; choose another with PORT=8080 npm start`;
+    const why = code === 'EADDRINUSE' ? `port ${port} on ${host} is taken by another program` : message;
+    return `${why}; choose another with PORT=${port + 1} npm start`;
   }
 }

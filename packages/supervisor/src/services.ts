@@ -125,7 +125,7 @@ function oneOfEach({
     },
     {
       name: 'receiver',
-      entry: join(root, 'examples', 'receivers', 'node', 'receiver.mjs'),
+      entry: join(root, 'examples', 'receivers', 'receiver.mjs'),
       cwd: root,
       env: { ...base, PORT: String(receiverPort), SECRET: RECEIVER_SECRET },
       readyLine: /listening/,

@@ -185,6 +185,14 @@ test('a taken port is reported in one line, and no process stays', async () => {
   server.close();
 });
 
+test('a host that is not an address of this machine is reported in one line that names HOST', async () => {
+  const stack = start(join(folder, 'elsewhere'), await freePort(), { HOST: '192.0.2.1' });
+  expect(await stack.ended).toBe(1);
+  expect(stack.output()).toBe(
+    'Cannot start: 192.0.2.1 is not an address of this machine; choose another with HOST=127.0.0.1 npm start\n',
+  );
+});
+
 test('in a clone without a Redis, one line has the commands to type', async () => {
   // A copy of the sources, because this clone may have downloaded a Redis.
   const clone = join(folder, 'clone');

@@ -110,7 +110,7 @@ export function openStack({
     await endLeftovers(dataDir, ours(root), output.say);
     const { PORT, HOST } = settings;
     const refused = await whyNotListen(HOST, PORT);
-    if (refused) throw new CannotStart(`${refused}; choose another with PORT=${PORT + 1} npm start`);
+    if (refused) throw new CannotStart(refused);
     const made = developmentSecrets(dataDir);
     const secrets: Secrets = {
       jwtSecret: settings.JWT_SECRET ?? made.jwtSecret,
