@@ -30,7 +30,10 @@ export interface LookedUp {
 }
 
 export class Caller {
-  readonly #bearer: string;
+  /** The value of its header `authorization`. */
+  readonly bearer: string;
+  /** The path of its project. */
+  readonly path: string;
 
   /** @param more further claims of its token */
   constructor(
@@ -39,7 +42,8 @@ export class Caller {
     readonly project = 'demo',
     more: object = {},
   ) {
-    this.#bearer = `Bearer ${signToken(jwtSecret, { project, ttlS: 3600, more })}`;
+    this.path = `/v4/${project}`;
+    this.bearer = `Bearer ${signToken(jwtSecret, { project, ttlS: 3600, more })}`;
   }
 
   /** Sends any request. The token is added unless `headers` has `authorization`. */
@@ -57,13 +61,13 @@ export class Caller {
    * @param params an object, or the exact bytes of the body
    */
   call(fn: string, params: object | string = {}, options: CallOptions = {}): Promise<Answer> {
-    return this.request(this.#path(fn, options), { ...options, body: bodyOf(params) });
+    return this.request(this.#url(fn, options), { ...options, body: bodyOf(params) });
   }
 
   /** Calls for a stream. Resolves when the head of the answer has arrived. */
   async stream(fn: string, params: object | string = {}, options: CallOptions = {}): Promise<Streamed> {
     const headers = { accept: 'text/event-stream', ...options.headers };
-    const answer = await this.open(this.#path(fn, options), { ...options, headers, body: bodyOf(params) });
+    const answer = await this.open(this.#url(fn, options), { ...options, headers, body: bodyOf(params) });
     const zipped = answer.headers['content-encoding'] === 'gzip';
     const events = new EventReader(zipped ? answer.pipe(createGunzip()) : answer);
     return { answer, events, runId: String(answer.headers['x-request-id']) };
@@ -72,7 +76,7 @@ export class Caller {
   /** Resumes a run's stream after item number `after`; resolves when the stream's first lines have come. */
   async takeUp(runId: string, after: number): Promise<Streamed> {
     const headers = { 'last-event-id': String(after) };
-    const answer = await this.open(`/v4/${this.project}/runs/${runId}/stream`, { method: 'GET', headers });
+    const answer = await this.open(`${this.path}/runs/${runId}/stream`, { method: 'GET', headers });
     const events = new EventReader(answer);
     if (answer.statusCode === 200) await events.next();
     return { answer, events, runId };
@@ -93,30 +97,30 @@ export class Caller {
   }
 
   #look(runId: string): Promise<Answer> {
-    return this.request(`/v4/${this.project}/runs/${runId}`, { method: 'GET' });
+    return this.request(`${this.path}/runs/${runId}`, { method: 'GET' });
   }
 
   /** Cancels a run. */
   cancel(runId: string): Promise<Answer> {
-    return this.request(`/v4/${this.project}/runs/${runId}/cancel`);
+    return this.request(`${this.path}/runs/${runId}/cancel`);
   }
 
   /** Resolves when the app is ready. @param state another state to wait for */
   async ready(app: string, state = 'ready'): Promise<void> {
     await until(async () => {
-      const { status, text } = await this.request(`/v4/${this.project}`, { method: 'GET' });
+      const { status, text } = await this.request(this.path, { method: 'GET' });
       if (status !== 200) return false;
       const { apps } = JSON.parse(text) as { apps: { app: string; state: string }[] };
       return apps.some((one) => one.app === app && one.state === state);
     });
   }
 
-  #path(fn: string, { query = '' }: CallOptions): string {
-    return `/v4/${this.project}/${fn}${query}`;
+  #url(fn: string, { query = '' }: CallOptions): string {
+    return `${this.path}/${fn}${query}`;
   }
 
   #withToken(options: RequestOptions): RequestOptions {
-    return { ...options, headers: { authorization: this.#bearer, ...options.headers } };
+    return { ...options, headers: { authorization: this.bearer, ...options.headers } };
   }
 }
 

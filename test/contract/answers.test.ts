@@ -3,18 +3,16 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { type Answer, errorOf } from '../client/http.ts';
 import { until } from '../client/until.ts';
-import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+import { MAX_ITEM_BYTES } from '../stack/shared-settings.ts';
+import { joinSharedStack, type SharedStack } from '../stack/shared-stack.ts';
 
-let stack: TestStack;
+let stack: SharedStack;
 let caller: Caller;
 beforeAll(async () => {
-  stack = await startTestStack({
-    env: { WORKER_APPS: 'demo/streams,demo/faults,demo/limited,demo/hasty', MAX_ITEM_BYTES: '50000' },
-  });
-  caller = new Caller(stack.port, stack.jwtSecret);
-  await Promise.all(['streams', 'faults', 'limited', 'hasty'].map((app) => caller.ready(app)));
+  stack = await joinSharedStack('answers', ['streams', 'faults', 'limited', 'hasty']);
+  ({ caller } = stack);
 });
-afterAll(() => stack.stop());
+afterAll(() => stack.leave());
 
 const result = (answer: Answer): unknown => (JSON.parse(answer.text) as { result: unknown }).result;
 
@@ -123,7 +121,7 @@ describe('a failure', () => {
     [
       'an item over MAX_ITEM_BYTES',
       'streams/items',
-      { items: ['x'.repeat(50_001)] },
+      { items: ['x'.repeat(MAX_ITEM_BYTES + 1)] },
       'failed',
       500,
       'output_too_large',

@@ -1,31 +1,22 @@
 // Contract 1: calling a function. Tokens, bodies, rejected calls, webhook URLs, look-ups, and the list of a project's apps.
-import { createHmac } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { type Answer, errorOf } from '../client/http.ts';
 import { fileSays } from '../client/until.ts';
-import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+import { MAX_BODY_BYTES } from '../stack/shared-settings.ts';
+import { joinSharedStack, type SharedStack } from '../stack/shared-stack.ts';
 
-const MAX_BODY_BYTES = 100_000;
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-let stack: TestStack;
+let stack: SharedStack;
 let caller: Caller;
 beforeAll(async () => {
-  stack = await startTestStack({
-    env: {
-      WORKER_APPS: 'demo/streams,demo/broken,other/*',
-      MAX_BODY_BYTES: String(MAX_BODY_BYTES),
-      JWT_ISSUER: 'us',
-      JWT_AUDIENCE: 'callers',
-    },
-  });
-  caller = new Caller(stack.port, stack.jwtSecret, 'demo', { iss: 'us', aud: 'callers' });
-  await Promise.all([caller.ready('streams'), caller.ready('broken', 'broken')]);
+  stack = await joinSharedStack('calls', ['streams', 'broken'], { broken: 'broken' });
+  ({ caller } = stack);
 });
-afterAll(() => stack.stop());
+afterAll(() => stack.leave());
 
 function expectError(answer: Answer, status: number, code: string): void {
   expect(answer.status).toBe(status);
@@ -34,57 +25,15 @@ function expectError(answer: Answer, status: number, code: string): void {
   expect(answer.headers['x-request-id']).toMatch(UUID_V7);
 }
 
-const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-const HOUR_AHEAD = Math.floor(Date.now() / 1000) + 3600;
-const CLAIMS = { sub: 'tester', project_id: 'demo', exp: HOUR_AHEAD, iss: 'us', aud: 'callers' };
-
-/** Signs a token without the service's code. */
-function token(claims: object = {}, header: object = {}, key = stack.jwtSecret): string {
-  const signed = `${encode({ alg: 'HS256', typ: 'JWT', ...header })}.${encode({ ...CLAIMS, ...claims })}`;
-  return `${signed}.${createHmac('sha256', key).update(signed).digest('base64url')}`;
-}
-const calledWith = (authorization: string): Promise<Answer> =>
-  caller.call('streams/value', { value: 1 }, { headers: { authorization } });
-
-describe('a token', () => {
-  test('is required', async () => {
-    const answer = await caller.request('/v4/demo/streams/value', { headers: { authorization: '' }, body: 'no JSON' });
-    expectError(answer, 401, 'unauthorized');
-    expect(answer.headers['www-authenticate']).toBe('Bearer');
-  });
-
-  test('for the project is accepted', async () => {
-    expect((await calledWith(`Bearer ${token()}`)).status).toBe(200);
-    expect((await calledWith(`bearer ${token({ project_id: ['x', 'demo'] })}`)).status).toBe(200);
-    expect((await calledWith(`Bearer ${token({ project_id: '*' })}`)).status).toBe(200);
-  });
-
-  test.each([
-    ['malformed', () => 'abc'],
-    ['of another scheme', () => `Basic ${token()}`],
-    ['expired', () => `Bearer ${token({ exp: 1 })}`],
-    ['without exp', () => `Bearer ${token({ exp: undefined })}`],
-    ['signed by another key', () => `Bearer ${token({}, {}, 'x'.repeat(44))}`],
-    ['with alg none', () => `Bearer ${encode({ alg: 'none' })}.${encode(CLAIMS)}.`],
-    ['with another algorithm', () => `Bearer ${token({}, { alg: 'HS512' })}`],
-    ['of another issuer', () => `Bearer ${token({ iss: 'them' })}`],
-    ['for another audience', () => `Bearer ${token({ aud: 'others' })}`],
-  ])('%s is 401', async (_, authorization) => {
-    expectError(await calledWith(authorization()), 401, 'unauthorized');
-  });
-
-  test('for another project or another scope is 403', async () => {
-    expectError(await calledWith(`Bearer ${token({ project_id: 'other' })}`), 403, 'forbidden');
-    expectError(await calledWith(`Bearer ${token({ scope: 'runs:read' })}`), 403, 'forbidden');
-  });
-});
-
 describe('a body', () => {
   const call = (body: string | undefined, type: string): Promise<Answer> =>
-    caller.request('/v4/demo/streams/echo', { headers: { 'content-type': type }, ...(body !== undefined && { body }) });
+    caller.request(`${caller.path}/streams/echo`, {
+      headers: { 'content-type': type },
+      ...(body !== undefined && { body }),
+    });
 
   test('is a JSON object; a missing body is {}', async () => {
-    const answer = await caller.request('/v4/demo/streams/echo');
+    const answer = await caller.request(`${caller.path}/streams/echo`);
     expect(JSON.parse(answer.text)).toMatchObject({ status: 'succeeded', result: {} });
     expect((await call('{"a":1}', 'application/json; charset=utf-8')).status).toBe(200);
   });
@@ -135,14 +84,14 @@ describe('names and methods that do not exist', () => {
   );
 
   test('an unknown project is 404', async () => {
-    const everybody = new Caller(stack.port, stack.jwtSecret, '*', { iss: 'us', aud: 'callers' });
+    const everybody = new Caller(stack.port, stack.jwtSecret, '*');
     expectError(await everybody.request('/v4/nobody/streams/value'), 404, 'not_found');
     expectError(await everybody.request('/v4/nobody', { method: 'GET' }), 404, 'not_found');
   });
 
   test('other methods are 405 with Allow', async () => {
     for (const method of ['GET', 'PUT', 'DELETE', 'PATCH']) {
-      const answer = await caller.request('/v4/demo/streams/value', { method });
+      const answer = await caller.request(`${caller.path}/streams/value`, { method });
       expectError(answer, 405, 'method_not_allowed');
       expect(answer.headers.allow).toBe('POST');
     }
@@ -150,7 +99,11 @@ describe('names and methods that do not exist', () => {
 
   test('a websocket is rejected with 501', async () => {
     const headers = { connection: 'Upgrade', upgrade: 'websocket' };
-    expectError(await caller.request('/v4/demo/streams/value', { method: 'GET', headers }), 501, 'not_implemented');
+    expectError(
+      await caller.request(`${caller.path}/streams/value`, { method: 'GET', headers }),
+      501,
+      'not_implemented',
+    );
   });
 
   test('an app that cannot be imported is 503 with the reason', async () => {
@@ -209,7 +162,7 @@ describe('an asynchronous call', () => {
       expect(answer.status).toBe(202);
       const { run_id: runId } = JSON.parse(answer.text) as { run_id: string };
       expect(JSON.parse(answer.text)).toEqual({ run_id: runId });
-      expect(answer.headers.location).toBe(`/v4/demo/runs/${runId}`);
+      expect(answer.headers.location).toBe(`${caller.path}/runs/${runId}`);
       expect(answer.headers['x-request-id']).toBe(runId);
       expect(answer.headers['preference-applied']).toBe(applied);
       // The function received the same run_id as the caller.
@@ -243,10 +196,10 @@ describe('an asynchronous call', () => {
 
   test('the look-up of an unknown run, or of a run of another project, is 404', async () => {
     const runId = String((await caller.call('streams/value', { value: 1 })).headers['x-request-id']);
-    const other = new Caller(stack.port, stack.jwtSecret, 'other', { iss: 'us', aud: 'callers' });
+    const other = new Caller(stack.port, stack.jwtSecret, 'other');
     for (const path of [`/v4/other/runs/${runId}`, '/v4/other/runs/nothing'])
       expectError(await other.request(path, { method: 'GET' }), 404, 'not_found');
-    expectError(await other.request(`/v4/demo/runs/${runId}`, { method: 'GET' }), 403, 'forbidden');
+    expectError(await other.request(`${caller.path}/runs/${runId}`, { method: 'GET' }), 403, 'forbidden');
   });
 });
 
@@ -258,10 +211,9 @@ test('a parameter named run_id gets the run’s id unless the caller sends a val
 });
 
 test('a project lists its apps with functions, parameters and state, and the error of a broken app', async () => {
-  const other = new Caller(stack.port, stack.jwtSecret, 'other', { iss: 'us', aud: 'callers' });
-  await other.ready('hello');
-  expect(JSON.parse((await other.request('/v4/other', { method: 'GET' })).text)).toEqual({
-    project: 'other',
+  const other = await joinSharedStack('calls-other', ['../other/hello']);
+  expect(JSON.parse((await other.caller.request('/v4/calls-other', { method: 'GET' })).text)).toEqual({
+    project: 'calls-other',
     apps: [
       {
         app: 'hello',
@@ -281,7 +233,7 @@ test('a project lists its apps with functions, parameters and state, and the err
       },
     ],
   });
-  const { apps } = JSON.parse((await caller.request('/v4/demo', { method: 'GET' })).text) as {
+  const { apps } = JSON.parse((await caller.request(caller.path, { method: 'GET' })).text) as {
     apps: { app: string; functions: { name: string }[] }[];
   };
   expect(apps.map(({ app }) => app)).toEqual(['broken', 'streams']);
@@ -290,6 +242,7 @@ test('a project lists its apps with functions, parameters and state, and the err
     error: { code: 'app_failed_to_start', message: expect.stringContaining('nothing_of_that_name') },
   });
   expect(apps[1]?.functions.map(({ name }) => name)).not.toContain('_hidden');
+  await other.leave();
 });
 
 test('health pages need no token', async () => {

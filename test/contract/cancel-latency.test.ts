@@ -4,22 +4,21 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { until } from '../client/until.ts';
-import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+import { joinSharedStack, type SharedStack } from '../stack/shared-stack.ts';
 
 /** `cancel_grace` of `stubborn`. That of `interrupted` exceeds the limit of a test, so a run of `interrupted` that ends was interrupted. */
 const GRACE_MS = 1_000;
 
-let stack: TestStack;
+let stack: SharedStack;
 let caller: Caller;
 beforeAll(async () => {
-  stack = await startTestStack({ env: { WORKER_APPS: 'demo/interrupted,demo/stubborn' } });
-  caller = new Caller(stack.port, stack.jwtSecret);
-  await Promise.all(['interrupted', 'stubborn'].map((app) => caller.ready(app)));
+  stack = await joinSharedStack('cancel-latency', ['interrupted', 'stubborn']);
+  ({ caller } = stack);
 });
-afterAll(() => stack.stop());
+afterAll(() => stack.leave());
 
 async function textsOf(runId: string): Promise<string[]> {
-  const { text } = await caller.request(`/v4/demo/runs/${runId}/logs`, { method: 'GET' });
+  const { text } = await caller.request(`${caller.path}/runs/${runId}/logs`, { method: 'GET' });
   return (JSON.parse(text) as { logs: { text: string }[] }).logs.map((line) => line.text);
 }
 

@@ -7,19 +7,18 @@ import { Caller } from '../client/caller.ts';
 import { type Answer, errorOf } from '../client/http.ts';
 import { fileSays, until } from '../client/until.ts';
 import { receiver } from '../receiver/receivers.ts';
-import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+import { joinSharedStack, type SharedStack } from '../stack/shared-stack.ts';
 
-let stack: TestStack;
+let stack: SharedStack;
 let caller: Caller;
 let sink: Awaited<ReturnType<typeof receiver>>;
 beforeAll(async () => {
   sink = await receiver(() => ({ status: 204 }));
-  stack = await startTestStack({ env: { WORKER_APPS: 'demo/streams,demo/narrow' } });
-  caller = new Caller(stack.port, stack.jwtSecret);
-  await Promise.all([caller.ready('streams'), caller.ready('narrow')]);
+  stack = await joinSharedStack('cancel', ['streams', 'narrow']);
+  ({ caller } = stack);
 });
 afterAll(async () => {
-  await stack.stop();
+  await stack.leave();
   await sink.close();
 });
 
@@ -42,7 +41,7 @@ test('a cancelled run in the queue never starts, frees its place in the queue, a
   const asked = await caller.cancel(runOf(one));
   expect(asked.status).toBe(202);
   expect(body(asked)).toEqual({ run_id: runOf(one), status: 'cancelled' });
-  expect(asked.headers.location).toBe(`/v4/demo/runs/${runOf(one)}`);
+  expect(asked.headers.location).toBe(`${caller.path}/runs/${runOf(one)}`);
   expect(await caller.lookUp(runOf(one))).toMatchObject({ status: 'cancelled', error: { code: 'cancelled' } });
   expect(await caller.lookUp(runOf(one))).not.toHaveProperty('started_at');
   // The place in the queue is free.
@@ -109,16 +108,16 @@ test('the cancel of another project’s run is 404, and the run continues', asyn
   const runId = await fileSays(started);
   const other = new Caller(stack.port, stack.jwtSecret, 'other');
   expect((await other.cancel(runId)).status).toBe(404);
-  expect((await other.request(`/v4/demo/runs/${runId}/cancel`)).status).toBe(403);
+  expect((await other.request(`${caller.path}/runs/${runId}/cancel`)).status).toBe(403);
   await writeFile(gate, '');
   expect((await caller.ended(runId)).status).toBe('succeeded');
 });
 
 test('a cancel requires the scope runs:write and the method POST', async () => {
   const runId = runOf(await caller.call('streams/value', { value: 1 }));
-  const scoped = (scope: string) => new Caller(stack.port, stack.jwtSecret, 'demo', { scope }).cancel(runId);
+  const scoped = (scope: string) => new Caller(stack.port, stack.jwtSecret, caller.project, { scope }).cancel(runId);
   expect((await scoped('call runs:read')).status).toBe(403);
   expect((await scoped('runs:write')).status).toBe(409);
-  const got = await caller.request(`/v4/demo/runs/${runId}/cancel`, { method: 'GET' });
+  const got = await caller.request(`${caller.path}/runs/${runId}/cancel`, { method: 'GET' });
   expect([got.status, got.headers.allow]).toEqual([405, 'POST']);
 });

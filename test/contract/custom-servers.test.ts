@@ -1,4 +1,5 @@
 // Contract 1, "Custom runtimes": FastAPI under uvicorn, plain Node, a faulty server and a server behind a `url`, over the whole stack.
+// A stack of its own, because the tests need the default size of bodies.
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';

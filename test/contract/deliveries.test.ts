@@ -10,26 +10,15 @@ import { Webhook } from 'standardwebhooks';
 import { Caller, type CallOptions } from '../client/caller.ts';
 import { until } from '../client/until.ts';
 import { type Receiver, type Request, rawReceiver, receiver } from '../receiver/receivers.ts';
-import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+import { joinSharedStack, type SharedStack } from '../stack/shared-stack.ts';
 
-let stack: TestStack;
+let stack: SharedStack;
 let caller: Caller;
 beforeAll(async () => {
-  stack = await startTestStack({
-    env: {
-      WORKER_APPS: 'demo/streams,demo/faults,demo/hasty',
-      // The webhook timestamps have a resolution of one second, so attempts are more than a second apart.
-      WEBHOOK_SCHEDULE: '0,1.2,1.2,1.2',
-      WEBHOOK_JITTER: '0',
-      // The lease of an attempt is the sum of these limits. The test that kills the dispatcher waits for the lease.
-      WEBHOOK_TIMEOUT_S: '10',
-      WEBHOOK_RECORD_S: '5',
-    },
-  });
-  caller = new Caller(stack.port, stack.jwtSecret);
-  await Promise.all(['streams', 'faults', 'hasty'].map((app) => caller.ready(app)));
+  stack = await joinSharedStack('deliveries', ['streams', 'faults', 'hasty']);
+  ({ caller } = stack);
 });
-afterAll(() => stack.stop());
+afterAll(() => stack.leave());
 
 const cleanups: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -234,18 +223,6 @@ test('a hanging receiver delays neither the caller nor other receivers', async (
   expect(answer.status).toBe(200);
 });
 
-test('a delivery whose dispatcher is killed between POST and record is repeated and not lost', async () => {
-  const sink = await standing(receiver((_, count) => (count === 1 ? undefined : { status: 204 })));
-  const answer = await caller.call('streams/value', { value: 1 }, to(sink.url));
-  const first = await nth(sink, 1);
-  await stack.kill('dispatcher');
-  const second = await nth(sink, 2);
-  expect(second.body).toEqual(first.body);
-  expect(header(second, 'webhook-id')).toBe(header(first, 'webhook-id'));
-  expectSigned(second, SECRET);
-  expect(await settled(String(answer.headers['x-request-id']))).toMatchObject({ state: 'delivered' });
-});
-
 describe.each([
   ['Node', process.execPath, 'receiver.mjs'],
   ['Python', 'python3', 'receiver.py'],
@@ -273,7 +250,7 @@ describe.each([
     const id = `msg_${runId.replaceAll('-', '')}`;
     expect(await said()).toBe(`verified ${id}: ${answer.text}`);
     await settled(runId);
-    const again = await caller.request(`/v4/demo/runs/${runId}/deliveries/${id}/redeliver`);
+    const again = await caller.request(`${caller.path}/runs/${runId}/deliveries/${id}/redeliver`);
     expect(again.status).toBe(202);
     expect(await said()).toContain(`repeated ${id}`);
     expect(await settled(runId)).toMatchObject({ state: 'delivered', attempts: 2 });

@@ -4,17 +4,16 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Caller, type CallOptions } from '../client/caller.ts';
 import { type Answer, errorOf } from '../client/http.ts';
-import { fileSays, until } from '../client/until.ts';
-import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+import { fileSays } from '../client/until.ts';
+import { joinSharedStack, type SharedStack } from '../stack/shared-stack.ts';
 
-let stack: TestStack;
+let stack: SharedStack;
 let caller: Caller;
 beforeAll(async () => {
-  stack = await startTestStack({ env: { WORKER_APPS: 'demo/streams,demo/narrow,demo/brief', REAP_MS: '200' } });
-  caller = new Caller(stack.port, stack.jwtSecret);
-  await Promise.all(['streams', 'narrow', 'brief'].map((app) => caller.ready(app)));
+  stack = await joinSharedStack('idempotency', ['streams', 'narrow', 'brief']);
+  ({ caller } = stack);
 });
-afterAll(() => stack.stop());
+afterAll(() => stack.leave());
 
 const mark = (name: string): string => join(stack.marksDir, name);
 const runOf = (answer: Pick<Answer, 'headers'>): string => String(answer.headers['x-request-id']);
@@ -41,7 +40,7 @@ test('a call joins the running run of its key, and the function runs once', asyn
   expect([one, two, third].map(replayed)).toEqual([false, true, true]);
   expect([runOf(two), runOf(third)]).toEqual([runOf(one), runOf(one)]);
   expect(third).toMatchObject({ status: 202, text: JSON.stringify({ run_id: runOf(one) }) });
-  expect(third.headers.location).toBe(`/v4/demo/runs/${runOf(one)}`);
+  expect(third.headers.location).toBe(`${caller.path}/runs/${runOf(one)}`);
   expect(await readFile(params.mark, 'utf8')).toBe('.');
 });
 
@@ -209,29 +208,4 @@ describe('the key is free again', () => {
     expect([answer.status, replayed(answer)]).toEqual([200, false]);
     expect(await readFile(queued.started, 'utf8')).toBe('.');
   });
-});
-
-test('a call that Redis did not answer is 503 with the run’s id; a retry under its key runs once', async () => {
-  const params = { mark: mark('unanswered'), gate: mark('unanswered-gate') };
-  await writeFile(params.gate, '');
-  const options = under();
-  stack.pause('redis');
-  let answer: Answer;
-  try {
-    answer = await caller.call('streams/once', params, options);
-  } finally {
-    stack.resume('redis');
-  }
-  expect(answer.status).toBe(503);
-  expect(JSON.parse(answer.text)).toMatchObject({
-    run_id: runOf(answer),
-    error: { code: 'unavailable', retryable: true },
-  });
-  const again = await until(async () => {
-    const retried = await caller.call('streams/once', params, options);
-    return retried.status !== 503 && retried;
-  });
-  expect(JSON.parse(again.text)).toMatchObject({ status: 'succeeded', result: 'once' });
-  // The store accepted the run at the first attempt or at the retry, but not twice.
-  expect(await readFile(params.mark, 'utf8')).toBe('.');
 });

@@ -7,29 +7,19 @@ import { Caller } from '../client/caller.ts';
 import { type Answer, errorOf } from '../client/http.ts';
 import { fileSays, until } from '../client/until.ts';
 import { receiver } from '../receiver/receivers.ts';
-import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+import { MAX_BODY_BYTES, MAX_ITEM_BYTES } from '../stack/shared-settings.ts';
+import { joinSharedStack, type SharedStack } from '../stack/shared-stack.ts';
 
-const MAX_BODY_BYTES = 10_000;
-
-let stack: TestStack;
+let stack: SharedStack;
 let caller: Caller;
 let sink: Awaited<ReturnType<typeof receiver>>;
 beforeAll(async () => {
   sink = await receiver(() => ({ status: 204 }));
-  stack = await startTestStack({
-    env: {
-      WORKER_APPS: 'demo/narrow,demo/brief,demo/limited,demo/hasty,demo/streams',
-      MAX_BODY_BYTES: `${MAX_BODY_BYTES}`,
-      MAX_ITEM_BYTES: '5000',
-      RUN_STORE_MAX_BYTES: '100000',
-      REAP_MS: '100',
-    },
-  });
-  caller = new Caller(stack.port, stack.jwtSecret);
-  await Promise.all(['narrow', 'brief', 'limited', 'hasty', 'streams'].map((app) => caller.ready(app)));
+  stack = await joinSharedStack('limits', ['narrow', 'brief', 'limited', 'hasty', 'streams']);
+  ({ caller } = stack);
 });
 afterAll(async () => {
-  await stack.stop();
+  await stack.leave();
   await sink.close();
 });
 
@@ -53,7 +43,7 @@ test('a call to a full queue is 429 with Retry-After and is not accepted', async
     expect(refused.status).toBe(429);
     expect(errorOf(refused)).toMatchObject({ code: 'overloaded', retryable: true });
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0);
-    const looked = await caller.request(`/v4/demo/runs/${runOf(refused)}`, { method: 'GET' });
+    const looked = await caller.request(`${caller.path}/runs/${runOf(refused)}`, { method: 'GET' });
     expect(looked.status).toBe(404);
   }
   await writeFile(gate, '');
@@ -66,7 +56,7 @@ test('a run that waits too long in the queue expires and never starts, and its c
   const first = runOf(await caller.call('brief/waits', { gate, started }, { query: '?async=true' }));
   await fileSays(started);
   const waiting = caller.call('brief/waits', { gate, started: mark('late-never') }, { query: hook() });
-  const streaming = caller.open('/v4/demo/brief/waits', {
+  const streaming = caller.open(`${caller.path}/brief/waits`, {
     body: JSON.stringify({ gate, started: mark('late-never') }),
     headers: { accept: 'text/event-stream' },
   });
@@ -102,12 +92,12 @@ test('a body over MAX_BODY_BYTES is 413 for every form of a call, and the call i
     const answer = await caller.call('streams/value', large, { query });
     expect(answer.status).toBe(413);
     expect(errorOf(answer)).toMatchObject({ code: 'payload_too_large', retryable: false });
-    expect((await caller.request(`/v4/demo/runs/${runOf(answer)}`, { method: 'GET' })).status).toBe(404);
+    expect((await caller.request(`${caller.path}/runs/${runOf(answer)}`, { method: 'GET' })).status).toBe(404);
   }
 });
 
 test.each([
-  ['an item over MAX_ITEM_BYTES', 'streams/items', { items: ['x'.repeat(5001)] }],
+  ['an item over MAX_ITEM_BYTES', 'streams/items', { items: ['x'.repeat(MAX_ITEM_BYTES + 1)] }],
   ['a result over the app’s max_output_bytes', 'limited/large', { n: 1001 }],
   ['items that together exceed max_output_bytes', 'limited/many', { n: 11 }],
 ])('%s is reported as output_too_large to the caller and the receiver', async (_, fn, params) => {
@@ -115,25 +105,4 @@ test.each([
   expect(answer.status).toBe(500);
   expect(body(answer)).toMatchObject({ status: 'failed', error: { code: 'output_too_large', retryable: false } });
   expect(await told(runOf(answer))).toBe(answer.text);
-});
-
-test('a call is 429 with Retry-After if promised runs fill the store, and the promised runs stay', async () => {
-  const promised: string[] = [];
-  const refused = await until(async () => {
-    const answer = await caller.call('streams/value', { value: 'x'.repeat(2000) }, { query: '?async=true' });
-    if (answer.status === 429) return answer;
-    expect(answer.status).toBe(202);
-    promised.push(runOf(answer));
-    // The store counts the bytes of a run when the run has ended.
-    await caller.ended(runOf(answer));
-    return false;
-  });
-  expect(errorOf(refused)).toMatchObject({
-    code: 'overloaded',
-    retryable: true,
-    message: expect.stringContaining('store'),
-  });
-  expect(Number(refused.headers['retry-after'])).toBe(5);
-  expect(promised.length).toBeGreaterThan(10);
-  for (const runId of promised) expect((await caller.lookUp(runId)).status).toBe('succeeded');
 });

@@ -6,19 +6,18 @@ import { Caller, type LookedUp } from '../client/caller.ts';
 import type { Answer } from '../client/http.ts';
 import { fileSays, until } from '../client/until.ts';
 import { receiver } from '../receiver/receivers.ts';
-import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+import { joinSharedStack, type SharedStack } from '../stack/shared-stack.ts';
 
-let stack: TestStack;
+let stack: SharedStack;
 let caller: Caller;
 let sink: Awaited<ReturnType<typeof receiver>>;
 beforeAll(async () => {
   sink = await receiver(() => ({ status: 204 }));
-  stack = await startTestStack({ env: { WORKER_APPS: 'demo/streams,demo/limited,other/hello' } });
-  caller = new Caller(stack.port, stack.jwtSecret);
-  await Promise.all([caller.ready('streams'), caller.ready('limited')]);
+  stack = await joinSharedStack('list', ['streams', 'limited']);
+  ({ caller } = stack);
 });
 afterAll(async () => {
-  await stack.stop();
+  await stack.leave();
   await sink.close();
 });
 
@@ -127,12 +126,13 @@ test('pages stay stable while runs are added: each run from before is on exactly
 });
 
 test('a project sees its own runs only', async () => {
-  const other = new Caller(stack.port, stack.jwtSecret, 'other');
-  await other.ready('hello');
+  const joined = await joinSharedStack('list-other', ['../other/hello']);
+  const other = joined.caller;
   const runId = runOf(await other.call('hello/greet', { name: 'Ada' }));
   expect((await page('', other)).runs.map(({ run_id: id }) => id)).toEqual([runId]);
   expect((await page('?limit=100')).runs.some(({ run_id: id }) => id === runId)).toBe(false);
-  expect((await caller.request(`/v4/demo/runs/${runId}`, { method: 'GET' })).status).toBe(404);
+  await joined.leave();
+  expect((await caller.request(`${caller.path}/runs/${runId}`, { method: 'GET' })).status).toBe(404);
 });
 
 test('a wrong parameter is 400, and the message names the parameter', async () => {
@@ -141,7 +141,7 @@ test('a wrong parameter is 400, and the message names the parameter', async () =
     ['?status=done', 'status'],
     ['?cursor=x', 'cursor'],
   ] as const) {
-    const answer = await caller.request(`/v4/demo/runs${query}`, { method: 'GET' });
+    const answer = await caller.request(`${caller.path}/runs${query}`, { method: 'GET' });
     expect(answer.status).toBe(400);
     expect(answer.text).toContain(name);
   }

@@ -6,16 +6,15 @@ import { Caller } from '../client/caller.ts';
 import { EventReader } from '../client/event-reader.ts';
 import type { Answer } from '../client/http.ts';
 import { until } from '../client/until.ts';
-import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+import { joinSharedStack, type SharedStack } from '../stack/shared-stack.ts';
 
-let stack: TestStack;
+let stack: SharedStack;
 let caller: Caller;
 beforeAll(async () => {
-  stack = await startTestStack({ env: { WORKER_APPS: 'demo/printing', RUN_LOG_MAX_BYTES: '20000' } });
-  caller = new Caller(stack.port, stack.jwtSecret);
-  await caller.ready('printing');
+  stack = await joinSharedStack('logs', ['printing']);
+  ({ caller } = stack);
 });
-afterAll(() => stack.stop());
+afterAll(() => stack.leave());
 
 interface Log {
   readonly run_id: string;
@@ -25,7 +24,7 @@ interface Log {
 }
 
 const runOf = (answer: Answer): string => String(answer.headers['x-request-id']);
-const path = (runId: string): string => `/v4/demo/runs/${runId}/logs`;
+const path = (runId: string): string => `${caller.path}/runs/${runId}/logs`;
 const logOf = async (runId: string): Promise<Log> =>
   JSON.parse((await caller.request(path(runId), { method: 'GET' })).text) as Log;
 const textsOf = ({ logs }: Log): string[] => logs.map(({ text }) => text);

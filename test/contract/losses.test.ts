@@ -1,26 +1,47 @@
-// Contract 2 and 5: a service or Redis dies by SIGKILL. Callers get errors or their results, and the service recovers without help.
-import { utimes, writeFile } from 'node:fs/promises';
+// Contract 2, 4 and 5: a service or Redis dies by SIGKILL or stops answering. Callers get errors or their results, and the service recovers
+// without help. A stack of its own, because other files cannot use a stack whose parts die.
+import { readFile, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
+import { redisAddress } from '@inference-proxy/platform';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Redis } from 'ioredis';
+import { Webhook } from 'standardwebhooks';
 import { Caller } from '../client/caller.ts';
-import { errorOf } from '../client/http.ts';
+import { type Answer, errorOf } from '../client/http.ts';
 import { fileSays, until } from '../client/until.ts';
+import { watch } from '../client/watch.ts';
+import { flushed } from '../faults/flushed.ts';
+import { receiver } from '../receiver/receivers.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 
 // A lease is 15 s by default. A lease of 8 s shortens these tests and does not expire on a busy machine.
 let stack: TestStack;
 let caller: Caller;
+let redis: Redis;
 beforeAll(async () => {
   stack = await startTestStack({
-    env: { WORKER_APPS: 'demo/streams,demo/changing', LEASE_MS: '8000', LEASE_RENEW_MS: '500', ATTEND_MS: '500' },
+    env: {
+      WORKER_APPS: 'demo/streams,demo/changing',
+      LEASE_MS: '8000',
+      LEASE_RENEW_MS: '500',
+      ATTEND_MS: '500',
+      // The lease of a delivery's attempt is the sum of these limits.
+      WEBHOOK_TIMEOUT_S: '10',
+      WEBHOOK_RECORD_S: '5',
+    },
   });
   caller = new Caller(stack.port, stack.jwtSecret);
+  redis = new Redis({ ...redisAddress(stack.redisUrl), maxRetriesPerRequest: null });
+  redis.on('error', () => {});
   await Promise.all([caller.ready('streams'), caller.ready('changing')]);
 });
-afterAll(() => stack.stop());
+afterAll(async () => {
+  redis.disconnect();
+  await stack.stop();
+});
 
 const mark = (name: string): string => join(stack.marksDir, name);
+const runOf = (answer: Pick<Answer, 'headers'>): string => String(answer.headers['x-request-id']);
 
 /** Resolves when a call is answered with 200. */
 const works = (): Promise<true> =>
@@ -77,11 +98,10 @@ test('if a gateway is killed, its unpromised runs are cancelled and promised run
 
 test('if Redis is killed, running runs continue, no run is lost, and the service recovers without help', async () => {
   const gate = mark('gate-2');
-  const before = String((await caller.call('streams/value', { value: 'kept' })).headers['x-request-id']);
+  const before = runOf(await caller.call('streams/value', { value: 'kept' }));
   await caller.call('streams/waits', { gate, started: mark('through') }, { query: '?async=true' });
   const throughId = await fileSays(mark('through'));
-  // Redis syncs the append-only file once a second (appendfsync everysec) and reports no event for it.
-  await setTimeout(1500);
+  await flushed(redis);
   await stack.kill('redis');
   await works();
   await writeFile(gate, '');
@@ -89,6 +109,67 @@ test('if Redis is killed, running runs continue, no run is lost, and the service
   expect(await caller.lookUp(before)).toMatchObject({ status: 'succeeded', result: 'kept' });
   const { events } = await caller.stream('streams/decorated', { n: 3 });
   expect(await events.rest()).toEqual(['data: 0', 'data: 1', 'data: 2']);
+});
+
+test('an EventSource recovers from the death of a gateway as from a cut', async () => {
+  const N = 300;
+  const gate = mark('gateway-dies');
+  const called = await caller.call(
+    'streams/resumable',
+    { n: N, size: 20, seconds: 0.01, gate },
+    { query: '?async=true' },
+  );
+  const runId = runOf(called);
+  const { ids, closed } = watch(caller, runId, stack.port);
+  await until(() => ids.length > 20);
+  await stack.kill('gateway');
+  expect(ids.length).toBeLessThan(N);
+  await writeFile(gate, '');
+  expect(await closed).toBe(204);
+  expect(ids).toEqual(Array.from({ length: N }, (_, k) => k + 1));
+});
+
+test('a delivery whose dispatcher is killed between POST and record is repeated and not lost', async () => {
+  const sink = await receiver((_, count) => (count === 1 ? undefined : { status: 204 }));
+  const query = `?webhookEndpoint=${encodeURIComponent(sink.url)}`;
+  const headers = { 'x-webhook-secret': 'a secret of the caller' };
+  const answer = await caller.call('streams/value', { value: 1 }, { query, headers });
+  const first = await until(() => sink.requests[0]);
+  await stack.kill('dispatcher');
+  const second = await until(() => sink.requests[1]);
+  expect(second.body).toEqual(first.body);
+  expect(second.headers['webhook-id']).toBe(first.headers['webhook-id']);
+  new Webhook('a secret of the caller', { format: 'raw' }).verify(
+    second.body,
+    second.headers as Record<string, string>,
+  );
+  await until(async () => (await caller.lookUp(runOf(answer))).webhook?.state === 'delivered');
+  await sink.close();
+});
+
+test('a call that Redis did not answer is 503 with the run’s id; a retry under its key runs once', async () => {
+  const params = { mark: mark('unanswered'), gate: mark('unanswered-gate') };
+  await writeFile(params.gate, '');
+  const options = { headers: { 'idempotency-key': 'unanswered' } };
+  stack.pause('redis');
+  let answer: Answer;
+  try {
+    answer = await caller.call('streams/once', params, options);
+  } finally {
+    stack.resume('redis');
+  }
+  expect(answer.status).toBe(503);
+  expect(JSON.parse(answer.text)).toMatchObject({
+    run_id: runOf(answer),
+    error: { code: 'unavailable', retryable: true },
+  });
+  const again = await until(async () => {
+    const retried = await caller.call('streams/once', params, options);
+    return retried.status !== 503 && retried;
+  });
+  expect(JSON.parse(again.text)).toMatchObject({ status: 'succeeded', result: 'once' });
+  // The store accepted the run at the first attempt or at the retry, but not twice.
+  expect(await readFile(params.mark, 'utf8')).toBe('.');
 });
 
 test('changed code of an app is loaded; code that cannot be imported is not', async () => {

@@ -1,40 +1,39 @@
 // Contract 1, "OpenAI clients": the official client calls the example app over the whole stack.
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { projectRoot, signToken } from '@inference-proxy/supervisor';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
-import { Caller } from '../client/caller.ts';
+import type { Caller } from '../client/caller.ts';
 import type { RequestOptions } from '../client/http.ts';
-import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+import { joinSharedStack, type SharedStack } from '../stack/shared-stack.ts';
 
-let stack: TestStack;
+let stack: SharedStack;
 let caller: Caller;
-let apps: string;
+let folder: string;
 beforeAll(async () => {
-  apps = await mkdtemp(join(tmpdir(), 'openai-'));
-  await mkdir(join(apps, 'demo', 'chunks'), { recursive: true });
-  await symlink(join(projectRoot(), 'examples', 'demo', 'language'), join(apps, 'demo', 'language'));
-  await writeFile(join(apps, 'demo', 'chunks', 'main.py'), 'def items(items):\n    yield from items\n');
-  stack = await startTestStack({ apps });
-  caller = new Caller(stack.port, stack.jwtSecret);
-  await Promise.all([caller.ready('language'), caller.ready('chunks')]);
+  folder = await mkdtemp(join(tmpdir(), 'openai-'));
+  const chunks = join(folder, 'chunks');
+  await mkdir(chunks);
+  await writeFile(join(chunks, 'main.py'), 'def items(items):\n    yield from items\n');
+  stack = await joinSharedStack('openai', [join(projectRoot(), 'examples', 'demo', 'language'), chunks]);
+  ({ caller } = stack);
 });
 afterAll(async () => {
-  await stack.stop();
-  await rm(apps, { recursive: true, force: true });
+  await stack.leave();
+  await rm(folder, { recursive: true, force: true });
 });
 
 /** Returns a client whose base URL is this function. */
-const client = (fn: string, apiKey = signToken(stack.jwtSecret, { project: 'demo', ttlS: 60 }), app = 'language') =>
-  new OpenAI({ apiKey, baseURL: `http://127.0.0.1:${stack.port}/v4/demo/${app}/${fn}`, maxRetries: 0 });
+const client = (fn: string, apiKey = signToken(stack.jwtSecret, { project: 'openai', ttlS: 60 }), app = 'language') =>
+  new OpenAI({ apiKey, baseURL: `http://127.0.0.1:${stack.port}${caller.path}/${app}/${fn}`, maxRetries: 0 });
 
 /** Returns a client of the function that yields its parameter `items`. */
 const yielding = () => client('items', undefined, 'chunks');
 
 const runsOf = async (fn: string): Promise<number> => {
-  const { text } = await caller.request(`/v4/demo/runs?app=language&function=${fn}`, { method: 'GET' });
+  const { text } = await caller.request(`${caller.path}/runs?app=language&function=${fn}`, { method: 'GET' });
   return (JSON.parse(text) as { runs: unknown[] }).runs.length;
 };
 
@@ -96,7 +95,7 @@ test('a response has the same text with and without streaming', async () => {
 
 test('the models of a function can be listed', async () => {
   const { data } = await client('chat').models.list();
-  expect(data).toEqual([{ id: 'chat', object: 'model', created: 0, owned_by: 'demo/language' }]);
+  expect(data).toEqual([{ id: 'chat', object: 'model', created: 0, owned_by: 'openai/language' }]);
 });
 
 test('errors are the error classes of the client', async () => {
@@ -180,7 +179,7 @@ test('only the model of a function can be retrieved', async () => {
     id: 'chat',
     object: 'model',
     created: 0,
-    owned_by: 'demo/language',
+    owned_by: 'openai/language',
   });
   await expect(client('chat').models.retrieve('org/other')).rejects.toBeInstanceOf(OpenAI.NotFoundError);
   await expect(client('nothing').models.retrieve('nothing')).rejects.toBeInstanceOf(OpenAI.NotFoundError);
@@ -196,7 +195,7 @@ test('a client that retries runs a failing function once', async () => {
 });
 
 test('every error answer states whether the client should retry', async () => {
-  const path = '/v4/demo/language/embed/embeddings';
+  const path = `${caller.path}/language/embed/embeddings`;
   const body = { input: 'x', encoding_format: 'hex' };
   const retry = async (target: string, options: RequestOptions = {}): Promise<unknown[]> => {
     const { status, headers } = await caller.request(target, { body: JSON.stringify(body), ...options });
@@ -209,7 +208,7 @@ test('every error answer states whether the client should retry', async () => {
   expect(await retry(path, { headers: { authorization: '' } })).toEqual([401, 'false']);
   expect(await retry(path, { headers: { 'content-type': 'text/plain' } })).toEqual([415, 'false']);
   expect(await retry(path, { method: 'GET', body: '' })).toEqual([405, 'false']);
-  expect(await retry('/v4/demo/language/nothing/chat/completions')).toEqual([404, 'false']);
-  expect(await retry('/v4/demo/language/chat/models/other', { method: 'GET', body: '' })).toEqual([404, 'false']);
-  expect(await retry('/v4/demo/language/embed')).toEqual([500, undefined]);
+  expect(await retry(`${caller.path}/language/nothing/chat/completions`)).toEqual([404, 'false']);
+  expect(await retry(`${caller.path}/language/chat/models/other`, { method: 'GET', body: '' })).toEqual([404, 'false']);
+  expect(await retry(`${caller.path}/language/embed`)).toEqual([500, undefined]);
 });

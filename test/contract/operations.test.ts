@@ -1,4 +1,5 @@
 // Contract 6: the operations ports, the log and the traces of the whole stack, with one call, one stream and one delivery.
+// A stack of its own, because metrics count all calls, and because Redis pauses.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { until } from '../client/until.ts';

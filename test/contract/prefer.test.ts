@@ -6,24 +6,29 @@ import { Caller } from '../client/caller.ts';
 import type { Answer } from '../client/http.ts';
 import { fileSays, until } from '../client/until.ts';
 import { receiver } from '../receiver/receivers.ts';
-import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+import { joinSharedStack, type SharedStack } from '../stack/shared-stack.ts';
 
-let stack: TestStack;
+let stack: SharedStack;
 let caller: Caller;
 let sink: Awaited<ReturnType<typeof receiver>>;
 beforeAll(async () => {
   sink = await receiver(() => ({ status: 204 }));
-  stack = await startTestStack({ env: { WORKER_APPS: 'demo/streams', REAP_MS: '100' } });
-  caller = new Caller(stack.port, stack.jwtSecret);
-  await caller.ready('streams');
+  stack = await joinSharedStack('prefer', ['streams']);
+  ({ caller } = stack);
 });
 afterAll(async () => {
-  await stack.stop();
+  await stack.leave();
   await sink.close();
 });
 
 const mark = (name: string): string => join(stack.marksDir, name);
 const runOf = (answer: Answer): string => String(answer.headers['x-request-id']);
+/** Whether the gateway has noticed the disconnect of a run's caller: it has logged the call. */
+const gone = (runId: string): boolean =>
+  stack
+    .logs()
+    .split('\n')
+    .some((line) => line.includes(runId) && line.includes('"gone"'));
 
 test('a caller with `wait=N` gets 202 after N seconds; the look-up and the webhook have the answer later', async () => {
   const params = { gate: mark('wait-gate'), started: mark('wait') };
@@ -31,7 +36,7 @@ test('a caller with `wait=N` gets 202 after N seconds; the look-up and the webho
   const answer = await caller.call('streams/waits', params, { query, headers: { prefer: 'wait=1' } });
   expect(answer).toMatchObject({ status: 202, text: JSON.stringify({ run_id: runOf(answer) }) });
   expect(answer.headers).toMatchObject({
-    location: `/v4/demo/runs/${runOf(answer)}`,
+    location: `${caller.path}/runs/${runOf(answer)}`,
     'preference-applied': 'wait=1',
     'content-type': 'application/json; charset=utf-8',
   });
@@ -53,56 +58,48 @@ test('a stream that begins within the wait continues to its end; a later stream 
   const [folder, closed] = [mark('in-time'), mark('late')];
   await Promise.all([folder, closed].map((path) => mkdir(path)));
   await writeFile(join(folder, '0'), '');
-  const inTime = { prefer: 'wait=10' };
-  const { answer, events } = await caller.stream('streams/gated', { folder, n: 2 }, { headers: inTime });
+  const prefer = 'wait=5';
+  const { answer, events } = await caller.stream('streams/gated', { folder, n: 2 }, { headers: { prefer } });
   expect(answer.statusCode).toBe(200);
   expect(await events.next()).toBe('data: item 0');
   const late = await caller.call(
     'streams/gated',
     { folder: closed, n: 1 },
-    { headers: { prefer: 'wait=1', accept: 'text/event-stream' } },
+    { headers: { prefer, accept: 'text/event-stream' } },
   );
   expect(late.status).toBe(202);
-  // The wait of the first stream is over, too.
-  await new Promise((resolve) => setTimeout(resolve, 10_000));
+  // The wait of the first stream, which began earlier, is over, too.
   await writeFile(join(folder, '1'), '');
   expect(await events.rest()).toEqual(['data: item 1']);
   await writeFile(join(closed, '0'), '');
-  const stream = await caller.request(`/v4/demo/runs/${runOf(late)}/stream`, { method: 'GET' });
+  const stream = await caller.request(`${caller.path}/runs/${runOf(late)}/stream`, { method: 'GET' });
   expect(stream.text).toBe('retry: 1000\nid: 0\n\nid: 1\ndata: item 0\n\n');
 });
 
 test('a run with onDisconnect=continue keeps running after its caller disconnects', async () => {
   const params = { gate: mark('continue-gate'), started: mark('continue') };
   const controller = new AbortController();
-  const path = '/v4/demo/streams/waits?onDisconnect=continue';
+  const path = `${caller.path}/streams/waits?onDisconnect=continue`;
   caller.open(path, { body: JSON.stringify(params), signal: controller.signal }).catch(() => {});
   const runId = await fileSays(params.started);
   controller.abort();
-  // The gateway has noticed the disconnect when it has logged the call.
-  await until(() =>
-    stack
-      .logs()
-      .split('\n')
-      .some((line) => line.includes(runId) && line.includes('"gone"')),
-  );
+  await until(() => gone(runId));
   expect((await caller.lookUp(runId)).status).toBe('running');
   await writeFile(params.gate, '');
   expect(await caller.ended(runId)).toMatchObject({ status: 'succeeded', result: 'waited' });
 });
 
 test('a run with onDisconnect=1 is cancelled one second after its last reader disconnects, and never while it has a reader', async () => {
-  const { events, runId } = await caller.stream('streams/tidy', { mark: mark('absent') }, { query: '?onDisconnect=1' });
-  expect(await events.next()).toBe('data: begun');
-  const reader = await caller.open(`/v4/demo/runs/${runId}/stream`, { method: 'GET' });
+  const query = '?onDisconnect=1';
+  const { events, runId } = await caller.stream('streams/tidy', { mark: mark('absent') }, { query });
+  const unread = await caller.stream('streams/tidy', { mark: mark('unread') }, { query });
+  for (const stream of [events, unread.events]) expect(await stream.next()).toBe('data: begun');
+  const reader = await caller.open(`${caller.path}/runs/${runId}/stream`, { method: 'GET' });
   events.leave();
-  await until(() =>
-    stack
-      .logs()
-      .split('\n')
-      .some((line) => line.includes(runId) && line.includes('"gone"')),
-  );
-  await new Promise((resolve) => setTimeout(resolve, 1500));
+  await until(() => gone(runId));
+  // The caller of the other run disconnects later. When that run is cancelled, more than a second has passed for both.
+  unread.events.leave();
+  expect((await caller.ended(unread.runId)).status).toBe('cancelled');
   expect((await caller.lookUp(runId)).status).toBe('running');
   const left = Date.now();
   reader.on('error', () => {}).destroy();

@@ -1,5 +1,5 @@
 // Contract 2 and 6: a Redis that refuses commands. An outage is `unavailable`, a fault of the service is `internal`; /readyz and the log
-// report both, and an outage does not flood the log.
+// report both, and an outage does not flood the log. A stack of its own, because its Redis refuses commands.
 import { connectRedis, createLogger, redisReady } from '@inference-proxy/platform';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';

@@ -4,20 +4,16 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { until } from '../client/until.ts';
-import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+import { RUN_LOG_MAX_BYTES } from '../stack/shared-settings.ts';
+import { joinSharedStack, type SharedStack } from '../stack/shared-stack.ts';
 
-const LOG_BYTES = 20_000;
-
-let stack: TestStack;
+let stack: SharedStack;
 let caller: Caller;
 beforeAll(async () => {
-  stack = await startTestStack({
-    env: { WORKER_APPS: 'demo/speaking', RUN_LOG_MAX_BYTES: String(LOG_BYTES) },
-  });
-  caller = new Caller(stack.port, stack.jwtSecret);
-  await caller.ready('speaking');
+  stack = await joinSharedStack('run-logs', ['speaking']);
+  ({ caller } = stack);
 });
-afterAll(() => stack.stop());
+afterAll(() => stack.leave());
 
 interface Log {
   readonly ended: boolean;
@@ -26,7 +22,7 @@ interface Log {
 }
 
 async function logOf(runId: string): Promise<Log> {
-  const answer = await caller.request(`/v4/demo/runs/${runId}/logs`, { method: 'GET' });
+  const answer = await caller.request(`${caller.path}/runs/${runId}/logs`, { method: 'GET' });
   expect(answer.status).toBe(200);
   return JSON.parse(answer.text) as Log;
 }
@@ -104,7 +100,7 @@ test('a run that prints too much keeps its newest lines and the number of droppe
     expect(seq).toBe(cut + at + 1);
   });
   const bytes = logs.reduce((sum, { text }) => sum + text.length, 0);
-  expect(bytes).toBeLessThanOrEqual(LOG_BYTES);
+  expect(bytes).toBeLessThanOrEqual(RUN_LOG_MAX_BYTES);
   expect(logs.length).toBeGreaterThan(30);
 });
 

@@ -1,14 +1,13 @@
 // Contract 5, "Resume: `GET /runs/{run_id}/stream`": unmodified SSE clients, whose connections the network cuts three times.
 import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
-import { signToken } from '@inference-proxy/supervisor';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { fetchEventSource } from '@microsoft/fetch-event-source';
 import { EventSource, type FetchLike } from 'eventsource';
 import reconnecting from 'reconnecting-eventsource';
 import { Caller } from '../client/caller.ts';
 import { type CuttingProxy, cuttingProxy } from '../client/cutting-proxy.ts';
-import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+import { joinSharedStack, type SharedStack } from '../stack/shared-stack.ts';
 
 /** The package's types describe another build than the imported build. */
 const Reconnecting = reconnecting as unknown as typeof reconnecting.default;
@@ -23,23 +22,22 @@ const ITEMS = Array.from(
 );
 const BODY = { items: ITEMS };
 
-let stack: TestStack;
+let stack: SharedStack;
 let caller: Caller;
 let authorization: string;
 beforeAll(async () => {
-  stack = await startTestStack({ env: { WORKER_APPS: 'demo/streams' } });
-  caller = new Caller(stack.port, stack.jwtSecret);
-  authorization = `Bearer ${signToken(stack.jwtSecret, { project: 'demo', ttlS: 3600, more: {} })}`;
-  await caller.ready('streams');
+  stack = await joinSharedStack('stock-clients', ['streams']);
+  ({ caller } = stack);
+  authorization = caller.bearer;
 });
-afterAll(() => stack.stop());
+afterAll(() => stack.leave());
 
 let proxy: CuttingProxy;
 let url: string;
 beforeEach(async () => {
   let connections = 0;
   proxy = await cuttingProxy(stack.port, () => CUTS[connections++] ?? Number.POSITIVE_INFINITY);
-  url = `http://127.0.0.1:${proxy.port}/v4/demo/`;
+  url = `http://127.0.0.1:${proxy.port}${caller.path}/`;
 });
 afterEach(async () => {
   await proxy.close();
@@ -47,7 +45,7 @@ afterEach(async () => {
 });
 
 const runs = async (): Promise<number> => {
-  const { text } = await caller.request('/v4/demo/runs?limit=100', { method: 'GET' });
+  const { text } = await caller.request(`${caller.path}/runs?limit=100`, { method: 'GET' });
   return (JSON.parse(text) as { runs: object[] }).runs.length;
 };
 

@@ -6,18 +6,15 @@ import { createParser } from 'eventsource-parser';
 import { Caller } from '../client/caller.ts';
 import { textOf } from '../client/http.ts';
 import { fileSays, settledSize } from '../client/until.ts';
-import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+import { joinSharedStack, type SharedStack } from '../stack/shared-stack.ts';
 
-let stack: TestStack;
+let stack: SharedStack;
 let caller: Caller;
 beforeAll(async () => {
-  stack = await startTestStack({
-    env: { WORKER_APPS: 'demo/streams,demo/hasty,demo/printing' },
-  });
-  caller = new Caller(stack.port, stack.jwtSecret);
-  await Promise.all([caller.ready('streams'), caller.ready('hasty'), caller.ready('printing')]);
+  stack = await joinSharedStack('streams', ['streams', 'hasty', 'printing']);
+  ({ caller } = stack);
 });
-afterAll(() => stack.stop());
+afterAll(() => stack.leave());
 
 let folders = 0;
 /** Makes a new folder of gates. */
@@ -185,7 +182,7 @@ describe('ids=true numbers every event', () => {
     const events = await numbered('raises_late', { n: 2 }, run);
     expect(events.slice(0, 3)).toEqual([OPENING, 'id: 1\ndata: 0', 'id: 2\ndata: 1']);
     expect(events[3]).toMatch(/^id: 3\nevent: error\ndata: .*"function_error"/);
-    const again = await caller.request(`/v4/demo/runs/${run.id}/stream?after=2`, { method: 'GET' });
+    const again = await caller.request(`${caller.path}/runs/${run.id}/stream?after=2`, { method: 'GET' });
     expect(again.text).toBe(`retry: 1000\nid: 2\n\n${events[3]}\n\n`);
   });
 });

@@ -1,4 +1,5 @@
-// Contract 1 and 2, `unavailable`: an app that no worker serves. The leases are too short for other tests in the same stack.
+// Contract 1 and 2, `unavailable`: an app that no worker serves. A stack of its own, because the leases are
+// too short for other tests.
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import type { Answer } from '../client/http.ts';

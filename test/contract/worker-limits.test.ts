@@ -2,20 +2,21 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import { until } from '../client/until.ts';
-import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+import { MAX_ITEM_BYTES } from '../stack/shared-settings.ts';
+import { joinSharedStack, type SharedStack } from '../stack/shared-stack.ts';
 
 /** The time limit of the apps `hasty` and `overdue`. `overdue` has a `cancel_grace` of GRACE_MS. */
 const TIMEOUT_MS = 1_000;
 const GRACE_MS = 1_000;
+const LARGE = ['x'.repeat(MAX_ITEM_BYTES + 1)];
 
-let stack: TestStack;
+let stack: SharedStack;
 let caller: Caller;
 beforeAll(async () => {
-  stack = await startTestStack({ env: { WORKER_APPS: 'demo/limited,demo/hasty,demo/overdue', MAX_ITEM_BYTES: '90' } });
-  caller = new Caller(stack.port, stack.jwtSecret);
-  await Promise.all(['limited', 'hasty', 'overdue'].map((app) => caller.ready(app)));
+  stack = await joinSharedStack('worker-limits', ['limited', 'hasty', 'overdue', 'streams']);
+  ({ caller } = stack);
 });
-afterAll(() => stack.stop());
+afterAll(() => stack.leave());
 
 interface Envelope {
   readonly run_id: string;
@@ -31,7 +32,7 @@ async function called(fn: string, params: object = {}): Promise<Envelope & { htt
 }
 
 async function textsOf(runId: string): Promise<string[]> {
-  const { text } = await caller.request(`/v4/demo/runs/${runId}/logs`, { method: 'GET' });
+  const { text } = await caller.request(`${caller.path}/runs/${runId}/logs`, { method: 'GET' });
   return (JSON.parse(text) as { logs: { text: string }[] }).logs.map((line) => line.text);
 }
 
@@ -63,8 +64,8 @@ test.each(['refuses', 'blocks'])(
 );
 
 test.each([
-  ['an item over MAX_ITEM_BYTES', 'limited/many', { n: 1 }, 'output_too_large'],
-  ['an item of an async generator over MAX_ITEM_BYTES', 'limited/many_async', { n: 1 }, 'output_too_large'],
+  ['an item over MAX_ITEM_BYTES', 'streams/items', { items: LARGE }, 'output_too_large'],
+  ['an item of an async generator over MAX_ITEM_BYTES', 'streams/items_async', { items: LARGE }, 'output_too_large'],
   ['a result over the app’s max_output_bytes', 'limited/large', { n: 2_000 }, 'output_too_large'],
   ['an item that is not JSON', 'limited/no_json_async', {}, 'unserializable_output'],
 ])('%s fails the run, and the run’s log has the error', async (_, fn, params, code) => {

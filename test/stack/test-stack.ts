@@ -82,6 +82,8 @@ export interface TestStackOptions {
   readonly denials?: 'expected';
   /** Redis' folder. Default: a folder that is removed with the stack. */
   readonly redisDir?: string;
+  /** Called with each text that the services log. */
+  readonly onLog?: (text: string) => void;
 }
 
 export async function startTestStack({
@@ -92,6 +94,7 @@ export async function startTestStack({
   redis: wantedRedis,
   redisDir,
   denials,
+  onLog = () => {},
 }: TestStackOptions = {}): Promise<TestStack> {
   const root = projectRoot();
   refuseOldBundles(root);
@@ -124,6 +127,7 @@ export async function startTestStack({
   const sink = {
     write: (text: string) => {
       logs += text;
+      onLog(text);
       return true;
     },
     once: () => {},

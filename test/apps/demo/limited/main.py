@@ -10,11 +10,6 @@ def many(n):
         yield "x" * 100
 
 
-async def many_async(n):
-    for _ in range(n):
-        yield "x" * 100
-
-
 async def no_json_async():
     yield "fine"
     yield {1, 2}

@@ -41,6 +41,12 @@ def items(items):
     yield from items
 
 
+async def items_async(items):
+    """Yields the given items."""
+    for item in items:
+        yield item
+
+
 class _Countdown:
     def __init__(self, n):
         self.n = n
