@@ -28,12 +28,14 @@ COPY apps apps
 # In the order of their imports: docs/architecture.md.
 RUN for built in packages/contracts packages/retry packages/crypto packages/egress packages/store packages/platform apps/gateway apps/worker apps/dispatcher; \
   do npm run build --silent --workspace="$built" || exit 1; done
+# The services read the store's Lua scripts.
+RUN find packages/store/src -type f ! -name '*.lua' -delete && find packages/store/src -type d -empty -delete
 
 # A service is its bundle and the files that it reads: docs/decisions/0021-services-run-as-bundles.md.
 FROM base AS service
 ENV NODE_ENV=production OPERATIONS_HOST=0.0.0.0
 COPY deploy/healthcheck.mjs deploy/
-COPY --from=build /app/packages/store/lua packages/store/lua
+COPY --from=build /app/packages/store/src packages/store/src
 # Alive, not ready: a Redis that is away for a minute is no reason to start a service again.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["node", "deploy/healthcheck.mjs"]
 ENTRYPOINT ["tini", "--"]

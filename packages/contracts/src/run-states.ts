@@ -6,7 +6,7 @@ export interface RunTransition {
   /** `none`: the run does not exist yet. */
   readonly from: RunState | 'none';
   readonly to: RunState;
-  /** The script that makes the transition: a file of packages/store/lua. */
+  /** The script that makes the transition: a Lua file of packages/store/src. */
   readonly script: 'accept' | 'take' | 'end' | 'cancel' | 'unfollow' | 'reap';
   /** The cause of the transition. */
   readonly when: string;

@@ -1,3 +1,4 @@
+export type { Begun, DeliveryTask } from './deliveries/delivery-begin.ts';
 export {
   type Delivery,
   type DeliveryFilter,
@@ -7,15 +8,8 @@ export {
   type LoggedAttempt,
   type Redelivered,
 } from './deliveries/delivery-log.ts';
-export {
-  type AttemptRecord,
-  type Begun,
-  DeliveryStore,
-  type DeliveryTask,
-  type NextStep,
-  type ParkReason,
-  type Recorded,
-} from './deliveries/delivery-store.ts';
+export type { NextStep, ParkReason } from './deliveries/delivery-record.ts';
+export { type AttemptRecord, DeliveryStore, type Recorded } from './deliveries/delivery-store.ts';
 export {
   backlogQueueName,
   DeliveryQueue,
@@ -31,30 +25,23 @@ export {
   type HostStoreOptions,
   type Slot,
 } from './hosts/host-store.ts';
+export { storeTrouble } from './ready.ts';
 export type { Accepted, NewRun } from './runs/accept.ts';
 export type { AppDepth, ProjectDepth, StoreDepths } from './runs/depths.ts';
-export type { RunExtent } from './runs/extent.ts';
 export { type Following, GatewayStore, type GatewayStoreOptions, type Live } from './runs/gateway-store.ts';
 export { newRunId } from './runs/ids.ts';
 export type { RunPage, RunQuery } from './runs/list.ts';
-export { overShare } from './runs/over-share.ts';
+export { overShare } from './runs/outcome.ts';
 export type { RunEvent, RunReader } from './runs/reader.ts';
-export type { RunRecord } from './runs/record.ts';
-export { pieceBytes } from './runs/results.ts';
+export type { RunExtent, RunRecord } from './runs/record.ts';
+export { pieceBytes } from './runs/result.ts';
 export type { LogLine, NewLogLine, RunLog } from './runs/run-log.ts';
-export { storeTrouble } from './store-trouble.ts';
 export { defaultTimings, type StoreLogger, type StoreTimings } from './timings.ts';
 export { Revocations, type Revoked, type TokenIdentity } from './tokens/revocations.ts';
-export type { LogPart } from './workers/log-writer.ts';
-export type { TakenRun } from './workers/taken-runs.ts';
-export {
-  type Append,
-  type AppendAnswer,
-  type End,
-  type EndAnswer,
-  type Head,
-  type RenewAnswer,
-  type Want,
-  WorkerStore,
-  type WorkerStoreOptions,
-} from './workers/worker-store.ts';
+export type { Append, AppendAnswer } from './workers/append.ts';
+export type { End, EndAnswer } from './workers/end.ts';
+export type { Head } from './workers/head.ts';
+export type { LogPart } from './workers/log.ts';
+export type { RenewAnswer } from './workers/renew.ts';
+export type { TakenRun, Want } from './workers/take.ts';
+export { WorkerStore, type WorkerStoreOptions } from './workers/worker-store.ts';

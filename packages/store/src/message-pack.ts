@@ -14,7 +14,7 @@ const UTF8_BYTES = 3;
 /** The longest header: a type and a length of four bytes. */
 const HEADER_BYTES = 5;
 
-function room(argument: string | Buffer): number {
+function packedBytes(argument: string | Buffer): number {
   if (typeof argument !== 'string') return HEADER_BYTES + argument.length;
   return HEADER_BYTES + (argument.length <= SHORT ? argument.length * UTF8_BYTES : Buffer.byteLength(argument));
 }
@@ -73,7 +73,7 @@ export function packArguments(list: readonly ScriptArgument[]): Buffer {
     const argument = list[n] as ScriptArgument;
     const text = typeof argument === 'number' ? String(argument) : argument;
     texts[n] = text;
-    size += room(text);
+    size += packedBytes(text);
   }
   const packed = Buffer.allocUnsafe(size);
   let at = header(packed, 0, texts.length, true);
@@ -168,4 +168,35 @@ class Unpacking {
 /** Unpacks a script's reply. Strings are slices of `packed`. @throws Error if `packed` is no reply */
 export function unpackReply(packed: Buffer): ScriptReply {
   return new Unpacking(packed).value();
+}
+
+const unexpected = (value: ScriptReply | undefined, kind: string): TypeError =>
+  new TypeError(`a script's reply has ${value === undefined ? 'nothing' : typeof value} in the place of ${kind}`);
+
+/** Reads a list of a reply. @throws TypeError */
+export function listIn(value: ScriptReply | undefined): ScriptReply[] {
+  if (!Array.isArray(value)) throw unexpected(value, 'a list');
+  return value;
+}
+
+/** @throws TypeError */
+export function numberIn(value: ScriptReply | undefined): number {
+  if (typeof value !== 'number') throw unexpected(value, 'a number');
+  return value;
+}
+
+/** @throws TypeError */
+export function bytesIn(value: ScriptReply | undefined): Buffer {
+  if (!Buffer.isBuffer(value)) throw unexpected(value, 'bytes');
+  return value;
+}
+
+/** @throws TypeError */
+export const textIn = (value: ScriptReply | undefined): string => bytesIn(value).toString();
+
+/** Reads one of the codes of a script. @throws TypeError */
+export function codeIn<Code extends string>(value: ScriptReply | undefined, codes: readonly Code[]): Code {
+  const text = textIn(value);
+  for (const code of codes) if (code === text) return code;
+  throw new TypeError(`a script's reply has the unknown code '${text}'`);
 }

@@ -126,10 +126,10 @@ export class Admission {
     const { project, idempotencyKey } = call;
     if (idempotencyKey === undefined || !isProjectName(project)) return undefined;
     const { key, fingerprint } = idempotencyOf(call, idempotencyKey, body);
-    const holder = await this.#store.holder(project, key);
-    if (holder === undefined) return undefined;
-    if (holder.fingerprint !== fingerprint) throw conflict();
-    return this.#joined(call, holder.runId);
+    const claim = await this.#store.claim(project, key);
+    if (claim === undefined) return undefined;
+    if (claim.fingerprint !== fingerprint) throw conflict();
+    return this.#joined(call, claim.runId);
   }
 
   #joined(call: CallRequest, runId: RunId): AnsweringRun {

@@ -141,7 +141,7 @@ export class Serving {
       (err) => this.#logger.error({ err, project }, 'taking runs failed; retrying'),
     );
     // A worker that takes no more runs does not count as serving, even while its last runs continue. The callers' wait for a worker begins now.
-    // No worker serves an app that does not start. Its queued runs fail with the reason (lua/reap), unless another worker serves the app.
+    // No worker serves an app that does not start. Its queued runs fail with the reason (reap.lua), unless another worker serves the app.
     const servable = (app: AppVersions): boolean => !this.#stopped && app.describe().state !== 'broken';
     const names = (): string[] => {
       const served = this.#apps.appsOf(project).filter(servable);

@@ -3,13 +3,15 @@ import { randomBytes } from 'node:crypto';
 import { isRunId, type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
+import { isHeld } from '../runs/packed-fields.ts';
 import { runScript } from '../scripts.ts';
 import { storeError } from '../store-error.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreTimings } from '../timings.ts';
+import { deliveryIdOf, parkedOf } from './delivery-begin.ts';
+import { redeliverScript } from './delivery-redeliver.ts';
 import type { AttemptRecord } from './delivery-store.ts';
 import type { DeliveryQueue } from './queue.ts';
-import { deliveryIdOf, isHeld, parkedOf } from './stored-delivery.ts';
 
 /** `waiting`: the delivery's run has not ended. */
 export type DeliveryState = 'waiting' | 'pending' | 'delivered' | 'failed';
@@ -127,11 +129,10 @@ export class DeliveryLog {
    */
   async redeliver(project: string, runIds: readonly RunId[]): Promise<readonly Redelivered[]> {
     if (runIds.length === 0) return [];
-    const args = [this.#timings.handoverMs, randomBytes(8).toString('hex'), ...runIds];
-    const answers = (await this.#within(runScript(this.#redis, 'delivery-redeliver', project, args))) as number[];
+    const args = { handoverMs: this.#timings.handoverMs, requestId: randomBytes(8).toString('hex'), runIds };
+    const answers = await this.#within(runScript(this.#redis, redeliverScript, project, args));
     return answers.map((attempt, at) => {
-      if (attempt === 0) return 'unknown';
-      if (attempt < 0) return 'under-way';
+      if (typeof attempt !== 'number') return attempt;
       // If the queue does not take the delivery now, reap hands it over, because it is in `due`.
       this.#queue.add({ project, runId: runIds[at] as RunId, attempt }, 0).catch(() => {});
       return 'asked';

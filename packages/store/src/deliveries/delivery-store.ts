@@ -1,57 +1,16 @@
 // Contract 4: begins and records the attempts of deliveries, and keeps their bytes. This record, not BullMQ's job, decides whether a delivery
 // is done.
 import { randomBytes } from 'node:crypto';
-import { type DueDelivery, envelope, type Outcome, type RunId } from '@inference-proxy/contracts';
+import { type DueDelivery, envelope } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { readItems } from '../runs/items.ts';
-import { runScript, type ScriptArgument } from '../scripts.ts';
+import { runScript } from '../scripts.ts';
 import { TickBatch } from '../tick-batch.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreTimings } from '../timings.ts';
-import { ENVELOPE_PIECES, keptEnvelope } from './kept-envelope.ts';
-import { type BeginReply, begunBy } from './stored-delivery.ts';
-
-/** One attempt under way. */
-export interface DeliveryTask {
-  readonly project: string;
-  readonly app: string;
-  readonly runId: RunId;
-  /** From 1, over all rounds of the schedule. */
-  readonly attempt: number;
-  /** Attempts before this round of the schedule. A redelivery starts the schedule again. */
-  readonly earlier: number;
-  /** Age of this round, ms. */
-  readonly ageMs: number;
-  /** Set if the delivery was parked until now. */
-  readonly parked?: { readonly since: number; readonly reason: string };
-  /** The call's trace (W3C Trace Context), if the call has one. */
-  readonly traceparent?: string;
-  /** Number of times that a worker has taken the run. */
-  readonly runAttempt: number;
-  /** `webhook-id`: the same on every attempt. */
-  readonly deliveryId: string;
-  readonly url: string;
-  /** The sealed webhook secret. */
-  readonly secret?: string;
-  /** End of the run, Unix ms. */
-  readonly endedAt: number;
-  /** Number of earlier attempts of this round with a 4xx answer that stops early (Contract 4, "Retries"). */
-  readonly refusals: number;
-  /** The stored envelope, or the outcome from which the envelope is built. */
-  readonly content: { readonly body: Buffer } | { readonly outcome: Outcome };
-  /** Token of this attempt. A repeat of the job has another token and cannot record this attempt. */
-  readonly token: string;
-}
-
-export type Begun =
-  | { readonly state: 'begun'; readonly task: DeliveryTask }
-  /** The delivery is delivered or failed, or this attempt was made already. */
-  | { readonly state: 'settled' }
-  /** Another attempt is under way. */
-  | { readonly state: 'busy' }
-  /** The attempt is not due yet by the store's clock. */
-  | { readonly state: 'early'; readonly inMs: number }
-  | { readonly state: 'gone' };
+import { type Beginning, type Begun, beginScript, type DeliveryTask, deliveryIdOf } from './delivery-begin.ts';
+import { type NextStep, type ParkReason, type RecordAnswer, type Recording, recordScript } from './delivery-record.ts';
+import { keptEnvelope } from './kept-envelope.ts';
 
 /** The result of one attempt. */
 export interface AttemptRecord {
@@ -70,35 +29,14 @@ export interface AttemptRecord {
   readonly retryAfterS?: number;
 }
 
-/** The step after an attempt. `delayMs` counts from the record. `refusals` counts 4xx answers that stop early, including this answer. */
-export type NextStep =
-  | { readonly state: 'delivered' | 'failed' }
-  | { readonly state: 'pending'; readonly delayMs: number; readonly refusals: number };
-
-/** The reason why a delivery is parked: its receiver fails, or its share of open attempts is used. */
-export type ParkReason = 'circuit_open' | 'host_busy' | 'project_busy';
-
 export type Recorded = 'recorded' | 'superseded';
 
-interface Beginning {
-  readonly job: DueDelivery;
+interface LeasedBeginning extends Beginning {
   readonly leaseMs: number;
 }
 
-interface Recording {
-  readonly task: DeliveryTask;
-  readonly text: string | Buffer;
-  readonly next:
-    | NextStep
-    | { readonly state: 'parked'; readonly delayMs: number; readonly reason: ParkReason }
-    | { readonly state: 'kept' };
-}
-
-const ANSWERS = ['superseded', 'recorded', 'again'] as const;
-type RecordAnswer = (typeof ANSWERS)[number];
-
 export class DeliveryStore {
-  readonly #beginnings: TickBatch<Beginning, Begun>;
+  readonly #beginnings: TickBatch<LeasedBeginning, Begun>;
   readonly #recordings: TickBatch<Recording, RecordAnswer>;
   /** Tokens only need to be unique: this process' part is random, and the rest is a counter. */
   readonly #tokens = randomBytes(8).toString('hex');
@@ -123,7 +61,9 @@ export class DeliveryStore {
 
   /** Begins the attempt of a job under a lease of `leaseMs`. A delivery has one attempt at a time. */
   begin(job: DueDelivery, leaseMs: number): Promise<Begun> {
-    return this.#beginnings.add(job.project, { job, leaseMs });
+    this.#begun += 1;
+    const token = `${this.#tokens}${this.#begun}`;
+    return this.#beginnings.add(job.project, { job, token, leaseMs });
   }
 
   /**
@@ -160,29 +100,23 @@ export class DeliveryStore {
     return this.#recordings.add(task.project, { task, text: '', next: { state: 'parked', delayMs, reason } });
   }
 
-  async #sendBeginnings(project: string, items: Beginning[]): Promise<Begun[]> {
-    const args: ScriptArgument[] = [Math.max(...items.map(({ leaseMs }) => leaseMs)), ...ENVELOPE_PIECES];
-    const tokens = items.map(({ job }) => {
-      this.#begun += 1;
-      const token = `${this.#tokens}${this.#begun}`;
-      args.push(job.runId, job.attempt, token);
-      return token;
+  async #sendBeginnings(project: string, beginnings: LeasedBeginning[]): Promise<Begun[]> {
+    const leaseMs = Math.max(...beginnings.map((beginning) => beginning.leaseMs));
+    const begun = runScript(this.#redis, beginScript, project, { leaseMs, beginnings });
+    const replies = await withinLimit(begun, this.#timings.commandMs);
+    return replies.map((reply, at): Begun => {
+      if (reply.state !== 'begun') return reply;
+      const { job, token } = beginnings[at] as Beginning;
+      const { runId, attempt } = job;
+      return {
+        state: 'begun',
+        task: { project, runId, attempt, deliveryId: deliveryIdOf(runId), token, ...reply.parts },
+      };
     });
-    const replies = (await this.#call('delivery-begin', project, args)) as BeginReply[];
-    return replies.map((reply, at) => begunBy((items[at] as Beginning).job, tokens[at] as string, reply));
   }
 
-  async #sendRecordings(project: string, items: Recording[]): Promise<RecordAnswer[]> {
-    const args: ScriptArgument[] = [this.#timings.handoverMs];
-    for (const { task, text, next } of items) {
-      args.push(task.runId, task.attempt, task.token, text, next.state, 'delayMs' in next ? next.delayMs : '');
-      args.push(next.state === 'pending' ? next.refusals : next.state === 'parked' ? next.reason : '');
-    }
-    const replies = (await this.#call('delivery-record', project, args)) as number[];
-    return replies.map((reply) => ANSWERS[reply] as RecordAnswer);
-  }
-
-  #call(name: 'delivery-begin' | 'delivery-record', project: string, args: ScriptArgument[]): Promise<unknown> {
-    return withinLimit(runScript(this.#redis, name, project, args), this.#timings.commandMs);
+  #sendRecordings(project: string, recordings: Recording[]): Promise<RecordAnswer[]> {
+    const { handoverMs, commandMs } = this.#timings;
+    return withinLimit(runScript(this.#redis, recordScript, project, { handoverMs, recordings }), commandMs);
   }
 }

@@ -7,7 +7,7 @@ const MARK = '\0';
 
 /**
  * The envelope's text before, between and after run id, state, result, run time and end, for a run that returned a value. The store itself
- * builds this envelope at the first attempt (lua/delivery-begin.lua).
+ * builds this envelope at the first attempt (delivery-begin.lua).
  */
 export const ENVELOPE_PIECES: readonly string[] = envelope(MARK, {
   state: MARK as EndState,

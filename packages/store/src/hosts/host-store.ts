@@ -1,12 +1,14 @@
 // Contract 4, "Isolation": open attempts per receiver, parked deliveries and circuits. All dispatchers share them.
 import { randomBytes } from 'node:crypto';
-import type { DueDelivery, RunId } from '@inference-proxy/contracts';
+import type { DueDelivery } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
-import type { ParkReason } from '../deliveries/delivery-store.ts';
+import type { ParkReason } from '../deliveries/delivery-record.ts';
 import { hostsPrefix, names } from '../keys.ts';
-import { runScriptAt, type ScriptArgument } from '../scripts.ts';
+import { runScriptAt } from '../scripts.ts';
 import { TickBatch } from '../tick-batch.ts';
 import { withinLimit } from '../time-limit.ts';
+import { hostLookScript } from './host-look.ts';
+import { type HostAnswer, type HostLimits, hostsScript, type Woken } from './hosts.ts';
 
 /** The permission to have one attempt open at a receiver, under a lease. */
 export interface Slot extends DueDelivery {
@@ -49,8 +51,6 @@ interface Step {
   readonly flag: string;
 }
 
-type WokenReply = [project: Buffer, run: Buffer, attempt: number, host: Buffer, slot: Buffer, watched: number][];
-
 const FLAGS: Readonly<Record<Entry, string>> = { normal: 'n', parked: 'p', forced: 'f' };
 /**
  * Time for which a slot serves several attempts. Then the slot goes back for parked deliveries and other dispatchers. After a recent
@@ -64,7 +64,7 @@ const SUCCEEDED_MS = 3_600_000;
 const SUCCEEDED_LINES = 10_000;
 
 export class HostStore {
-  readonly #steps: TickBatch<Step, string>;
+  readonly #steps: TickBatch<Step, HostAnswer>;
   #onWoken: (slots: readonly Slot[]) => void = () => {};
   /** Names of slots only need to be unique: this process' part of the name is random, and the rest is a counter. */
   readonly #names = randomBytes(6).toString('hex');
@@ -107,9 +107,18 @@ export class HostStore {
       name: `${attempt} ${project} ${runId} ${this.#names}${this.#entered}`,
     };
     const answer = await this.#steps.add('', { kind: 'enter', slot, share, flag: FLAGS[entry] });
-    const [state, reason] = answer.split(' ');
-    if (state === 'parked') return { state, reason: reason as ParkReason };
-    return { state: 'open', slot: state === 'open' ? { ...slot, passUntil: performance.now() + PASS_MS } : slot };
+    switch (answer) {
+      case 'parked circuit_open':
+        return { state: 'parked', reason: 'circuit_open' };
+      case 'parked host_busy':
+        return { state: 'parked', reason: 'host_busy' };
+      case 'parked project_busy':
+        return { state: 'parked', reason: 'project_busy' };
+      case 'open':
+        return { state: 'open', slot: { ...slot, passUntil: performance.now() + PASS_MS } };
+      default:
+        return { state: 'open', slot };
+    }
   }
 
   /**
@@ -138,12 +147,10 @@ export class HostStore {
 
   /** Wakes due probes. @returns deliveries whose slots have expired, because their dispatcher died or never received the slot */
   async look(): Promise<DueDelivery[]> {
-    const [woken, lapsed] = (await this.#call('host-look', [...this.#head(), LOOKED_AT])) as [
-      WokenReply,
-      [project: Buffer, run: Buffer, attempt: number][],
-    ];
+    const asked = runScriptAt(this.#redis, hostLookScript, hostsPrefix, { limits: this.#limits(), most: LOOKED_AT });
+    const { woken, lapsed } = await withinLimit(asked, this.#options.commandMs);
     this.#beginWoken(woken);
-    return lapsed.map(([project, runId, attempt]) => ({ project: String(project), runId: String(runId), attempt }));
+    return [...lapsed];
   }
 
   /** Returns figures for metrics, over all dispatchers: open circuits and parked deliveries. */
@@ -158,41 +165,35 @@ export class HostStore {
     return { openCircuits, parked: Number(parked ?? 0) };
   }
 
-  async #send(steps: readonly Step[]): Promise<string[]> {
+  async #send(steps: readonly Step[]): Promise<HostAnswer[]> {
     // Slots are given back first, which makes room for new attempts.
     const order = [...steps].sort((a, b) => Number(a.kind === 'enter') - Number(b.kind === 'enter'));
-    const args = this.#head();
-    for (const { kind, slot, share, flag } of order) {
-      const known = this.#hasSucceeded(slot) ? '1' : '';
-      args.push(kind, slot.project, slot.host, slot.runId, slot.attempt, slot.name, share, known, flag);
-    }
-    const [answers, woken] = (await this.#call('hosts', args)) as [Buffer[], WokenReply];
+    const sent = order.map(({ kind, slot, share, flag }) => {
+      const { project, host, runId, attempt, name } = slot;
+      return { kind, project, host, runId, attempt, slot: name, share, succeeded: this.#hasSucceeded(slot), flag };
+    });
+    const asked = runScriptAt(this.#redis, hostsScript, hostsPrefix, { limits: this.#limits(), steps: sent });
+    const { answers, woken } = await withinLimit(asked, this.#options.commandMs);
     this.#beginWoken(woken);
-    const answerOf = new Map(order.map((step, at) => [step, String(answers[at])]));
-    return steps.map((step) => answerOf.get(step) as string);
+    const answerOf = new Map(order.map((step, at) => [step, answers[at] as HostAnswer]));
+    return steps.map((step) => answerOf.get(step) as HostAnswer);
   }
 
-  #head(): ScriptArgument[] {
+  #limits(): HostLimits {
     const { leaseMs, perProject, perHost, probeMs, project } = this.#options;
-    return [leaseMs + PASS_MS, perProject, perHost, probeMs, project];
+    return { leaseMs: leaseMs + PASS_MS, perLine: perProject, perHost, probeMs, perProject: project };
   }
 
-  #beginWoken(woken: WokenReply): void {
+  /** Begins parked deliveries that received slots. */
+  #beginWoken(woken: readonly Woken[]): void {
     if (woken.length === 0) return;
     this.#onWoken(
-      woken.map(([project, runId, attempt, host, name, watched]) => ({
-        project: String(project),
-        runId: String(runId) as RunId,
-        attempt,
-        host: String(host),
-        name: String(name),
+      woken.map(({ slot, watched, ...delivery }) => ({
+        ...delivery,
+        name: slot,
         passUntil: watched ? 0 : performance.now() + PASS_MS,
       })),
     );
-  }
-
-  #call(name: 'hosts' | 'host-look', args: ScriptArgument[]): Promise<unknown> {
-    return withinLimit(runScriptAt(this.#redis, name, hostsPrefix, args), this.#options.commandMs);
   }
 }
 

@@ -9,7 +9,7 @@ import { type ScriptName, scriptSource, scriptText } from '../scripts.ts';
 
 export type Reply = string | number | null | Reply[];
 
-const TOLD = 'local now_us = time[1] * 1000000 + time[2]';
+const CLOCK = 'local now_us = time[1] * 1000000 + time[2]';
 export const LEASE = 15_000;
 const HANDOVER = 10_000;
 
@@ -84,7 +84,7 @@ export class SteppedStore {
   }
 
   async run(name: ScriptName, ...args: ScriptArgument[]): Promise<Reply> {
-    const text = scriptText(scriptSource(name)).replace(TOLD, `${TOLD} + (redis.call('GET', P .. 'offset') or 0)`);
+    const text = scriptText(scriptSource(name)).replace(CLOCK, `${CLOCK} + (redis.call('GET', P .. 'offset') or 0)`);
     const reply = await this.client.callBuffer('EVAL', text, 1, this.prefix, packArguments(args));
     return decoded(unpackReply(reply as Buffer));
   }
@@ -167,7 +167,8 @@ export class SteppedStore {
   async endAs(id: string, token: string, outcome: EndOptions): Promise<Reply[]> {
     const { state = 'succeeded', items = 0, streamed = 0, status = '', error = '', head = '', retry = 0 } = outcome;
     const { ms = '1', result = '' } = outcome;
-    const kind = [state, items, streamed, status, error, head, retry, ''];
+    const code = error ? (JSON.parse(error) as { code: string }).code : '';
+    const kind = [state, items, streamed, status, code, error, head, retry, ''];
     return (await this.run('end', HANDOVER, 1, ...kind, 1, id, token, ms, result)) as Reply[];
   }
 

@@ -60,8 +60,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'end has no fence',
-    piece: 'elseif run.token ~= token then',
-    becomes: 'elseif false then',
+    piece: 'if run == nil or run.token ~= token then',
+    becomes: 'if run == nil then',
     bait: [
       fault('end', 'repeated', 12),
       call('promised', { how: 'crash', items: [] }),
@@ -73,8 +73,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'an end overwrites an earlier outcome',
-    piece: "elseif ENDED[run.state] then\n    code = 'ended'",
-    becomes: "elseif false then\n    code = 'ended'",
+    piece: "elseif ENDED[run.state] then\n    if redis.call('HEXISTS', K.run .. id, 'refused')",
+    becomes: "elseif false then\n    if redis.call('HEXISTS', K.run .. id, 'refused')",
     bait: [fault('end', 'repeated', 30), call('items'), wait(60)],
   },
   {
@@ -91,8 +91,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a repeated take returns no runs',
-    piece: "if f[1] == 'running' and is_of(f[3], token) then tell_worker",
-    becomes: 'if false then tell_worker',
+    piece: "if f[1] == 'running' and is_of(f[3], token) then hand_out",
+    becomes: 'if false then hand_out',
     bait: [wait(20), fault('take', 'lost'), call('promised', quick), wait(10)],
   },
   {
@@ -103,7 +103,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a queued run that is cancelled stays in the queue',
-    piece: "finish(id, run, failure(run, 'cancelled', CANCELLED), handover_ms)",
+    piece: "finish(id, run, failure(run, 'cancelled', 'cancelled', 'The run was cancelled.'), handover_ms)",
     becomes: '',
     bait: [
       ...busy,
@@ -166,7 +166,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a due webhook is not stored',
-    piece: "many('ZADD', K.due, due)",
+    piece: "send_members('ZADD', K.due, due)",
     becomes: 'do end',
     bait: [call('webhook'), wait(30)],
   },
@@ -178,14 +178,14 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'the window drops items that no reader has taken',
-    piece: 'math.max(taken, tonumber(told))',
+    piece: 'math.max(taken, tonumber(position))',
     becomes: 'last',
     bait: [call('items', { items: long }, { behaviour: { pauseAfter: 1 } }), wait(150)],
   },
   {
     name: 'only a window of a promised stream is kept',
-    piece: "if told == '-' then",
-    becomes: "if told == '-' then told = '1000000' end if false then",
+    piece: "if position == '-' then",
+    becomes: "if position == '-' then position = '1000000' end if false then",
     bait: [call('promised', { items: [1, 1, 1, 1, 1, 1, 1, 1] }), wait(30)],
   },
   {
@@ -223,13 +223,13 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'another request under a key joins its run',
-    piece: "return request == more.fingerprint and 'joined ' .. held or 'conflict'",
-    becomes: "return 'joined ' .. held",
+    piece: "return request == more.fingerprint and 'joined ' .. earlier or 'conflict'",
+    becomes: "return 'joined ' .. earlier",
     bait: [call('promised', quick, { key: 'k3' }), wait(10), call('promised', quick, { key: 'k3 other' }), wait(10)],
   },
   {
     name: 'every call claims the key again',
-    piece: "if redis.call('EXISTS', K.run .. held) == 1 then",
+    piece: "if redis.call('EXISTS', K.run .. earlier) == 1 then",
     becomes: 'if false then',
     bait: [call('promised', quick, { key: 'k4' }), call('promised', quick, { key: 'k4' }), wait(20)],
   },
@@ -241,14 +241,14 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'items and reservations exceed the share',
-    piece: 'code = make_room(more)',
+    piece: 'code = check_share(more)',
     becomes: "code = 'ok'",
     bait: [{ type: 'tighten' }, call('promised', { large: true }), wait(150)],
   },
   {
     name: 'an outcome exceeds the share',
-    piece: 'local room = make_room(size - run.size - RESERVED)',
-    becomes: "local room = 'ok'",
+    piece: 'local share = check_share(size - run.size - RESERVED)',
+    becomes: "local share = 'ok'",
     bait: [{ type: 'tighten' }, call('promised', { ...quick, how: 'raise', large: true }), wait(150)],
   },
   {

@@ -4,6 +4,7 @@ import type { DeliveryJob, Outcome, RunId } from '@inference-proxy/contracts';
 import type { TestRedis } from '@inference-proxy/test/redis';
 import { Redis } from 'ioredis';
 import { DeliveryQueue } from '../deliveries/queue.ts';
+import { sweepScript } from '../runs/sweep.ts';
 import { runScript, type ScriptName, scriptSource, scriptText } from '../scripts.ts';
 import { defaultTimings } from '../timings.ts';
 import { Faults } from './faults.ts';
@@ -289,7 +290,7 @@ class Round {
     const read = this.#history.readings.filter(({ mode, served, settled, left }) => {
       return mode === 'items' && served && !settled && !left;
     });
-    await runScript(this.#sweeping, 'sweep', this.#project, [256, 0, timings.leaseMs]);
+    await runScript(this.#sweeping, sweepScript, this.#project, { most: 256, downTo: 0, readMs: timings.leaseMs });
     for (const id of await this.#admin.lrange(`ip:{${this.#project}}:${FORGOTTEN}`, 0, -1)) {
       const run = this.#history.run(id);
       if (run.evicted) continue;

@@ -4,10 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type AnswerHead, type AppDescription, type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
-import { overShare } from '../runs/over-share.ts';
+import { overShare } from '../runs/outcome.ts';
 import type { StoreTimings } from '../timings.ts';
-import type { TakenRun } from '../workers/taken-runs.ts';
-import { type End, WorkerStore } from '../workers/worker-store.ts';
+import type { End } from '../workers/end.ts';
+import type { TakenRun } from '../workers/take.ts';
+import { WorkerStore } from '../workers/worker-store.ts';
 import { type History, patiently } from './history.ts';
 import type { Plan } from './schedule.ts';
 

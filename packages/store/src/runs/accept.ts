@@ -1,13 +1,13 @@
-// Contract 1: accepts calls as runs. All calls of a tick and project share one script call.
+// Contract 1: accepts calls as runs, by accept.lua. All calls of a tick and project share one script call.
 import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
-import { Kinds } from '../kinds.ts';
-import { runScript, type ScriptArgument } from '../scripts.ts';
-import { TickBatch } from '../tick-batch.ts';
+import { bytesIn, listIn, numberIn, type ScriptArgument, type ScriptReply } from '../message-pack.ts';
+import { runScript, type Script } from '../scripts.ts';
+import { Kinds, TickBatch } from '../tick-batch.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreTimings } from '../timings.ts';
-import { termsOf } from './call.ts';
-import type { LiveMode } from './reader.ts';
+import type { LiveMode } from './live.ts';
+import { packTerms } from './packed-fields.ts';
 import { StoreClock } from './store-clock.ts';
 
 export interface NewRun {
@@ -47,14 +47,15 @@ const RETRY_AFTER_MS = { queue: 1_000, store: 5_000 } as const;
 /** Renewals of a lease during its term. */
 const RENEWALS = 15;
 
-interface Acceptance {
+/** A run, and what this gateway follows of the run (`-`: nothing). */
+interface AcceptRequest {
   readonly run: NewRun;
   readonly live: LiveMode | '-';
 }
 
 export class Acceptor {
   readonly #clock = new StoreClock();
-  readonly #batch: TickBatch<Acceptance, Accepted>;
+  readonly #batch: TickBatch<AcceptRequest, Accepted>;
   /** Per project: time of the last accept that renewed the gateway's lease. */
   readonly #renewed = new Map<string, number>();
 
@@ -92,7 +93,7 @@ export class Acceptor {
     return this.#batch.add(run.project, { run, live });
   }
 
-  async #send(project: string, items: Acceptance[]): Promise<Accepted[]> {
+  async #send(project: string, items: AcceptRequest[]): Promise<Accepted[]> {
     const { commandMs } = this.#timings;
     const until = performance.now() + commandMs;
     return withinLimit(this.#call(project, items, until), commandMs);
@@ -111,25 +112,22 @@ export class Acceptor {
     return this.#timings.leaseMs;
   }
 
-  async #call(project: string, items: Acceptance[], until: number): Promise<Accepted[]> {
+  async #call(project: string, items: AcceptRequest[], until: number): Promise<Accepted[]> {
     await this.#prepare(project);
     if (!this.#clock.known) {
       const [seconds, micros] = await this.#redis.time();
       this.#clock.set(Number(seconds) * 1000 + Number(micros) / 1000);
     }
-    const calls = callArguments(items);
     for (let tries = 0; tries < 2; tries++) {
-      const executeBy = this.#clock.now() + Math.max(0, Math.round(until - performance.now()));
-      const args: ScriptArgument[] = [
-        executeBy,
-        this.#gatewayId,
-        this.#lease(project),
-        this.#roomOf(project) ?? '',
-        ...calls,
-      ];
-      const [now, answers] = (await runScript(this.#redis, 'accept', project, args)) as [number, Buffer[] | undefined];
+      const { now, answers } = await runScript(this.#redis, acceptScript, project, {
+        executeBy: this.#clock.now() + Math.max(0, Math.round(until - performance.now())),
+        gatewayId: this.#gatewayId,
+        leaseMs: this.#lease(project),
+        limitBytes: this.#roomOf(project) ?? '',
+        items,
+      });
       this.#clock.set(now);
-      if (answers) return answers.map(acceptedOf);
+      if (answers) return answers;
       // Redis refused the call as late. If the caller still waits, the store's clock has stepped.
       if (performance.now() >= until) break;
     }
@@ -137,17 +135,34 @@ export class Acceptor {
   }
 }
 
-/** Returns the kinds of calls and the calls as the arguments of lua/accept. */
-function callArguments(items: readonly Acceptance[]): ScriptArgument[] {
-  const kinds = new Kinds();
-  const runs: ScriptArgument[] = [];
-  for (const { run, live } of items) {
-    const kind = kinds.number([run.app, run.fn, termsOf(run), run.queueLimit, run.queueTimeoutMs, live]);
-    const more = moreOf(run);
-    runs.push(kind, run.runId, run.params, more.length, ...more);
-  }
-  return [kinds.count, ...kinds.values, ...runs];
+interface AcceptArguments {
+  /** The latest time at which the call may execute, ms of the store's clock. */
+  readonly executeBy: number;
+  readonly gatewayId: string;
+  /** Empty if the lease was renewed a moment ago. */
+  readonly leaseMs: number | '';
+  /** Bytes that the project's runs may take; empty if there is room. */
+  readonly limitBytes: number | '';
+  readonly items: readonly AcceptRequest[];
 }
+
+const acceptScript: Script<AcceptArguments, { now: number; answers?: Accepted[] }> = {
+  name: 'accept',
+  encode: ({ executeBy, gatewayId, leaseMs, limitBytes, items }) => {
+    const kinds = new Kinds();
+    const runs: ScriptArgument[] = [];
+    for (const { run, live } of items) {
+      const kind = kinds.number([run.app, run.fn, packTerms(run), run.queueLimit, run.queueTimeoutMs, live]);
+      const more = moreOf(run);
+      runs.push(kind, run.runId, run.params, more.length, ...more);
+    }
+    return [executeBy, gatewayId, leaseMs, limitBytes, kinds.count, ...kinds.values, ...runs];
+  },
+  decode: (reply) => {
+    const [now, answers] = listIn(reply);
+    return { now: numberIn(now), ...(answers !== undefined && { answers: listIn(answers).map(acceptedOf) }) };
+  },
+};
 
 /** Returns the values that most calls do not have. */
 function moreOf({ webhook, idempotency, traceparent }: NewRun): string[] {
@@ -162,9 +177,10 @@ function moreOf({ webhook, idempotency, traceparent }: NewRun): string[] {
 const ACCEPTED: Accepted = { state: 'accepted' };
 const NEARLY_ALL = Buffer.from(ACCEPTED.state);
 
-function acceptedOf(answer: Buffer): Accepted {
+function acceptedOf(reply: ScriptReply): Accepted {
+  const answer = bytesIn(reply);
   if (answer.equals(NEARLY_ALL)) return ACCEPTED;
-  const [state, runId] = answer.toString().split(' ') as [string, string];
+  const [state, runId = ''] = answer.toString().split(' ');
   switch (state) {
     case 'joined':
       return { state, runId };
@@ -172,7 +188,10 @@ function acceptedOf(answer: Buffer): Accepted {
       return { state, reason: 'queue', retryAfterMs: RETRY_AFTER_MS.queue };
     case 'full':
       return { state: 'overloaded', reason: 'store', retryAfterMs: RETRY_AFTER_MS.store };
+    case 'conflict':
+    case 'cancelled':
+      return { state };
     default:
-      return { state: state as 'accepted' };
+      throw new TypeError(`accept.lua returned the unknown answer '${state}'`);
   }
 }

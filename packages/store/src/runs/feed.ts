@@ -1,6 +1,7 @@
 // Contract 3: a feed is one run with readers at this gateway.
 import type { RunId } from '@inference-proxy/contracts';
-import { type LiveMode, type RunReader, wantsItems } from './reader.ts';
+import { type LiveMode, wantsItems } from './live.ts';
+import type { RunReader } from './reader.ts';
 
 export interface Feed {
   readonly runId: RunId;
@@ -43,6 +44,6 @@ export const isRead = (feed: Feed): boolean => {
 export const end = (feed: Feed, items?: number): void => {
   feed.over = true;
   const mode = modeOf(feed);
-  // The same rule as in lua/shared/finish and lua/follow.
+  // The same rule as in parts/ending.lua and follow.lua.
   feed.kept = items !== 0 || mode === 'l' || mode === 'f';
 };

@@ -5,15 +5,17 @@ import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { names, projectPrefix } from '../keys.ts';
 import { Lane } from '../lane.ts';
-import { runScript, type ScriptArgument } from '../scripts.ts';
+import { runScript } from '../scripts.ts';
 import { TickBatch } from '../tick-batch.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
+import { type AttendedRun, attendScript } from './attend.ts';
 import { end, type Feed, furthest, isRead, modeOf } from './feed.ts';
-import { type LiveMessage, liveMessages } from './live.ts';
-import { type LogPage, type PageReply, pageOf } from './log-page.ts';
+import { followScript, type LogPage, type PageRequest } from './follow.ts';
+import { type LiveMessage, type LiveMode, liveMessages } from './live.ts';
 import { LARGE_BYTES, Positions } from './positions.ts';
-import { type LiveMode, RunReader } from './reader.ts';
+import { RunReader } from './reader.ts';
+import { unfollowScript } from './unfollow.ts';
 
 /** The pages of one call hold at most this many bytes together (or one entry). */
 const PAGE_BYTES = 1024 * 1024;
@@ -21,13 +23,6 @@ const PAGE_BYTES = 1024 * 1024;
 const STALE_TRIES = 3;
 /** Runs in one attend call. A gateway may read tens of thousands of runs, and Redis serves no other client during a call. */
 const ATTEND_RUNS = 2_000;
-
-interface PageRequest {
-  readonly runId: RunId;
-  readonly cursor: number;
-  readonly mode: LiveMode;
-  readonly line: number | undefined;
-}
 
 export interface FeedsOptions {
   readonly commands: Redis;
@@ -231,25 +226,31 @@ export class Feeds {
     await withinLimit(this.listen(project), timings.commandMs);
     // All readers of a run at the same place share one request.
     const places = new Map<string, number>();
-    const asked = requests.map(({ runId, cursor, mode, line = '-' }) => {
-      const place = `${runId} ${cursor} ${mode} ${line}`;
-      const at = places.get(place) ?? places.size;
-      places.set(place, at);
+    const shared: PageRequest[] = [];
+    const asked = requests.map((request) => {
+      const place = `${request.runId} ${request.cursor} ${request.mode} ${request.line}`;
+      let at = places.get(place);
+      if (at === undefined) {
+        at = shared.push(request) - 1;
+        places.set(place, at);
+      }
       return at;
     });
-    const runs = [...places.keys()].flatMap((place) => place.split(' '));
-    let answers: PageReply[] | undefined;
-    for (let tries = 0; !answers && tries < STALE_TRIES; tries++) {
-      const ask = (): Promise<unknown> =>
-        runScript(commands, 'follow', project, [gatewayId, ++this.#number, timings.leaseMs, PAGE_BYTES, ...runs]);
-      const reply = await this.#lane.call(PAGE_BYTES, ask);
-      const [stale, pages] = reply as [number, PageReply[]];
-      if (!stale) answers = pages;
+    let pages: 'stale' | (LogPage | undefined)[] = 'stale';
+    for (let tries = 0; pages === 'stale' && tries < STALE_TRIES; tries++) {
+      const { leaseMs } = timings;
+      const ask = (): Promise<typeof pages> => {
+        const args = { gatewayId, number: ++this.#number, leaseMs, maxBytes: PAGE_BYTES, pages: shared };
+        return runScript(commands, followScript, project, args);
+      };
+      pages = await this.#lane.call(PAGE_BYTES, ask);
     }
-    if (!answers) throw new ServiceError('unavailable', 'The run store answered calls of this gateway out of order.');
-    const pages = answers.map((answer, at) => {
-      const page = pageOf(answer);
-      const feed = this.#projects.get(project)?.get(runs[at * 4] as RunId);
+    if (pages === 'stale')
+      throw new ServiceError('unavailable', 'The run store answered calls of this gateway out of order.');
+    const found = pages;
+    for (const [at, { runId }] of shared.entries()) {
+      const page = found[at];
+      const feed = this.#projects.get(project)?.get(runId);
       if (feed && page) {
         feed.known = true;
         feed.token = page.token;
@@ -260,9 +261,8 @@ export class Feeds {
           for (const reader of feed.readers) reader.check();
         }
       }
-      return page;
-    });
-    return asked.map((at) => pages[at]);
+    }
+    return asked.map((at) => found[at]);
   }
 
   async #unfollow(project: string, ids: RunId[]): Promise<undefined[]> {
@@ -272,9 +272,11 @@ export class Feeds {
     // A reader that came in between keeps the run.
     const gone = ids.filter((id) => !this.#projects.get(project)?.has(id));
     if (gone.length > 0) {
-      const args = [gatewayId, ++this.#number, timings.handoverMs, ...gone];
-      const due = (await withinLimit(runScript(commands, 'unfollow', project, args), timings.commandMs)) as Buffer[];
-      deliveries.handOver(project, due.map(String));
+      const args = { gatewayId, number: ++this.#number, handoverMs: timings.handoverMs, runIds: gone };
+      deliveries.handOver(
+        project,
+        await withinLimit(runScript(commands, unfollowScript, project, args), timings.commandMs),
+      );
     }
     return ids.map(() => undefined);
   }
@@ -332,25 +334,22 @@ export class Feeds {
     let from = 0;
     do {
       const part = feeds.slice(from, from + ATTEND_RUNS);
-      const args: ScriptArgument[] = [gatewayId, ++this.#number, timings.leaseMs];
       const asked = part.map((feed) => feed.known && !feed.over);
-      for (const feed of part) args.push(feed.runId, furthest(feed), modeOf(feed));
-      const [stale, answers, following] = (await withinLimit(
-        runScript(commands, 'attend', project, args),
-        timings.commandMs,
-      )) as [number, AttendReply[], number];
-      if (stale) return false;
-      for (const [at, answer] of answers.entries()) this.#attended(part[at] as Feed, answer, asked[at] as boolean);
+      const runs = part.map((feed) => ({ runId: feed.runId, position: furthest(feed), mode: modeOf(feed) }));
+      const args = { gatewayId, number: ++this.#number, leaseMs: timings.leaseMs, runs };
+      const answer = await withinLimit(runScript(commands, attendScript, project, args), timings.commandMs);
+      if (answer === 'stale') return false;
+      for (const [at, run] of answer.runs.entries()) this.#attended(part[at] as Feed, run, asked[at] as boolean);
       from += ATTEND_RUNS;
-      if (from >= feeds.length && following > feeds.filter((feed) => !feed.over).length)
+      if (from >= feeds.length && answer.following > feeds.filter((feed) => !feed.over).length)
         await this.#dropStrays(project);
     } while (from < feeds.length);
     return true;
   }
 
   /** @param asked whether the run was known at the time of the call */
-  #attended(feed: Feed, [state, lastItem = 0, lastLine = 0]: AttendReply, asked: boolean): void {
-    if (state === undefined) {
+  #attended(feed: Feed, run: AttendedRun | undefined, asked: boolean): void {
+    if (run === undefined) {
       if (!asked) return;
       feed.over = true;
       for (const reader of feed.readers) {
@@ -358,8 +357,7 @@ export class Feeds {
       }
       return;
     }
-    const open = state.equals(RUNNING) || state.equals(QUEUED);
-    for (const reader of feed.readers) if (!open || reader.misses(lastItem, lastLine)) reader.check();
+    for (const reader of feed.readers) if (run.ended || reader.misses(run.lastItem, run.lastLine)) reader.check();
   }
 
   /** Reports departures again for runs that this gateway follows without a reader: an earlier report was lost. */
@@ -377,8 +375,3 @@ interface Listening {
   /** Last time at which a run of the project was accepted, followed or left here (`performance.now()`). */
   usedAt: number;
 }
-
-type AttendReply = [] | [state: Buffer, lastItem: number, lastLine?: number];
-
-const RUNNING = Buffer.from('running');
-const QUEUED = Buffer.from('queued');

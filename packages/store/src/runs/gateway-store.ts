@@ -6,25 +6,27 @@ import { DeliveryLog } from '../deliveries/delivery-log.ts';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { INDEX_MS, names, projectPrefix, projectsKey } from '../keys.ts';
 import { Lane } from '../lane.ts';
+import { storeTrouble } from '../ready.ts';
 import { Registry } from '../registry/registry.ts';
 import { runScript } from '../scripts.ts';
 import { storeError } from '../store-error.ts';
-import { storeTrouble } from '../store-trouble.ts';
 import { withinLimit } from '../time-limit.ts';
 import { defaultTimings, type StoreLogger, type StoreTimings } from '../timings.ts';
 import { Revocations } from '../tokens/revocations.ts';
 import { type Accepted, Acceptor, type NewRun } from './accept.ts';
 import { AppendOnlyFile } from './append-only-file.ts';
+import { type CancelledFrom, cancelScript } from './cancel.ts';
+import { type KeyClaim, readClaim } from './claim.ts';
 import { readDepths, type StoreDepths } from './depths.ts';
-import { type RunExtent, readExtent } from './extent.ts';
 import { Feeds } from './feeds.ts';
-import { type KeyHolder, readHolder } from './holder.ts';
+import { goOnScript } from './go-on.ts';
 import { itemBatches, readItems } from './items.ts';
 import { listRuns, type RunPage, type RunQuery } from './list.ts';
-import type { LiveMode, RunReader } from './reader.ts';
+import type { LiveMode } from './live.ts';
+import type { RunReader } from './reader.ts';
 import { Reaper } from './reaper.ts';
-import { type RunRecord, readRecord } from './record.ts';
-import { readResult } from './results.ts';
+import { type RunExtent, type RunRecord, readExtent, readRecord } from './record.ts';
+import { readResult } from './result.ts';
 import { type RunLog, readLog } from './run-log.ts';
 import { Sweeper, shareText } from './sweeper.ts';
 
@@ -174,9 +176,9 @@ export class GatewayStore {
     return withinLimit(readExtent(this.#options.commands, project, runId), this.#timings.commandMs);
   }
 
-  /** Returns the run that holds an idempotency key (the hash of `NewRun`). @throws ServiceError `unavailable` */
-  holder(project: string, key: string): Promise<KeyHolder | undefined> {
-    return withinLimit(readHolder(this.#options.commands, project, key), this.#timings.commandMs);
+  /** Returns the run that has claimed an idempotency key (the hash of `NewRun`). @throws ServiceError `unavailable` */
+  claim(project: string, key: string): Promise<KeyClaim | undefined> {
+    return withinLimit(readClaim(this.#options.commands, project, key), this.#timings.commandMs);
   }
 
   /** Returns all items of a run. @throws ServiceError `unavailable` */
@@ -217,7 +219,7 @@ export class GatewayStore {
   }
 
   /** Cancels a run and returns its state before. @throws ServiceError `unavailable` */
-  async cancel(project: string, runId: RunId): Promise<'queued' | 'running' | 'ended' | 'unknown'> {
+  async cancel(project: string, runId: RunId): Promise<CancelledFrom> {
     return withinLimit(this.#callCancel(project, runId, 0), this.#timings.commandMs);
   }
 
@@ -236,7 +238,7 @@ export class GatewayStore {
 
   /** Lets a run with `onDisconnect=cancel` continue without a reader, because its caller got a 202 answer. @throws ServiceError `unavailable` */
   async goOn(project: string, runId: RunId): Promise<void> {
-    await withinLimit(runScript(this.#options.commands, 'go-on', project, [runId]), this.#timings.commandMs);
+    await withinLimit(runScript(this.#options.commands, goOnScript, project, [runId]), this.#timings.commandMs);
   }
 
   /** Returns the project's apps by name. @throws ServiceError `unavailable` */
@@ -251,15 +253,11 @@ export class GatewayStore {
     reader.close();
   }
 
-  async #callCancel(
-    project: string,
-    runId: RunId,
-    tombstoneMs: number,
-  ): Promise<'queued' | 'running' | 'ended' | 'unknown'> {
-    const args = [this.#timings.handoverMs, tombstoneMs, runId, randomUUID()];
-    const [[found, due]] = (await runScript(this.#options.commands, 'cancel', project, args)) as [[Buffer, number]];
-    if (due) this.#options.deliveries.handOver(project, [runId]);
-    return found.toString() as 'queued';
+  async #callCancel(project: string, runId: RunId, tombstoneMs: number): Promise<CancelledFrom> {
+    const args = { handoverMs: this.#timings.handoverMs, tombstoneMs, runId, requestId: randomUUID() };
+    const { from, webhookDue } = await runScript(this.#options.commands, cancelScript, project, args);
+    if (webhookDue) this.#options.deliveries.handOver(project, [runId]);
+    return from;
   }
 
   async #cancelLate(run: NewRun): Promise<void> {

@@ -1,7 +1,8 @@
-// Contract 5, "List: `GET /runs`": lists runs, newest first, in pages. Each page reads a bounded number of records, for any number of kept runs.
+// Contract 5, "List: `GET /runs`": lists runs by list.lua, newest first, in pages. Each page reads a bounded number of records, for any number of kept runs.
 import { type RunState, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
-import { runScript } from '../scripts.ts';
+import { bytesIn, listIn, numberIn, textIn } from '../message-pack.ts';
+import { runScript, type Script } from '../scripts.ts';
 import { withinLimit } from '../time-limit.ts';
 import { LISTED, type RunRecord, recordOf } from './record.ts';
 
@@ -42,7 +43,49 @@ function placeOf(cursor: string): Place {
   return { at, runId };
 }
 
-type ListReply = [read: number, at: Buffer, runId: Buffer, runs: [id: Buffer, ...fields: (Buffer | null)[]][]];
+interface ListArguments {
+  readonly place: Place;
+  /** Records read at most. */
+  readonly most: number;
+  /** Runs wanted. */
+  readonly wanted: number;
+  readonly app: string;
+  readonly fn: string;
+  readonly status: string;
+}
+
+interface ListReply {
+  readonly read: number;
+  /** The place of the last read record; its `at` is empty at the end of the list. */
+  readonly place: Place;
+  readonly runs: readonly RunRecord[];
+}
+
+const listScript: Script<ListArguments, ListReply> = {
+  name: 'list',
+  encode: ({ place, most, wanted, app, fn, status }) => [
+    place.at,
+    place.runId,
+    most,
+    wanted,
+    app,
+    fn,
+    status,
+    ...LISTED,
+  ],
+  decode: (reply) => {
+    const [read, at, runId, runs] = listIn(reply);
+    return {
+      read: numberIn(read),
+      place: { at: textIn(at), runId: textIn(runId) },
+      runs: listIn(runs).flatMap((run) => {
+        const [id, ...fields] = listIn(run);
+        const values = fields.map((value) => (value === null ? null : bytesIn(value)));
+        return recordOf(textIn(id), values) ?? [];
+      }),
+    };
+  },
+};
 
 /**
  * Returns one page. A place in the order of acceptance stays the same while runs come and go.
@@ -55,17 +98,13 @@ export async function listRuns(redis: Redis, project: string, query: RunQuery, l
   const runs: RunRecord[] = [];
   for (let read = 0; read < MOST_READ && runs.length < query.limit; ) {
     const most = Math.min(PORTION, MOST_READ - read);
-    const filters = [query.app ?? '', query.fn ?? '', query.status ?? ''];
-    const args = [place.at, place.runId, most, query.limit - runs.length, ...filters, ...LISTED];
-    const reply = await withinLimit(runScript(redis, 'list', project, args), limitMs);
-    const [count, at, runId, found] = reply as ListReply;
-    for (const [id, ...fields] of found) {
-      const record = recordOf(id.toString(), fields);
-      if (record) runs.push(record);
-    }
-    if (at.length === 0) return { runs };
-    read += count;
-    place = { at: at.toString(), runId: runId.toString() };
+    const { app = '', fn = '', status = '' } = query;
+    const args = { place, most, wanted: query.limit - runs.length, app, fn, status };
+    const reply = await withinLimit(runScript(redis, listScript, project, args), limitMs);
+    runs.push(...reply.runs);
+    if (reply.place.at === '') return { runs };
+    read += reply.read;
+    place = reply.place;
   }
   return { runs, cursor: written(place) };
 }

@@ -7,8 +7,14 @@ import {
   type Outcome,
   type RunId,
 } from '@inference-proxy/contracts';
-import { outcomeOf } from './outcome-codec.ts';
+import { outcomeOf } from './outcome.ts';
 import { decodeLines, type LogLine } from './run-log.ts';
+
+/** What a reader follows beside the outcome: `o` nothing, `i` items, `l` log lines, `f` both and the start. */
+export type LiveMode = 'o' | 'i' | 'l' | 'f';
+
+export const wantsItems = (mode: LiveMode): boolean => mode === 'i' || mode === 'f';
+export const wantsLog = (mode: LiveMode): boolean => mode === 'l' || mode === 'f';
 
 /** One message about one run. `token` names the attempt. */
 export type LiveMessage =

@@ -1,7 +1,7 @@
 // A reader during a short absence of the store: the reader of a known run waits, and the reader of an unknown run fails.
 import { ServiceError } from '@inference-proxy/contracts';
 import { expect, test } from '@jest/globals';
-import type { LogPage } from './log-page.ts';
+import type { LogPage } from './follow.ts';
 import { RunReader } from './reader.ts';
 
 const ended: LogPage = {

@@ -3,9 +3,9 @@ import { type AnswerHead, type ItemBatch, type Outcome, type RunId, ServiceError
 import { retry } from '@inference-proxy/retry';
 import { Observable, type Subscriber } from 'rxjs';
 import { storeError } from '../store-error.ts';
-import { after, lastOf } from './batches.ts';
-import type { LiveMessage } from './live.ts';
-import type { LogPage } from './log-page.ts';
+import type { LogPage } from './follow.ts';
+import { after, lastOf } from './items.ts';
+import { type LiveMessage, type LiveMode, wantsItems, wantsLog } from './live.ts';
 import type { LogLine } from './run-log.ts';
 
 /** An event of a reader: the things that it follows, in order, then one outcome. */
@@ -17,12 +17,6 @@ export type RunEvent =
   /** `at` is Unix ms. The event is repeated if the run went back to the queue. */
   | { readonly type: 'started'; readonly at: number }
   | { readonly type: 'outcome'; readonly outcome: Outcome };
-
-/** What a reader follows beside the outcome: `o` nothing, `i` items, `l` log lines, `f` both and the start. */
-export type LiveMode = 'o' | 'i' | 'l' | 'f';
-
-export const wantsItems = (mode: LiveMode): boolean => mode === 'i' || mode === 'f';
-const wantsLog = (mode: LiveMode): boolean => mode === 'l' || mode === 'f';
 
 /** The part of `Feeds` that a reader uses. */
 export interface ReaderSource {

@@ -1,10 +1,12 @@
-// Ends runs of dead workers and gateways, and repeats lost jobs (lua/reap). Runs in every gateway. Doubles are harmless.
+// Ends runs of dead workers and gateways, and repeats lost jobs (reap.lua). Runs in every gateway. Doubles are harmless.
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { INDEX_MS, projectsKey } from '../keys.ts';
 import { runScript, runScriptAt } from '../scripts.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
+import { forgetProjectScript } from './forget-project.ts';
+import { type ProjectState, type Reaped, reapScript } from './reap.ts';
 import { Rounds } from './rounds.ts';
 
 /** Runs handled at most per kind and call, so that a call stays short. */
@@ -17,17 +19,6 @@ const IDLE_ROUNDS = 30;
 const IDLE_GAP_ROUNDS = 2 * IDLE_ROUNDS;
 /** A gateway that wrote a project's score accepts for `INDEX_MS` without writing it again. A project is not idle until well after this time. */
 const SETTLED_MS = 2 * INDEX_MS;
-
-/** `idle`: nothing is open. `empty`: the project has nothing at all. */
-type ProjectState = 'open' | 'idle' | 'empty';
-
-/** The states by their numbers in lua/reap. */
-const STATES: readonly ProjectState[] = ['open', 'idle', 'empty'];
-
-interface Reaped {
-  readonly state: ProjectState;
-  readonly ended: number;
-}
 
 export class Reaper extends Rounds {
   #round = 0;
@@ -99,7 +90,7 @@ export class Reaper extends Rounds {
   /** Removes a project without runs, apps, workers and gateways from the index. The next use adds it again. */
   async #forget(project: string, score: string): Promise<void> {
     try {
-      const forgotten = runScriptAt(this.#redis, 'forget-project', projectsKey, [project, score]);
+      const forgotten = runScriptAt(this.#redis, forgetProjectScript, projectsKey, { project, score });
       await withinLimit(forgotten, this.#timings.commandMs);
     } catch (error) {
       this.#logger.warn(
@@ -112,39 +103,28 @@ export class Reaper extends Rounds {
   /** Reaps everything that is due in one project, in several calls. Every affected client is notified in the same round. */
   async #project(project: string, pauseMs: number, settled: boolean): Promise<ProjectState> {
     let answer = await this.#reap(project, pauseMs, settled);
-    for (let call = 1; call < MOST_CALLS && answer.ended >= MOST; call++)
+    for (let call = 1; call < MOST_CALLS && answer.changes >= MOST; call++)
       answer = await this.#reap(project, pauseMs, settled);
     return answer.state;
   }
 
   async #reap(project: string, pauseMs: number, settled: boolean): Promise<Reaped> {
-    const timings = this.#timings;
-    const args = [
-      pauseMs,
-      timings.leaseMs,
-      timings.workerGraceMs,
-      timings.handoverMs,
-      MOST,
-      timings.staleMs,
-      settled ? 1 : 0,
-    ];
-    const [idle, due, overdue, ended] = (await withinLimit(
-      runScript(this.#redis, 'reap', project, args),
-      timings.commandMs,
-    )) as [number, Buffer[], [id: Buffer, attempt: number][], number];
-    this.#deliveries.handOver(project, due.map(String));
+    const { leaseMs, workerGraceMs, handoverMs, staleMs, commandMs } = this.#timings;
+    const args = { pauseMs, leaseMs, workerGraceMs, handoverMs, most: MOST, staleMs, removeEmpty: settled };
+    const reaped = await withinLimit(runScript(this.#redis, reapScript, project, args), commandMs);
+    this.#deliveries.handOver(project, reaped.due);
     // If the dispatchers are behind by more than the handover time, the jobs are in the queue. Adding them again would only lengthen it.
-    if (overdue.length > 0 && (await this.#deliveries.backlogMs()) > timings.handoverMs) {
-      return { state: 'open', ended };
+    if (reaped.overdue.length > 0 && (await this.#deliveries.backlogMs()) > handoverMs) {
+      return { ...reaped, state: 'open' };
     }
-    for (const [id, attempt] of overdue) {
-      this.#deliveries.add({ project, runId: id.toString(), attempt }, 0).catch((error: unknown) => {
+    for (const { runId, attempt } of reaped.overdue) {
+      this.#deliveries.add({ project, runId, attempt }, 0).catch((error: unknown) => {
         this.#logger.warn(
-          { err: error, runId: id.toString() },
+          { err: error, runId },
           'an overdue delivery was not added to the queue; a later round repeats it',
         );
       });
     }
-    return { state: STATES[idle] ?? 'open', ended };
+    return reaped;
   }
 }

@@ -2,9 +2,9 @@
 import { type AnswerHead, decodeHead, type Outcome, type RunId, type RunState } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
-import { readCall } from './call.ts';
-import { outcomeOf } from './outcome-codec.ts';
-import { RESULT_BYTES } from './results.ts';
+import { outcomeOf } from './outcome.ts';
+import { readAttempt, readCall } from './packed-fields.ts';
+import { RESULT_BYTES } from './result.ts';
 
 /** Times are Unix milliseconds of the store's clock. */
 export interface RunRecord {
@@ -85,8 +85,7 @@ export function recordOf(runId: RunId, values: readonly (Buffer | null)[]): RunR
   // A record without a call was written by an earlier version.
   if (state === undefined || call === undefined) return undefined;
   const { app, fn, acceptedAt } = readCall(call);
-  // Number, token and start of the attempt. The start is `-` after a requeue.
-  const [attempt = '0', , started = '-'] = text('attempt')?.split(' ') ?? [];
+  const { number: attempt, startedAt } = readAttempt(text('attempt'));
   const version = text('v') ?? '';
   const firstItemAt = time('first');
   const endedAt = time('ended');
@@ -101,9 +100,9 @@ export function recordOf(runId: RunId, values: readonly (Buffer | null)[]): RunR
     acceptedAt,
     // Written only if the run went back to the queue.
     queuedAt: time('queued') ?? acceptedAt,
-    ...(started !== '-' && { startedAt: Number(started) }),
+    ...(startedAt !== undefined && { startedAt }),
     ...(firstItemAt !== undefined && { firstItemAt }),
-    attempt: Number(attempt),
+    attempt,
     ...(version !== '' && { version }),
     items,
     gone: time('gone') ?? 0,
@@ -129,5 +128,30 @@ export function recordOf(runId: RunId, values: readonly (Buffer | null)[]): RunR
         ...(nextAt !== undefined && { nextAt }),
       },
     }),
+  };
+}
+
+export interface RunExtent {
+  readonly app: string;
+  readonly state: RunState;
+  /** Number of items so far. */
+  readonly items: number;
+  /** Number of dropped items. They are the first items of the run. */
+  readonly gone: number;
+  /** Known after the run's end: the result is the list of its items. */
+  readonly streamed: boolean;
+}
+
+/** Reads how far a run has come, without its items and result. Returns `undefined` if the run is unknown or past its retention. */
+export async function readExtent(redis: Redis, project: string, runId: RunId): Promise<RunExtent | undefined> {
+  const key = projectPrefix(project) + names.run + runId;
+  const [call, state, items, gone, streamed] = await redis.hmget(key, 'call', 'state', 'items', 'gone', 'streamed');
+  if (call == null || state == null) return undefined;
+  return {
+    app: readCall(call).app,
+    state: state as RunState,
+    items: Number(items ?? 0),
+    gone: Number(gone ?? 0),
+    streamed: streamed === '1',
   };
 }

@@ -7,6 +7,7 @@ import { runScript } from '../scripts.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 import { Rounds } from './rounds.ts';
+import { sweepScript } from './sweep.ts';
 
 /** Runs forgotten per kind and call, so that a call stays short. */
 const MOST = 256;
@@ -25,7 +26,7 @@ const PLENTY = 0.4;
 const SHARE = 0.5;
 /** The part of a project's share that `accept` may fill. Results are written later and may be larger than their parameters. */
 const ACCEPTED = 0.95;
-/** Reserve of each run under way, for its outcome (lua/shared/room). It counts only if a project holds more than NEAR of its share. */
+/** Reserve of each run under way, for its outcome (parts/share.lua). It counts only if a project holds more than NEAR of its share. */
 const RESERVED = 640;
 const NEAR = 0.5;
 /** A share is written again after a change of more than this part. */
@@ -38,11 +39,9 @@ const REDIS_FULL = 0.9;
 /** Once in this many rounds, `maxmemory` is read, and projects without a due run are visited too. */
 const SLOW_ROUNDS = 10;
 
-type SweepReply = [more: number, bytes: number, oldestKept: Buffer, oldestPromise: Buffer];
-
 interface Kept {
   bytes: number;
-  /** The share that bounds writes, as the store has it (lua/shared/room). */
+  /** The share that bounds writes, as the store has it (parts/share.lua). */
   share: number | undefined;
   /** `evictable`: unpromised ended runs may make room for writes. `evictableWritten`: the value in the store. */
   evictable: boolean;
@@ -59,10 +58,8 @@ interface Kept {
   next: number;
 }
 
-/** Formats a share for lua/shared/room. */
+/** Formats a share for parts/share.lua. */
 export const shareText = (share: number, evictable: boolean): string => `${share} ${evictable ? 1 : 0}`;
-
-const timeOf = (text: Buffer): number => (text.length > 0 ? Number(text) : Number.POSITIVE_INFINITY);
 
 export class Sweeper extends Rounds {
   #round = 0;
@@ -293,17 +290,16 @@ export class Sweeper extends Rounds {
 
   /** @returns true if further runs can be removed */
   async #sweep(project: string, downTo: number | undefined): Promise<boolean> {
-    const args = [MOST, downTo === undefined ? '' : Math.floor(downTo), READ_MS];
-    const reply = await withinLimit(runScript(this.#redis, 'sweep', project, args), this.#timings.commandMs);
-    const [more, bytes, kept, promise] = reply as SweepReply;
+    const args = { most: MOST, downTo: downTo === undefined ? undefined : Math.floor(downTo), readMs: READ_MS };
+    const swept = await withinLimit(runScript(this.#redis, sweepScript, project, args), this.#timings.commandMs);
     const known = this.#projects.get(project);
     if (known) {
-      known.bytes = Math.max(0, bytes);
+      known.bytes = Math.max(0, swept.bytes);
       known.swept = known.bytes;
-      known.oldest = timeOf(kept);
-      known.next = Math.min(known.oldest, timeOf(promise));
+      known.oldest = swept.nextKept;
+      known.next = Math.min(swept.nextKept, swept.nextPromise);
     }
     this.#count();
-    return more === 1;
+    return swept.more;
   }
 }

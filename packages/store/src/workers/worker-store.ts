@@ -1,82 +1,22 @@
 // Contract 1, 3 and 5: the worker's interface to the run store. It takes runs, writes their items and outcomes, and renews their leases.
-import {
-  type AnswerHead,
-  type AppDescription,
-  encodeHead,
-  type ItemBatch,
-  type Outcome,
-  type RunId,
-  ServiceError,
-} from '@inference-proxy/contracts';
+import type { AppDescription, RunId } from '@inference-proxy/contracts';
 import { retry } from '@inference-proxy/retry';
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { names, projectPrefix } from '../keys.ts';
-import { Kinds } from '../kinds.ts';
-import { Lane } from '../lane.ts';
 import { announce, withdraw } from '../registry/registry.ts';
-import { outcomeKind } from '../runs/outcome-codec.ts';
-import { overShare } from '../runs/over-share.ts';
-import { runScript, type ScriptArgument } from '../scripts.ts';
+import { runScript } from '../scripts.ts';
 import { storeError } from '../store-error.ts';
-import { TickBatch } from '../tick-batch.ts';
 import { withinLimit } from '../time-limit.ts';
 import { defaultTimings, type StoreLogger, type StoreTimings } from '../timings.ts';
-import { type LogPart, LogWriter } from './log-writer.ts';
-import { type TakenRun, takenRuns } from './taken-runs.ts';
-
-/** `taken`: number of the last item that a reader has taken, as far as known (0 at first). */
-export type AppendAnswer =
-  | { readonly state: 'ok'; readonly taken: number; readonly cancel: boolean }
-  /** Items after `last` are missing. The worker must resend them. */
-  | { readonly state: 'behind'; readonly last: number }
-  /** Another attempt holds the run, or the run has ended. */
-  | { readonly state: 'lost' }
-  /** The items exceed the project's share (Contract 9). Nothing was written. */
-  | { readonly state: 'full' };
-
-/** The answer of `head`. The words mean the same as in `AppendAnswer`. */
-export type HeadAnswer = 'ok' | 'lost' | 'full';
-
-/** `refused`: the run ended as `output_too_large`, because its outcome does not fit into the project's share (Contract 9). */
-export type EndAnswer =
-  | { readonly state: 'ended' | 'refused' | 'requeued' | 'lost' }
-  | { readonly state: 'behind'; readonly last: number };
-
-export type RenewAnswer =
-  | { readonly state: 'held'; readonly taken: number; readonly cancel: boolean }
-  | { readonly state: 'lost' };
-
-export interface Append {
-  readonly runId: RunId;
-  readonly token: string;
-  readonly batch: ItemBatch;
-}
-
-export interface Head {
-  readonly runId: RunId;
-  readonly token: string;
-  readonly head: AnswerHead;
-}
-
-export interface End {
-  readonly runId: RunId;
-  readonly token: string;
-  readonly outcome: Omit<Outcome, 'endedAt'>;
-  /** Puts the run back into the queue once, if the run has no item, no head and no cancel request (`retry_on_crash`). */
-  readonly retry?: boolean;
-  /** The app's version that executed the run. Set only if the take named another version. */
-  readonly version?: string;
-}
-
-/** What a worker takes of one app. */
-export interface Want {
-  readonly app: string;
-  /** The number of runs. With 0, the worker stops waiting for the app. */
-  readonly slots: number;
-  /** The app's version that the worker serves. The record of each taken run names this version. */
-  readonly version?: string | undefined;
-}
+import type { Append, AppendAnswer } from './append.ts';
+import { type Attempt, AttemptWriter } from './attempt-writer.ts';
+import type { End, EndAnswer } from './end.ts';
+import type { Head, HeadAnswer } from './head.ts';
+import { type LogPart, LogWriter } from './log.ts';
+import { type RenewAnswer, renewScript } from './renew.ts';
+import { type TakenRun, takeScript, type Want } from './take.ts';
+import { Wakes } from './wakes.ts';
 
 export interface WorkerStoreOptions {
   readonly commands: Redis;
@@ -99,24 +39,11 @@ const LOG_BYTES = 256 * 1024;
 /** Bytes of parameters that one take hands over. One run may exceed the limit. */
 const TAKE_BYTES = 1024 * 1024;
 const RETRY_MS = 200;
-/** A larger result reserves room before it is sent (lua/reserve). */
-const RESERVED_BYTES = 256 * 1024;
-
-type Room = 'ok' | 'full' | 'again' | 'lost';
-
-/** A wake from at most this long before a take's answer is outdated. An older wake comes from a clock that has stepped back, so it counts. */
-const OLD_WAKE_US = 1_000_000;
-
-/** A worker's takes from one project. Times are the store's, µs. */
+/** A worker's takes from one project. */
 interface Takes {
   /** Number of the last take. It rises. */
   number: number;
-  /** By app: time of the last answer to a take that asked for the app. Earlier wakes are outdated. */
-  readonly answered: Map<string, number>;
-  /** The apps of the take that is under way, and their versions. */
-  asked: ReadonlyMap<string, string | undefined>;
-  /** By app: time of a wake that came during a take. It is compared with the take's answer. */
-  readonly held: Map<string, number>;
+  readonly wakes: Wakes;
 }
 
 export class WorkerStore {
@@ -134,14 +61,8 @@ export class WorkerStore {
   readonly timings: StoreTimings;
   readonly #served = new Set<string>();
   readonly #takes = new Map<string, Takes>();
-  /** Paced attempts: the number of the last item that readers took. Items that they have not taken stay in the window. */
-  readonly #taken = new Map<string, number>();
-  readonly #appends: TickBatch<Append, AppendAnswer | Again>;
-  readonly #heads: TickBatch<readonly ScriptArgument[], HeadAnswer | 'again'>;
-  readonly #reservations: TickBatch<End, Room>;
+  readonly #writer: AttemptWriter;
   readonly #logs: LogWriter;
-  readonly #ends: TickBatch<End, EndAnswer | Again>;
-  readonly #lane: Lane;
   readonly #closing = new AbortController();
 
   readonly #options: WorkerStoreOptions;
@@ -150,18 +71,10 @@ export class WorkerStore {
     this.#options = options;
 
     this.timings = { ...defaultTimings, ...options.timings };
-    this.#lane = new Lane(this.timings.commandMs);
-    this.#appends = new TickBatch((project, items) => this.#sendAppends(project, items), appendBytes);
-    this.#heads = new TickBatch(
-      (project, items) => this.#sendHeads(project, items),
-      () => 0,
-    );
-    this.#reservations = new TickBatch(
-      (project, items) => this.#sendReservations(project, items),
-      () => 0,
-    );
-    this.#ends = new TickBatch((project, items) => this.#sendEnds(project, items), endBytes);
-    this.#logs = new LogWriter(options.commands, options.maxLogBytes ?? LOG_BYTES, this.timings.commandMs);
+    const { commands: redis, deliveries, windowBytes = WINDOW_BYTES } = options;
+    const handOver = deliveries.handOver.bind(deliveries);
+    this.#writer = new AttemptWriter({ redis, timings: this.timings, windowBytes, handOver });
+    this.#logs = new LogWriter(redis, options.maxLogBytes ?? LOG_BYTES, this.timings.commandMs);
     options.subscriber.on('smessageBuffer', this.#onMessage);
     options.subscriber.on('ready', this.#onReady);
   }
@@ -191,19 +104,21 @@ export class WorkerStore {
    */
   async take(project: string, wants: readonly Want[]): Promise<{ runs: TakenRun[]; more: boolean }> {
     const takes = this.#takesOf(project);
-    takes.number++;
-    takes.asked = new Map(wants.map(({ app, version }) => [app, version]));
-    const { workerId, logger } = this.#options;
-    const args: ScriptArgument[] = [workerId, takes.number, this.timings.leaseMs, TAKE_BYTES];
-    for (const want of wants) args.push(want.app, want.slots, want.version ?? '');
+    const number = ++takes.number;
+    takes.wakes.asks(wants.map(({ app }) => app));
+    const { workerId, logger, commands } = this.#options;
+    const args = { workerId, number, leaseMs: this.timings.leaseMs, maxBytes: TAKE_BYTES, wants };
+    const versions = new Map(wants.map(({ app, version }) => [app, version]));
     const take = async (): Promise<{ runs: TakenRun[]; more: boolean }> => {
-      const reply = (await runScript(this.#options.commands, 'take', project, args)) as [number, number, ...Buffer[]];
-      const [answeredAt, more, ...values] = reply;
-      const token = `${workerId}:${takes.number}`;
-      const runs = takenRuns(project, token, takes.asked, values);
-      this.#answered(project, takes, answeredAt);
-      for (const { runId, paced } of runs) if (paced) this.#taken.set(attemptOf(runId, token), 0);
-      return { runs, more: more === 1 };
+      const { at, more, runs } = await runScript(commands, takeScript, project, args);
+      takes.wakes.answered(at);
+      const token = `${workerId}:${number}`;
+      for (const { runId, paced } of runs) if (paced) this.#writer.pace({ runId, token });
+      const taken = runs.map((run): TakenRun => {
+        const version = versions.get(run.app);
+        return { ...run, project, token, ...(version !== undefined && { version }) };
+      });
+      return { runs: taken, more };
     };
     const failed = (error: unknown): void =>
       logger.warn({ err: storeError(error), project }, 'a take failed; trying again');
@@ -213,7 +128,7 @@ export class WorkerStore {
 
   /** @throws ServiceError `unavailable`, `overloaded`: repeat the call while the lease holds. Repeats do no harm. */
   append(project: string, append: Append): Promise<AppendAnswer> {
-    return this.#appends.add(project, append).then(settled);
+    return this.#writer.append(project, append);
   }
 
   /**
@@ -222,10 +137,8 @@ export class WorkerStore {
    *
    * @throws the errors of `append` and of `encodeHead`
    */
-  async head(project: string, { runId, token, head }: Head): Promise<HeadAnswer> {
-    const answer = await this.#heads.add(project, [runId, token, encodeHead(head)]);
-    if (answer === 'again') throw roomIsMade();
-    return answer;
+  head(project: string, head: Head): Promise<HeadAnswer> {
+    return this.#writer.head(project, head);
   }
 
   /**
@@ -238,25 +151,21 @@ export class WorkerStore {
   }
 
   /** Ends an attempt, and hands a due webhook over. @throws the errors of `append` */
-  async end(project: string, end: End): Promise<EndAnswer> {
-    // A large result that does not fit would fill Redis' buffers before its refusal. So its room is reserved first.
-    if (endBytes(end) < RESERVED_BYTES || (await this.#reserved(project, end)))
-      return this.#ends.add(project, end).then(settled);
-    const answer = settled(await this.#ends.add(project, { ...end, outcome: tooLarge(end.outcome) }));
-    return answer.state === 'ended' ? { state: 'refused' } : answer;
+  end(project: string, end: End): Promise<EndAnswer> {
+    return this.#writer.end(project, end);
   }
 
   /**
    * Forgets an attempt. Call it once for each taken run, for any end of the attempt: this object keeps the readers' position of every
    * paced attempt until then.
    */
-  release({ runId, token }: { readonly runId: RunId; readonly token: string }): void {
-    this.#taken.delete(attemptOf(runId, token));
+  release(attempt: Attempt): void {
+    this.#writer.release(attempt);
   }
 
   /** Number of paced attempts that were taken and not released. */
   get pacedAttempts(): number {
-    return this.#taken.size;
+    return this.#writer.pacedAttempts;
   }
 
   /**
@@ -265,24 +174,14 @@ export class WorkerStore {
    * @param apps the apps that the worker serves now, including starting apps
    * @returns one answer per run, in the order of `runs`
    */
-  async renew(
-    project: string,
-    runs: readonly { runId: RunId; token: string }[],
-    apps: readonly string[],
-  ): Promise<RenewAnswer[]> {
-    const args: ScriptArgument[] = [this.#options.workerId, this.timings.leaseMs, apps.length, ...apps];
-    for (const run of runs) args.push(run.runId, run.token);
-    const [unknown, answers] = (await withinLimit(
-      runScript(this.#options.commands, 'renew', project, args),
-      this.timings.commandMs,
-    )) as [number, [number, number, number][]];
+  async renew(project: string, runs: readonly Attempt[], apps: readonly string[]): Promise<readonly RenewAnswer[]> {
+    const args = { workerId: this.#options.workerId, leaseMs: this.timings.leaseMs, apps, runs };
+    const renewed = runScript(this.#options.commands, renewScript, project, args);
+    const { unknown, answers } = await withinLimit(renewed, this.timings.commandMs);
     if (unknown) this.onForgotten(project);
-    return answers.map(([held, taken, cancel], at) => {
-      const { runId, token } = runs[at] as { runId: RunId; token: string };
-      if (!held) return { state: 'lost' };
-      this.#took(runId, token, taken);
-      return { state: 'held', taken, cancel: cancel === 1 };
-    });
+    for (const [at, answer] of answers.entries())
+      if (answer.state === 'held') this.#writer.moved(runs[at] as Attempt, answer.taken);
+    return answers;
   }
 
   /** Announces an app to the gateways, unless it is not ready here and other workers serve it. Repeats do no harm and follow a restart of Redis. */
@@ -317,13 +216,13 @@ export class WorkerStore {
     const name = channel.toString('latin1');
     const project = name.slice(name.indexOf('{') + 1, name.indexOf('}'));
     for (const line of message.toString('latin1').split('\n')) {
-      const [verb, subject, token, upTo] = line.split(' ') as [string, string, string, string];
+      const [verb, subject = '', token = '', upTo] = line.split(' ');
       if (verb === 'wake') {
-        this.#woken(project, subject, Number(token));
+        this.#takesOf(project).wakes.woken(subject, Number(token));
       } else if (verb === 'cancel') {
         this.onCancel({ project, runId: subject, token });
       } else if (verb === 'taken') {
-        this.#took(subject, token, Number(upTo));
+        this.#writer.moved({ runId: subject, token }, Number(upTo));
         this.onTaken({ project, runId: subject, token, upTo: Number(upTo) });
       }
     }
@@ -332,126 +231,9 @@ export class WorkerStore {
   #takesOf(project: string): Takes {
     let takes = this.#takes.get(project);
     if (takes === undefined) {
-      takes = { number: 0, answered: new Map(), asked: new Map(), held: new Map() };
+      takes = { number: 0, wakes: new Wakes((app) => this.onWake(project, app)) };
       this.#takes.set(project, takes);
     }
     return takes;
   }
-
-  #woken(project: string, app: string, at: number): void {
-    const { answered, asked, held } = this.#takesOf(project);
-    if (asked.has(app)) {
-      held.set(app, at);
-      return;
-    }
-    const age = (answered.get(app) ?? 0) - at;
-    if (age <= 0 || age > OLD_WAKE_US) this.onWake(project, app);
-  }
-
-  #answered(project: string, takes: Takes, at: number): void {
-    for (const app of takes.asked.keys()) takes.answered.set(app, at);
-    takes.asked = new Map();
-    const held = [...takes.held];
-    takes.held.clear();
-    for (const [app, wokenAt] of held) this.#woken(project, app, wokenAt);
-  }
-
-  #took(runId: RunId, token: string, upTo: number): void {
-    const attempt = attemptOf(runId, token);
-    const before = this.#taken.get(attempt);
-    if (before !== undefined && upTo > before) this.#taken.set(attempt, upTo);
-  }
-
-  async #sendAppends(project: string, items: Append[]): Promise<(AppendAnswer | Again)[]> {
-    const args: ScriptArgument[] = [this.#options.windowBytes ?? WINDOW_BYTES];
-    for (const { runId, token, batch } of items) {
-      args.push(runId, token, batch.first, batch.count, batch.kind, batch.blob);
-      args.push(this.#taken.get(attemptOf(runId, token)) ?? '-');
-    }
-    const answers = (await this.#lane.call(total(items, appendBytes), () =>
-      runScript(this.#options.commands, 'append', project, args),
-    )) as [Buffer, number, number, number][];
-    return answers.map(([code, last, taken, cancel]) => {
-      const state = code.toString() as (AppendAnswer | Again)['state'];
-      if (state === 'ok') return { state, taken, cancel: cancel === 1 };
-      return state === 'behind' ? { state, last } : { state };
-    });
-  }
-
-  /** Returns whether there is room for the outcome. If the worker has lost the attempt, the later call of `end` reports it. */
-  async #reserved(project: string, end: End): Promise<boolean> {
-    const reserve = async (): Promise<boolean> => {
-      const room = await this.#reservations.add(project, end);
-      if (room === 'again') throw roomIsMade();
-      return room !== 'full';
-    };
-    const failed = (error: unknown): void => {
-      if (!(error instanceof ServiceError) || error.code !== 'overloaded') throw error;
-    };
-    return retry(reserve, { firstMs: RETRY_MS, failed });
-  }
-
-  async #sendReservations(project: string, items: End[]): Promise<Room[]> {
-    const args = items.flatMap((end): ScriptArgument[] => [end.runId, end.token, endBytes(end)]);
-    const asked = runScript(this.#options.commands, 'reserve', project, args);
-    return ((await withinLimit(asked, this.timings.commandMs)) as Buffer[]).map((code) => code.toString() as Room);
-  }
-
-  async #sendHeads(project: string, items: (readonly ScriptArgument[])[]): Promise<(HeadAnswer | 'again')[]> {
-    const sent = runScript(this.#options.commands, 'head', project, items.flat());
-    const codes = (await withinLimit(sent, this.timings.commandMs)) as Buffer[];
-    return codes.map((code) => code.toString() as 'ok');
-  }
-
-  async #sendEnds(project: string, items: End[]): Promise<(EndAnswer | Again)[]> {
-    const kinds = new Kinds();
-    const runs: ScriptArgument[] = [];
-    for (const { runId, token, outcome, retry, version } of items) {
-      const kind = kinds.number([...outcomeKind(outcome), retry ? 1 : 0, version ?? '']);
-      runs.push(kind, runId, token, outcome.runTimeMs, outcome.result ?? '');
-    }
-    const args: ScriptArgument[] = [this.timings.handoverMs, kinds.count, ...kinds.values, ...runs];
-    const answers = (await this.#lane.call(total(items, endBytes), () =>
-      runScript(this.#options.commands, 'end', project, args),
-    )) as unknown[];
-    const due: RunId[] = [];
-    const ends = items.map(({ runId }, at): EndAnswer | Again => {
-      const state = String(answers[at * 3]) as (EndAnswer | Again)['state'];
-      if (answers[at * 3 + 2] === 1) due.push(runId);
-      if (state === 'behind') return { state, last: answers[at * 3 + 1] as number };
-      return { state };
-    });
-    this.#options.deliveries.handOver(project, due);
-    return ends;
-  }
 }
-
-/** A gateway makes room now, so the same write may fit soon. */
-interface Again {
-  readonly state: 'again';
-}
-
-const roomIsMade = (): ServiceError => new ServiceError('overloaded', 'The run store is making room; retry.');
-
-/** @throws ServiceError `overloaded` */
-function settled<A extends { readonly state: string }>(answer: A | Again): Exclude<A, Again> {
-  if (answer.state === 'again') throw roomIsMade();
-  return answer as Exclude<A, Again>;
-}
-
-/** Returns the outcome that replaces an outcome without room in the project's share. */
-const tooLarge = ({ items, streamed, runTimeMs }: End['outcome']): End['outcome'] => ({
-  state: 'failed',
-  items,
-  streamed,
-  runTimeMs,
-  error: overShare,
-});
-
-const appendBytes = ({ batch }: Append): number => batch.blob.length;
-const endBytes = ({ outcome }: End): number => outcome.result?.length ?? 0;
-
-const total = <Item>(items: readonly Item[], bytesOf: (item: Item) => number): number =>
-  items.reduce((bytes, item) => bytes + bytesOf(item), 0);
-
-const attemptOf = (runId: RunId, token: string): string => `${runId} ${token}`;

@@ -1,9 +1,0 @@
-#!lua flags=allow-oom
--- Removes an empty project from the index of projects, unless the project was used since it was found empty.
---
--- KEYS  1  the index
--- ARGV  1  project
---       2  the project's score when it was found empty
--- Returns 1 if the project was removed, else 0
-if redis.call('ZSCORE', P, ARGV[1]) ~= ARGV[2] then return reply(0) end
-return reply(redis.call('ZREM', P, ARGV[1]))

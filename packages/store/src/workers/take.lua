@@ -1,0 +1,88 @@
+#!lua flags=allow-oom
+-- Takes queued runs for a worker's free slots. A taken run is running, has a new attempt, and is leased to the worker. If a queue has fewer
+-- runs than asked for, the worker waits for that app, and the next accept wakes the worker.
+--
+-- KEYS  1  the project's prefix
+-- ARGV  1  worker
+--       2  number of this take, rising. `<worker>:<number>` is the attempt's token (fence).
+--       3  lease (ms)
+--       4  bytes of parameters at most. One run may exceed the limit.
+--       apps  per app: name, free slots, version that the worker serves (empty if unknown)
+-- Returns {now_us, more (1 if a queue may hold further runs for these slots), per run: id, call (see parts/record), number of the
+-- attempt, parameters}
+-- A call with the same number returns the same runs, if they are still leased to the worker. A call with a lower number returns none.
+-- Gateways that follow everything of a run (f: see parts/messages) receive a message that the run starts.
+--@include redis: now, now_us, now_text
+--@include record: is_of, number_of, pack_attempt
+--@include messages: notify, send_messages, wake_worker
+-- The record names the version in the field `v`. The short name keeps a small record in its size class of jemalloc.
+local worker, number, lease, bytes_left = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local token = worker .. ':' .. ARGV[2]
+local took = redis.call('HMGET', K.took .. worker, 'number', 'runs')
+local last = tonumber(took[1] or 0)
+if number < last then return reply({now_us, 0}) end
+redis.call('ZADD', K.workers, now + lease, worker)
+
+local function fields_of(id) return redis.call('HMGET', K.run .. id, 'state', 'call', 'attempt', 'body', 'followers') end
+-- The bound of one call, for any number of free slots. Redis serves no other client during the call.
+local MOST = 256
+local answer, ids, more = {now_us, 0}, {}, 0
+local function hand_out(id, f, number)
+  local n = #answer
+  answer[n + 1], answer[n + 2], answer[n + 3], answer[n + 4] = id, f[2], number, f[4] or ''
+end
+local remember = {'number', number, 'runs', ''}
+if number == last then
+  for id in string.gmatch(took[2], '%S+') do
+    local f = fields_of(id)
+    if f[1] == 'running' and is_of(f[3], token) then hand_out(id, f, number_of(f[3])) end
+  end
+  answer[2] = 1
+  return reply(answer)
+end
+
+for i = 5, #ARGV, 3 do
+  local app, slots, version = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]
+  local queue, gone, got, full = K.queue .. app, {}, 0, false
+  if slots > 0 then
+    for _, id in ipairs(redis.call('ZRANGE', queue, 0, math.min(slots, MOST) - 1)) do
+      local f = fields_of(id)
+      if f[1] ~= 'queued' or not f[2] then
+        gone[#gone + 1] = id
+      else
+        local size = #f[4]
+        if #ids == MOST or #ids > 0 and size > bytes_left then full = true; break end
+        bytes_left = bytes_left - size
+        local attempt = f[3] and string.format('%d', number_of(f[3]) + 1) or '1'
+        redis.call('HSET', K.run .. id, 'state', 'running', 'attempt', pack_attempt(attempt, token, now_text), 'v', version)
+        if f[5] and string.find(f[5], ':f', 1, true) then notify(f[5], 'start', string.format('s %s %s %s\n', id, token, now_text)) end
+        gone[#gone + 1] = id
+        ids[#ids + 1] = id
+        hand_out(id, f, attempt)
+        got = got + 1
+      end
+    end
+    if #gone > 0 then redis.call('ZREM', queue, unpack(gone)) end
+  end
+  if got == MOST then full = true end
+  if full then more = 1 end
+  if slots > got and not full then
+    redis.call('ZADD', K.waiting .. app, now_us, worker)
+    remember[#remember + 1] = 'waits ' .. app
+    remember[#remember + 1] = '1'
+  else
+    redis.call('ZREM', K.waiting .. app, worker)
+    -- This worker is full and runs remain queued, so the next waiting worker is woken.
+    if not full and redis.call('EXISTS', queue) == 1 then wake_worker(app) end
+  end
+end
+if #ids > 0 then
+  local leases, term = {}, string.format('%d', now + lease)
+  for n, id in ipairs(ids) do leases[2 * n - 1], leases[2 * n] = term, id end
+  redis.call('ZADD', K.leases, unpack(leases))
+end
+remember[4] = table.concat(ids, ' ')
+redis.call('HSET', K.took .. worker, unpack(remember))
+send_messages()
+answer[2] = more
+return reply(answer)
