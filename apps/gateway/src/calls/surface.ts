@@ -10,8 +10,9 @@ import {
 import type { WebhookUrls } from '@inference-proxy/egress';
 import type { GatewayStore, RunReader } from '@inference-proxy/store';
 import type { OpenCall } from '../http/open-calls.ts';
-import type { StreamEnd, StreamOptions } from '../streaming/event-stream.ts';
+import type { StreamOptions } from '../streaming/event-stream.ts';
 import type { KeepAlive } from '../streaming/keep-alive.ts';
+import type { StreamEnd } from '../streaming/live-response.ts';
 import { type CallPath, type CallRequest, callRequest, type RequestHead } from './call-request.ts';
 import { type EnvelopeAnswer, envelopeAnswer } from './outcome.ts';
 import { parametersOf } from './parameters.ts';

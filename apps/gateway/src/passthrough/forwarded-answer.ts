@@ -10,13 +10,12 @@ import {
 import { pieceBytes, type RunReader } from '@inference-proxy/store';
 import type { ForwardedOptions, LiveAnswer } from '../calls/surface.ts';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
-import { breakOff } from '../http/break-off.ts';
-import type { Interruption, OpenCall } from '../http/open-calls.ts';
+import type { OpenCall } from '../http/open-calls.ts';
 import { writePieces } from '../http/stored-answer.ts';
-import { EntryPull, type EntryTaker, isFull, type RunEntry } from '../streaming/entry-pull.ts';
-import type { StreamEnd } from '../streaming/event-stream.ts';
-import type { KeepAlive, Quiet } from '../streaming/keep-alive.ts';
-import { keepAliveComment } from '../streaming/sse-encoding.ts';
+import type { EntryTaker, RunEntry } from '../streaming/entry-pull.ts';
+import type { KeepAlive } from '../streaming/keep-alive.ts';
+import { LiveResponse, type StreamEnd } from '../streaming/live-response.ts';
+import { writeStreamHead } from '../streaming/stream-head.ts';
 import { type HeadRules, putHead } from './answer-head.ts';
 import { isStreamed, itemBytes, lastWords } from './streamed-forms.ts';
 
@@ -26,17 +25,13 @@ const NOTHING = Buffer.alloc(0);
  * One forwarded answer. The head of a stream is written as soon as the server's head arrives.
  * The head of a whole body is written with the body. A body that breaks off is therefore an error with its real status.
  */
-export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
-  quietTicks = 0;
+export class ForwardedAnswer implements LiveAnswer, EntryTaker {
   /** Head of a stream, after the head is written. */
   #streaming: AnswerHead | undefined;
-  #waiting: NodeJS.Timeout | undefined;
-  readonly #pull: EntryPull;
-  readonly #end = Promise.withResolvers<StreamEnd>();
+  readonly #response: LiveResponse;
 
   readonly #raw: ServerResponse;
   readonly #reader: RunReader;
-  readonly #keepAlives: KeepAlive;
   readonly #options: ForwardedOptions & Pick<HeadRules, 'corsIsOurs'>;
 
   constructor(
@@ -47,38 +42,33 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
   ) {
     this.#raw = raw;
     this.#reader = reader;
-    this.#keepAlives = keepAlives;
     this.#options = options;
 
-    this.#pull = new EntryPull(raw, reader, this);
+    this.#response = new LiveResponse(raw, reader, keepAlives, this);
   }
 
   run(call: OpenCall): Promise<StreamEnd> {
     const { waitMs } = this.#options;
-    if (waitMs !== undefined) this.#waiting = setTimeout(this.#leaveEmpty, waitMs);
-    call.onInterrupt(this.#interrupted);
-    call.onProbe(this.#probed);
-    if (call.interruption === undefined) this.#pull.start();
-    return this.#end.promise;
+    if (waitMs !== undefined) this.#response.unlessOpenAfter(waitMs, () => this.#response.leave({ how: 'waited' }));
+    return this.#response.run(call);
   }
 
   take(entry: RunEntry): void {
     if (entry.type === 'head' && isStreamed(entry.head)) this.#begin(entry.head);
     else if (entry.type === 'items' && this.#streaming) {
       this.#options.onItems?.();
-      this.quietTicks = 0;
-      if (!this.#raw.destroyed) this.#raw.write(itemBytes(this.#streaming.form, entry.batch));
+      this.#response.write(itemBytes(this.#streaming.form, entry.batch));
     }
   }
 
   finish(outcome: Outcome): void {
     const { error, head } = outcome;
     if (error) this.#fail(error, { outcome });
-    else if (this.#streaming) this.#close();
+    else if (this.#streaming) this.#response.end({ how: 'complete' });
     else if (head && outcome.resultBytes !== undefined && !this.#isBodiless(head))
       void this.#large(head, outcome.resultBytes);
     else if (head) this.#whole(head, outcome.result ?? NOTHING);
-    else this.#settle({ how: 'early', outcome });
+    else this.#response.settle({ how: 'early', outcome });
   }
 
   fail(thrown: unknown): void {
@@ -86,20 +76,14 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
     this.#fail(fieldsOf(error), { error });
   }
 
-  /** Writes a comment, which readers of an event stream ignore. Other bodies have no such bytes. */
-  keepAlive(): void {
-    if (this.#streaming?.form === 'sse' && !isFull(this.#raw)) this.#raw.write(keepAliveComment);
-  }
-
   #begin(head: AnswerHead): void {
     if (this.#streaming) return;
     this.#streaming = head;
-    clearTimeout(this.#waiting);
     this.#options.onStream();
-    this.#keepAlives.add(this);
     putHead(this.#raw, this.#reader.runId, head, { ...this.#options, bodiless: false });
-    // Without this header, proxies before the gateway would buffer the stream.
-    if (!this.#raw.hasHeader('x-accel-buffering')) this.#raw.setHeader('x-accel-buffering', 'no');
+    writeStreamHead(this.#raw, this.#reader.runId);
+    // Readers of an event stream ignore comments. Other bodies have no such bytes.
+    this.#response.open({ gzip: false, comments: head.form === 'sse' });
     this.#raw.flushHeaders();
   }
 
@@ -108,7 +92,7 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
     putHead(this.#raw, this.#reader.runId, head, { ...this.#options, bodiless });
     if (!bodiless) this.#raw.setHeader('content-length', body.length);
     this.#raw.end(bodiless ? undefined : body);
-    this.#settle({ how: 'complete' });
+    this.#response.settle({ how: 'complete' });
   }
 
   /** Returns whether the answer has no body (RFC 9110 §6.4.1). */
@@ -127,49 +111,23 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker, Quiet {
     };
     try {
       await answers.hold(this.#raw, body.heldBytes, () => writePieces(this.#raw, body, begin));
-      this.#settle({ how: this.#raw.writableFinished ? 'complete' : 'gone' });
+      this.#response.settle({ how: this.#raw.writableFinished ? 'complete' : 'gone' });
     } catch (thrown) {
       const error = asServiceError(thrown);
-      this.#settle(this.#raw.headersSent ? { how: 'failed', error } : { how: 'early', error });
+      this.#response.settle(this.#raw.headersSent ? { how: 'failed', error } : { how: 'early', error });
     }
-  }
-
-  #close(): void {
-    this.#raw.end();
-    this.#settle({ how: 'complete' });
   }
 
   #fail(fields: ErrorFields, cause: { readonly outcome: Outcome } | { readonly error: ServiceError }): void {
     if (this.#streaming === undefined) {
-      this.#settle({ how: 'early', ...cause });
+      this.#response.settle({ how: 'early', ...cause });
       return;
     }
     const words = lastWords(this.#streaming.form, this.#reader.runId, errorObject(fields));
-    if (words) this.#raw.end(words);
-    else breakOff(this.#raw);
-    this.#settle({ how: 'failed', error: undefined, ...cause });
+    const end: StreamEnd = { how: 'failed', error: undefined, ...cause };
+    if (words) {
+      this.#response.write(words);
+      this.#response.end(end);
+    } else this.#response.breakOff(end);
   }
-
-  #settle(end: StreamEnd): void {
-    clearTimeout(this.#waiting);
-    this.#keepAlives.delete(this);
-    this.#end.resolve(end);
-  }
-
-  readonly #interrupted = (why: Interruption): void => {
-    this.#pull.stop();
-    if (why === 'gone') this.#settle({ how: 'gone' });
-    else this.fail(why);
-  };
-
-  /** The caller closed its side. If no harmless bytes can probe the connection, the caller counts as disconnected. */
-  readonly #probed = (): void => {
-    if (this.#streaming?.form === 'sse') this.keepAlive();
-    else if (this.#streaming) this.#raw.destroy();
-  };
-
-  readonly #leaveEmpty = (): void => {
-    this.#pull.stop();
-    this.#settle({ how: 'waited' });
-  };
 }

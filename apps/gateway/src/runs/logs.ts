@@ -1,7 +1,6 @@
 // Contract 5, "Logs: `GET /runs/{run_id}/logs`": returns the lines that one run printed or logged.
 
 import type { ServerResponse } from 'node:http';
-import { ServiceError } from '@inference-proxy/contracts';
 import type { Logger } from '@inference-proxy/platform';
 import type { GatewayStore, RunLog } from '@inference-proxy/store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -12,7 +11,7 @@ import type { OpenCalls } from '../http/open-calls.ts';
 import { logData } from '../streaming/full-events.ts';
 import type { KeepAlive } from '../streaming/keep-alive.ts';
 import { LogStream } from '../streaming/log-stream.ts';
-import { StreamResponse } from '../streaming/stream-response.ts';
+import { writeEventsHead } from '../streaming/stream-head.ts';
 import type { RunPath } from './resume.ts';
 import { type ResumeRequest, resumeRequest } from './resume-request.ts';
 
@@ -54,17 +53,19 @@ export class RunLogs {
   ): Promise<void> {
     const { store, openCalls, keepAlives, logger } = this.#parts;
     const startedAt = performance.now();
-    const response = new StreamResponse(raw, keepAlives, { requestId, startedAt, gzip });
+    const head = { requestId, startedAt, gzip };
     if (raw.req.method === 'HEAD') {
-      response.end();
+      writeEventsHead(raw, head);
+      raw.end();
       return;
     }
     const open = openCalls.begin(raw);
     const reader = store.read(project, runId, 'logs', after);
     try {
-      const end = await new LogStream(raw, response, reader, after).run(open);
+      const end = await new LogStream(raw, reader, keepAlives, head, after).run(open);
+      if (end.how === 'early' && 'error' in end) throw end.error;
       const ms = Math.round(performance.now() - startedAt);
-      const how = end instanceof ServiceError ? { code: end.code } : { end };
+      const how = end.how === 'failed' ? { code: end.error?.code } : { end: end.how };
       logger.info({ runId, project, requestId, ...how, ms }, 'logs followed');
     } finally {
       reader.close();

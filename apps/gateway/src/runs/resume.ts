@@ -10,10 +10,11 @@ import { asServiceError, sendNothing } from '../http/answer.ts';
 import type { AnswersInFlight } from '../http/answers-in-flight.ts';
 import { ofRun } from '../http/not-found.ts';
 import type { OpenCall, OpenCalls } from '../http/open-calls.ts';
-import { EventStream, type StreamEnd } from '../streaming/event-stream.ts';
+import { EventStream } from '../streaming/event-stream.ts';
 import type { KeepAlive } from '../streaming/keep-alive.ts';
 import { nothingFollows } from '../streaming/last-event.ts';
-import { StreamResponse } from '../streaming/stream-response.ts';
+import type { StreamEnd } from '../streaming/live-response.ts';
+import { writeEventsHead } from '../streaming/stream-head.ts';
 import { resumeRequest } from './resume-request.ts';
 
 export interface RunPath {
@@ -81,7 +82,8 @@ export class Resume {
       throw new ServiceError('items_gone', 'The next items are no longer kept.', { runId });
     }
     if (raw.req.method === 'HEAD') {
-      new StreamResponse(raw, keepAlives, { requestId, startedAt, gzip: asked.gzip }).end();
+      writeEventsHead(raw, { requestId, startedAt, gzip: asked.gzip });
+      raw.end();
       return { status: 200 };
     }
     const preformatted = (await store.apps(project)).get(extent.app)?.preformatted ?? true;

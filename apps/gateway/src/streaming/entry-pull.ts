@@ -15,6 +15,8 @@ export const isFull = (raw: ServerResponse): boolean => raw.writableLength > FUL
 
 export type RunEntry = Exclude<RunEvent, { type: 'outcome' }>;
 
+export type EntrySource = Pick<RunReader, 'events'>;
+
 /** Receives the entries of a run. */
 export interface EntryTaker {
   take(entry: RunEntry): void;
@@ -30,10 +32,10 @@ export class EntryPull {
   #subscription = Subscription.EMPTY;
 
   readonly #raw: ServerResponse;
-  readonly #reader: RunReader;
+  readonly #reader: EntrySource;
   readonly #taker: EntryTaker;
 
-  constructor(raw: ServerResponse, reader: RunReader, taker: EntryTaker) {
+  constructor(raw: ServerResponse, reader: EntrySource, taker: EntryTaker) {
     this.#raw = raw;
     this.#reader = reader;
     this.#taker = taker;

@@ -11,18 +11,19 @@ import type { GatewayStore, RunReader } from '@inference-proxy/store';
 import type { Surface } from '../calls/surface.ts';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
 import type { AnswersInFlight } from '../http/answers-in-flight.ts';
-import type { Interruption, OpenCall } from '../http/open-calls.ts';
+import type { OpenCall } from '../http/open-calls.ts';
 import { taken } from '../http/stored-answer.ts';
 import { wholeOutcome } from '../http/stored-result.ts';
 import { encodedItems } from './encoded-items.ts';
-import { EntryPull, type EntryTaker, type RunEntry } from './entry-pull.ts';
+import type { EntryTaker, RunEntry } from './entry-pull.ts';
 import { doneData, logData, startedData } from './full-events.ts';
 import type { KeepAlive } from './keep-alive.ts';
 import { lastEventOf } from './last-event.ts';
+import { LiveResponse, type StreamEnd } from './live-response.ts';
 import { openingLines } from './resume-point.ts';
 import { batchOfResult, encodeEvent, errorData } from './sse-encoding.ts';
 import type { StreamForm } from './stream-form.ts';
-import { StreamResponse } from './stream-response.ts';
+import { writeEventsHead } from './stream-head.ts';
 
 export interface StreamOptions {
   /** `performance.now()` when the request arrived. */
@@ -48,33 +49,13 @@ export interface StreamOptions {
   readonly resumed?: { readonly requestId: string; readonly from: 'start' | 'event' };
 }
 
-/**
- * How a stream ended.
- *
- * - `complete`: every event is written. If a resumed run has no further event, the status line is not written, and
- *   the caller of `run` answers
- * - `failed`: the status line was written, so the failure is the last event
- * - `early`: nothing is written yet; the caller of `run` answers with the real status
- * - `gone`: the reader has disconnected
- * - `waited`: no event arrived within `waitMs`, and nothing is written; the caller of `run` answers
- */
-export type StreamEnd =
-  | { readonly how: 'complete' | 'gone' | 'waited' }
-  | { readonly how: 'failed'; readonly error: ServiceError | undefined; readonly outcome?: Outcome }
-  | { readonly how: 'early'; readonly outcome: Outcome }
-  | { readonly how: 'early'; readonly error: ServiceError };
-
 /** Writes one streamed answer only while its socket accepts bytes. A slow reader therefore costs a cursor, not a buffer. */
 export class EventStream implements EntryTaker {
   /** The last bytes of events that were written. */
   #last: Buffer = Buffer.alloc(0);
-  readonly #pull: EntryPull;
   /** Number of the event after which the stream begins. */
   readonly #from: number;
-  #commitTimer: NodeJS.Timeout | undefined;
-  #settled = false;
-  readonly #response: StreamResponse;
-  readonly #end = Promise.withResolvers<StreamEnd>();
+  readonly #response: LiveResponse;
 
   readonly #reader: RunReader;
   readonly #options: StreamOptions;
@@ -83,25 +64,19 @@ export class EventStream implements EntryTaker {
     this.#reader = reader;
     this.#options = options;
 
-    const { startedAt, gzip, resumed } = options;
-    const requestId = resumed?.requestId ?? reader.runId;
-    this.#response = new StreamResponse(raw, keepAlives, { requestId, startedAt, gzip });
-    this.#pull = new EntryPull(raw, reader, this);
+    this.#response = new LiveResponse(raw, reader, keepAlives, this);
     this.#from = reader.cursor;
   }
 
   /** Writes the run's events until its end, or until the call is interrupted. */
   run(call: OpenCall): Promise<StreamEnd> {
     const { commitMs, waitMs = Number.POSITIVE_INFINITY, form } = this.#options;
-    this.#commitTimer =
-      waitMs < commitMs ? setTimeout(this.#leaveEmpty, waitMs) : setTimeout(this.#commitEmpty, commitMs);
-    call.onInterrupt(this.#interrupted);
-    call.onProbe(() => this.#response.keepAlive());
-    if (call.interruption !== undefined) return this.#end.promise;
-    // The queued state and the end are both events. If the caller waits for a limited time only, `queued` is written with the next event.
-    if (form === 'full' && waitMs === Number.POSITIVE_INFINITY) this.#commitEmpty();
-    this.#pull.start();
-    return this.#end.promise;
+    if (waitMs < commitMs) this.#response.unlessOpenAfter(waitMs, () => this.#response.leave({ how: 'waited' }));
+    else this.#response.unlessOpenAfter(commitMs, this.#openEmpty);
+    return this.#response.run(call, () => {
+      // The queued state and the end are both events. If the caller waits for a limited time only, `queued` is written with the next event.
+      if (form === 'full' && waitMs === Number.POSITIVE_INFINITY) this.#openEmpty();
+    });
   }
 
   take(entry: RunEntry): void {
@@ -132,7 +107,7 @@ export class EventStream implements EntryTaker {
     const { raw } = this.#response;
     return this.#options.answers.hold(raw, 3 * bytes, async () => {
       const whole = await wholeOutcome(this.#options.store, this.#reader.project, this.#reader.runId, outcome);
-      if (this.#settled) return;
+      if (this.#response.isSettled) return;
       this.#finish(whole);
       await taken(raw);
     });
@@ -142,22 +117,22 @@ export class EventStream implements EntryTaker {
     const { form, resumed } = this.#options;
     const last = lastEventOf(outcome, form);
     const isLeft = this.#reader.cursor < last;
-    if (resumed && !isLeft && !this.#response.committed) {
-      this.#settle({ how: 'complete' });
+    if (resumed && !isLeft && !this.#response.isOpen) {
+      this.#response.settle({ how: 'complete' });
     } else if (outcome.error) {
       // This event is also sent if the store has lost its last writes, and the reader has a higher number than the failure.
-      if (resumed) this.#commit();
+      if (resumed) this.#open();
       this.#fail(outcome.error, last, { outcome });
     } else {
       // The event is made before the head is written, so that an error here has its real status.
       const event = isLeft ? this.#encoded(batchOfResult(resultAsJson(outcome, []))) : undefined;
-      this.#commit();
+      this.#open();
       if (event) this.#write(event);
       if (form === 'full' && !outcome.error)
         this.#write(encodeEvent('done', doneData(this.#reader.runId, outcome), last));
       const closing = this.#options.surface.closing?.(this.#last);
       if (closing) this.#response.write(closing);
-      this.#close({ how: 'complete' });
+      this.#response.end({ how: 'complete' });
     }
   }
 
@@ -167,37 +142,19 @@ export class EventStream implements EntryTaker {
     this.#fail(fieldsOf(error), this.#reader.cursor, { error });
   }
 
-  readonly #interrupted = (why: Interruption): void => {
-    this.#pull.stop();
-    if (why === 'gone') this.#settle({ how: 'gone' });
-    else this.fail(why);
-  };
-
   #fail(
     fields: ErrorFields,
     id: number,
     cause: { readonly outcome: Outcome } | { readonly error: ServiceError },
   ): void {
-    if (!this.#response.committed) {
-      this.#settle({ how: 'early', ...cause });
+    if (!this.#response.isOpen) {
+      this.#response.settle({ how: 'early', ...cause });
       return;
     }
     const { form, surface } = this.#options;
     const data = errorData(this.#reader.runId, surface.error(fields));
     this.#write(encodeEvent('error', data, form === 'plain' ? undefined : id));
-    this.#close({ how: 'failed', error: undefined, ...cause });
-  }
-
-  #close(end: StreamEnd): void {
-    this.#response.end();
-    this.#settle(end);
-  }
-
-  #settle(end: StreamEnd): void {
-    this.#settled = true;
-    clearTimeout(this.#commitTimer);
-    this.#response.leave();
-    this.#end.resolve(end);
+    this.#response.end({ how: 'failed', error: undefined, ...cause });
   }
 
   #encoded(batch: ItemBatch): Buffer {
@@ -205,29 +162,26 @@ export class EventStream implements EntryTaker {
   }
 
   #write(events: Buffer): void {
-    this.#commit();
+    this.#open();
     this.#last = events;
     this.#response.write(events);
   }
 
-  readonly #commitEmpty = (): void => {
-    this.#commit();
-    this.#response.flushHead();
+  /** Writes the status line before the first event. */
+  readonly #openEmpty = (): void => {
+    this.#open();
+    this.#response.raw.flushHeaders();
   };
 
-  readonly #leaveEmpty = (): void => {
-    this.#pull.stop();
-    this.#settle({ how: 'waited' });
-  };
-
-  #commit(): void {
-    if (this.#response.committed) return;
-    clearTimeout(this.#commitTimer);
-    this.#response.commit();
-    const { form, resumed } = this.#options;
+  #open(): void {
+    if (this.#response.isOpen) return;
+    const { form, resumed, startedAt, gzip } = this.#options;
+    const { runId } = this.#reader;
+    writeEventsHead(this.#response.raw, { requestId: resumed?.requestId ?? runId, startedAt, gzip });
+    this.#response.open({ gzip, comments: true });
     if (form !== 'plain') this.#response.write(openingLines(this.#from));
     if (form === 'full' && resumed?.from !== 'event') {
-      this.#response.write(encodeEvent('queued', { run_id: this.#reader.runId }, 0));
+      this.#response.write(encodeEvent('queued', { run_id: runId }, 0));
     }
   }
 }

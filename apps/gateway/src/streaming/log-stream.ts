@@ -1,44 +1,41 @@
 // Contract 5, "Logs: `GET /runs/{run_id}/logs`": streams a run's log lines as events until the run has ended and all lines are sent.
 import type { ServerResponse } from 'node:http';
-import { errorObject, type ServiceError } from '@inference-proxy/contracts';
+import { errorObject } from '@inference-proxy/contracts';
 import type { LogLine, RunReader } from '@inference-proxy/store';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
-import type { Interruption, OpenCall } from '../http/open-calls.ts';
-import { EntryPull, type EntryTaker, type RunEntry } from './entry-pull.ts';
+import type { OpenCall } from '../http/open-calls.ts';
+import type { EntryTaker, RunEntry } from './entry-pull.ts';
 import { logData } from './full-events.ts';
+import type { KeepAlive } from './keep-alive.ts';
+import { LiveResponse, type StreamEnd } from './live-response.ts';
 import { encodeEvent, errorData } from './sse-encoding.ts';
-import type { StreamResponse } from './stream-response.ts';
-
-/** All lines are sent, or the reader has disconnected, or a last event has reported this error. */
-export type LogStreamEnd = 'complete' | 'gone' | ServiceError;
+import { type EventsHead, writeEventsHead } from './stream-head.ts';
 
 /** Pulls lines as items are pulled: lines that the socket cannot take stay in the store. */
 export class LogStream implements EntryTaker {
   /** Number of the last line that was written. */
   #line: number;
-  readonly #pull: EntryPull;
-  readonly #end = Promise.withResolvers<LogStreamEnd>();
+  readonly #response: LiveResponse;
 
-  readonly #response: StreamResponse;
   readonly #reader: RunReader;
+  readonly #head: EventsHead;
 
   /** @param after number of the last line that the caller has */
-  constructor(raw: ServerResponse, response: StreamResponse, reader: RunReader, after: number) {
-    this.#response = response;
+  constructor(raw: ServerResponse, reader: RunReader, keepAlives: KeepAlive, head: EventsHead, after: number) {
     this.#reader = reader;
+    this.#head = head;
 
     this.#line = after;
-    this.#pull = new EntryPull(raw, reader, this);
+    this.#response = new LiveResponse(raw, reader, keepAlives, this);
   }
 
-  run(call: OpenCall): Promise<LogStreamEnd> {
-    call.onInterrupt(this.#interrupted);
-    call.onProbe(() => this.#response.keepAlive());
-    if (call.interruption === undefined) {
-      this.#response.flushHead();
-      this.#pull.start();
-    }
-    return this.#end.promise;
+  /** Writes the lines until the run's end, or until the call is interrupted. */
+  run(call: OpenCall): Promise<StreamEnd> {
+    return this.#response.run(call, () => {
+      writeEventsHead(this.#response.raw, this.#head);
+      this.#response.open({ gzip: this.#head.gzip, comments: true });
+      this.#response.raw.flushHeaders();
+    });
   }
 
   take(entry: RunEntry): void {
@@ -46,15 +43,17 @@ export class LogStream implements EntryTaker {
   }
 
   finish(): void {
-    this.#response.end();
-    this.#end.resolve('complete');
+    this.#response.end({ how: 'complete' });
   }
 
   fail(thrown: unknown): void {
     const error = asServiceError(thrown);
+    if (!this.#response.isOpen) {
+      this.#response.settle({ how: 'early', error });
+      return;
+    }
     this.#response.write(encodeEvent('error', errorData(this.#reader.runId, errorObject(fieldsOf(error)))));
-    this.#response.end();
-    this.#end.resolve(error);
+    this.#response.end({ how: 'failed', error });
   }
 
   #write(line: LogLine): void {
@@ -63,13 +62,4 @@ export class LogStream implements EntryTaker {
     if (missing > 0) this.#response.write(encodeEvent('cut', { lines: missing }));
     this.#response.write(encodeEvent('log', logData(line), line.seq));
   }
-
-  readonly #interrupted = (why: Interruption): void => {
-    this.#pull.stop();
-    if (why !== 'gone') this.fail(why);
-    else {
-      this.#response.leave();
-      this.#end.resolve('gone');
-    }
-  };
 }

@@ -4,8 +4,11 @@ import type { AddressInfo } from 'node:net';
 import { createGunzip } from 'node:zlib';
 import { open } from '@inference-proxy/test/client';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { NEVER } from 'rxjs';
+import { isFull } from './entry-pull.ts';
 import { KeepAlive } from './keep-alive.ts';
-import { StreamResponse } from './stream-response.ts';
+import { LiveResponse } from './live-response.ts';
+import { writeEventsHead } from './stream-head.ts';
 
 let server: Server;
 beforeAll(async () => {
@@ -19,15 +22,20 @@ afterAll(async () => {
 });
 
 const keepAlives = new KeepAlive(1000);
-const head = (gzip: boolean) => ({ requestId: '0199', startedAt: performance.now(), gzip });
+const END = { how: 'complete' } as const;
+/** A run without entries. */
+const silent = { events: () => NEVER };
+const nothing = { take() {}, finish() {}, fail() {} };
 
 /** Returns a response that the test controls, and the answer that its reader gets. */
-async function streamed(gzip: boolean): Promise<{ response: StreamResponse; answer: IncomingMessage }> {
+async function streamed(gzip: boolean): Promise<{ response: LiveResponse; answer: IncomingMessage }> {
   const requested = once(server, 'request') as Promise<[IncomingMessage, ServerResponse]>;
   const answering = open((server.address() as AddressInfo).port, '/', { method: 'GET' });
   const [, raw] = await requested;
-  const response = new StreamResponse(raw, keepAlives, head(gzip));
-  response.flushHead();
+  const response = new LiveResponse(raw, silent, keepAlives, nothing);
+  writeEventsHead(raw, { requestId: '0199', startedAt: performance.now(), gzip });
+  response.open({ gzip, comments: true });
+  raw.flushHeaders();
   return { response, answer: await answering };
 }
 
@@ -38,14 +46,14 @@ test.each([
   const { response, answer } = await streamed(gzip);
   const [comment] = await once(gzip ? answer.pipe(createGunzip()) : answer, 'data');
   expect(String(comment)).toBe(': keep-alive\n\n');
-  response.end();
+  response.end(END);
 });
 
 test('a reader that has bytes to take gets no comment', async () => {
   const { response, answer } = await streamed(false);
   answer.pause();
   const events = Buffer.alloc(64 * 1024, 'x');
-  while (!response.full) {
+  while (!isFull(response.raw)) {
     response.write(events);
     await new Promise(setImmediate);
   }
@@ -55,8 +63,8 @@ test('a reader that has bytes to take gets no comment', async () => {
   // The response is full only while its reader takes no bytes.
   answer.resume();
   await once(response.raw, 'drain');
-  expect(response.full).toBe(false);
-  response.end();
+  expect(isFull(response.raw)).toBe(false);
+  response.end(END);
 });
 
 test('bytes for a disconnected reader are dropped', async () => {
@@ -64,7 +72,7 @@ test('bytes for a disconnected reader are dropped', async () => {
   answer.on('error', () => {}).destroy();
   await once(response.raw, 'close');
   response.write(Buffer.from('data: x\n\n'));
-  expect(response.full).toBe(false);
-  response.end();
+  expect(isFull(response.raw)).toBe(false);
+  response.end(END);
   expect(keepAlives.size).toBe(0);
 });

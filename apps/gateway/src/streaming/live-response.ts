@@ -1,0 +1,151 @@
+// Contract 1, 3 and 5: the life of an answer that is written while a run's entries arrive. All streams use it.
+// The time limit for a reader that takes no bytes (`ANSWER_STALL_S`) is in http/server.ts, because it applies to every answer.
+import type { ServerResponse } from 'node:http';
+import type { Outcome, ServiceError } from '@inference-proxy/contracts';
+import { breakOff } from '../http/break-off.ts';
+import type { Interruption, OpenCall } from '../http/open-calls.ts';
+import { EntryPull, type EntrySource, type EntryTaker, isFull } from './entry-pull.ts';
+import { GzipMember } from './gzip-member.ts';
+import type { KeepAlive, Quiet } from './keep-alive.ts';
+import { keepAliveComment } from './sse-encoding.ts';
+
+/**
+ * How a live answer ended.
+ *
+ * - `complete`: every entry is written. If a resumed run has no further event, the status line is not written, and
+ *   the caller of `run` answers
+ * - `failed`: the status line was written, so the failure is the end of the body
+ * - `early`: nothing is written yet; the caller of `run` answers with the real status
+ * - `gone`: the reader has disconnected
+ * - `waited`: no byte was written within `waitMs`; the caller of `run` answers
+ */
+export type StreamEnd =
+  | { readonly how: 'complete' | 'gone' | 'waited' }
+  | { readonly how: 'failed'; readonly error: ServiceError | undefined; readonly outcome?: Outcome }
+  | { readonly how: 'early'; readonly outcome: Outcome }
+  | { readonly how: 'early'; readonly error: ServiceError };
+
+/** The bytes of an answer, besides its entries. */
+export interface LiveBody {
+  readonly gzip: boolean;
+  /** Whether readers ignore comments, so that comments can keep the connection open. */
+  readonly comments: boolean;
+}
+
+/** Opens the answer, writes at the pace of its socket, keeps a quiet connection open, and ends once. */
+export class LiveResponse implements Quiet {
+  quietTicks = 0;
+  #body: LiveBody | undefined;
+  #gzip: GzipMember | undefined;
+  #settled = false;
+  #timer: NodeJS.Timeout | undefined;
+  readonly #end = Promise.withResolvers<StreamEnd>();
+  readonly #pull: EntryPull;
+
+  readonly #keepAlives: KeepAlive;
+  readonly #content: EntryTaker;
+
+  /** @param content receives the entries, and writes them here */
+  constructor(
+    readonly raw: ServerResponse,
+    reader: EntrySource,
+    keepAlives: KeepAlive,
+    content: EntryTaker,
+  ) {
+    this.#keepAlives = keepAlives;
+    this.#content = content;
+    this.#pull = new EntryPull(raw, reader, content);
+  }
+
+  /** Whether the head is written. */
+  get isOpen(): boolean {
+    return this.#body !== undefined;
+  }
+
+  get isSettled(): boolean {
+    return this.#settled;
+  }
+
+  /**
+   * Reads the run's entries until its end, or until the call is interrupted.
+   *
+   * @param before called before the first entry is read
+   */
+  run(call: OpenCall, before?: () => void): Promise<StreamEnd> {
+    call.onInterrupt(this.#interrupted);
+    call.onProbe(this.#probe);
+    if (call.interruption === undefined) {
+      before?.();
+      this.#pull.start();
+    }
+    return this.#end.promise;
+  }
+
+  /** Calls `then` after `ms`, unless the answer is open or has ended before. A later call replaces an earlier one. */
+  unlessOpenAfter(ms: number, then: () => void): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(then, ms);
+  }
+
+  /** Opens the body, after the head was written. From then on, a quiet body carries comments. */
+  open(body: LiveBody): void {
+    clearTimeout(this.#timer);
+    this.#body = body;
+    this.#keepAlives.add(this);
+    if (!body.gzip) return;
+    this.#gzip = new GzipMember();
+    this.raw.write(this.#gzip.head);
+  }
+
+  /** Writes bytes of an open body. Bytes for a disconnected reader are dropped. */
+  write(bytes: Buffer): void {
+    this.quietTicks = 0;
+    if (this.raw.destroyed || this.raw.writableEnded) return;
+    this.raw.write(this.#gzip ? this.#gzip.block(bytes) : bytes);
+  }
+
+  /** Writes a comment, unless a slow reader has bytes to take. */
+  keepAlive(): void {
+    if (this.#body?.comments && !isFull(this.raw)) this.write(keepAliveComment);
+  }
+
+  /** Ends an open body. */
+  end(end: StreamEnd): void {
+    this.raw.end(this.#gzip?.trailer());
+    this.settle(end);
+  }
+
+  /** Ends an open body so that the reader notices the missing rest. */
+  breakOff(end: StreamEnd): void {
+    breakOff(this.raw);
+    this.settle(end);
+  }
+
+  /** Reads no further entries. The caller of `run` may write another answer. */
+  leave(end: StreamEnd): void {
+    this.#pull.stop();
+    this.settle(end);
+  }
+
+  /** Reports the end. Nothing more is written here. */
+  settle(end: StreamEnd): void {
+    this.#settled = true;
+    clearTimeout(this.#timer);
+    this.#keepAlives.delete(this);
+    this.#end.resolve(end);
+  }
+
+  readonly #interrupted = (why: Interruption): void => {
+    if (why === 'gone') this.leave({ how: 'gone' });
+    else {
+      this.#pull.stop();
+      this.#content.fail(why);
+    }
+  };
+
+  /** The caller closed its side. If no harmless bytes can probe the connection, the caller counts as disconnected. */
+  readonly #probe = (): void => {
+    if (this.#body?.comments) this.keepAlive();
+    else if (this.#body) this.raw.destroy();
+  };
+}
