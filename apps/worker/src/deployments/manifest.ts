@@ -73,7 +73,8 @@ const insideFolder = z
   .min(1)
   .refine((path) => !isAbsolute(path) && !path.split('/').includes('..'), 'expected a path inside the app folder');
 
-const sections = {
+/** The sections and keys with their types and defaults. The tables in docs/apps have the same rows. */
+export const sections = {
   deployment: z.looseObject({
     debug: z.boolean().default(false),
     deployment_initialization_timeout: positiveSeconds.optional(),
