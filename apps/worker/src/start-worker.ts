@@ -51,16 +51,13 @@ export async function startWorker(boot: Boot<WorkerSettings>): Promise<{ apps: n
     announcer.again();
     serving.wake(project);
   };
-  const started = deployments.start({
-    changed(project, app) {
-      announcer.changed(project, app, () => deployments.find(project, app)?.describe());
-      serving.follow();
-    },
-    freed: (project) => serving.freed(project),
+  const started = deployments.start((project, app) => {
+    announcer.changed(project, app, () => deployments.find(project, app)?.describe());
+    serving.follow();
   });
   await Promise.race([started, after(FIRST_STARTS_MS)]);
   looked = true;
-  await announcer.told();
+  await announcer.settled();
   return { apps: deployments.size };
 }
 

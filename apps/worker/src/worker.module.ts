@@ -10,6 +10,7 @@ import { RunLogs } from './execution/run-log.ts';
 import { Serving } from './execution/serving.ts';
 import { ProcessMetrics } from './operations/process-metrics.ts';
 import { RunMetrics } from './operations/run-metrics.ts';
+import { FreedSlots } from './runtimes/freed-slots.ts';
 import { runtimes } from './runtimes/runtimes.ts';
 import { ownEnvironment, WorkerSettings } from './settings.ts';
 
@@ -17,6 +18,7 @@ import { ownEnvironment, WorkerSettings } from './settings.ts';
 export function workerModule({ settings, logger, operations, tracing }: Boot<WorkerSettings>): Type {
   const repeated = repeatedLines(logger);
   const processes = new ProcessMetrics(operations.registry);
+  const slots = new FreedSlots();
   // No line of a run contains a caller's header. The search for headers costs 40 µs a line (measured), more than the rest of the line.
   const runLogger = logger.child({}, { redact: [] });
   @Module({
@@ -51,6 +53,7 @@ export function workerModule({ settings, logger, operations, tracing }: Boot<Wor
           new Serving(
             store,
             deployments,
+            slots,
             repeatedLines(runLogger),
             {
               metrics: new RunMetrics(operations.registry),
@@ -73,6 +76,7 @@ export function workerModule({ settings, logger, operations, tracing }: Boot<Wor
               maxItemBytes: settings.MAX_ITEM_BYTES,
               maxLogBytes: settings.RUN_LOG_MAX_BYTES,
               logger,
+              slots,
               countsOf: (project, app) => processes.of(project, app),
               environment: ownEnvironment(),
             }),

@@ -5,13 +5,14 @@ import { type FunctionSpec, isAppName, isProjectName } from '@inference-proxy/co
 import type { CustomServer } from '../deployments/custom-server.ts';
 import { type Manifest, ManifestError, readManifest } from '../deployments/manifest.ts';
 import { cleanEnv } from '../runtimes/clean-env.ts';
+import { FreedSlots } from '../runtimes/freed-slots.ts';
 import { pythonInterpreter } from '../runtimes/interpreter.ts';
 import type { Runtime } from '../runtimes/runtime.ts';
 import { runtimes } from '../runtimes/runtimes.ts';
 import { spawnFailure } from '../runtimes/spawn-failure.ts';
 import { type MissingModule, missingModules } from './missing-modules.ts';
 import { portInUse } from './port-in-use.ts';
-import { pythonOfServer } from './server-program.ts';
+import { pythonOfServer } from './server-interpreter.ts';
 
 /** The time for `teardown()`. */
 const END_MS = 10_000;
@@ -137,6 +138,7 @@ async function start(
     environment,
     portReplaced,
     logger: { info: line, warn: line, error: line },
+    slots: new FreedSlots(),
     countsOf: () => ({ moved() {}, started() {}, crashed() {} }),
   });
   const place = { project: basename(dirname(folder)), app: basename(folder), folder };

@@ -15,21 +15,21 @@ const described = (state: AppState): AppDescription => ({
 });
 
 function announcer() {
-  const told: string[] = [];
+  const calls: string[] = [];
   const store = { away: false, before: async (): Promise<void> => undefined };
-  const tell = async (what: string): Promise<void> => {
+  const record = async (what: string): Promise<void> => {
     await store.before();
     if (store.away) throw new Error('away');
-    told.push(what);
+    calls.push(what);
   };
   const logger = { warn: () => undefined, error: () => undefined };
   return {
-    told,
+    calls,
     store,
     announcer: new Announcer(
       {
-        announce: (_project, { app, state }) => tell(`${app} ${state}`),
-        withdraw: (_project, app) => tell(`${app} gone`),
+        announce: (_project, { app, state }) => record(`${app} ${state}`),
+        withdraw: (_project, app) => record(`${app} gone`),
       },
       logger,
     ),
@@ -41,7 +41,7 @@ afterEach(() => {
 });
 
 test('each change is announced, and the newest state wins', async () => {
-  const { told, announcer: it, store } = announcer();
+  const { calls, announcer: it, store } = announcer();
   let state: AppState = 'starting';
   let go = (): void => undefined;
   store.before = () =>
@@ -56,37 +56,37 @@ test('each change is announced, and the newest state wins', async () => {
   it.changed('demo', 'chat', describe);
   store.before = async () => undefined;
   go();
-  await it.told();
-  expect(told).toEqual(['chat starting', 'chat ready']);
+  await it.settled();
+  expect(calls).toEqual(['chat starting', 'chat ready']);
 });
 
 test('a removed app is withdrawn, and not announced again', async () => {
-  const { told, announcer: it } = announcer();
+  const { calls, announcer: it } = announcer();
   it.changed('demo', 'chat', () => undefined);
-  await it.told();
+  await it.settled();
   it.again();
-  await it.told();
-  expect(told).toEqual(['chat gone']);
+  await it.settled();
+  expect(calls).toEqual(['chat gone']);
 });
 
 test('all apps are announced again after the store was away', async () => {
-  const { told, announcer: it } = announcer();
+  const { calls, announcer: it } = announcer();
   it.changed('demo', 'chat', () => described('ready'));
-  await it.told();
+  await it.settled();
   it.again();
-  await it.told();
-  expect(told).toEqual(['chat ready', 'chat ready']);
+  await it.settled();
+  expect(calls).toEqual(['chat ready', 'chat ready']);
 });
 
 test('a failed announcement is repeated later', async () => {
   jest.useFakeTimers();
-  const { told, announcer: it, store } = announcer();
+  const { calls, announcer: it, store } = announcer();
   store.away = true;
   it.changed('demo', 'chat', () => described('ready'));
-  await it.told();
+  await it.settled();
   store.away = false;
   await jest.advanceTimersByTimeAsync(1_000);
-  expect(told).toEqual(['chat ready']);
+  expect(calls).toEqual(['chat ready']);
   await it.stop();
   expect(jest.getTimerCount()).toBe(0);
 });

@@ -16,7 +16,7 @@ export class Announcer {
   readonly #apps = new Map<string, Announced>();
   /** Apps whose description must be announced (again). */
   readonly #stale = new Set<string>();
-  #telling: Promise<void> | undefined;
+  #announcing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stopped = false;
 
@@ -33,46 +33,46 @@ export class Announcer {
     const key = `${project}/${app}`;
     this.#apps.set(key, { project, app, describe });
     this.#stale.add(key);
-    this.#tell();
+    this.#announce();
   }
 
   /** Announces all apps again, because Redis may have come back empty. */
   again(): void {
     for (const key of this.#apps.keys()) this.#stale.add(key);
-    this.#tell();
+    this.#announce();
   }
 
   /** Resolves when all announcements so far have succeeded or failed. */
-  async told(): Promise<void> {
-    await this.#telling;
+  async settled(): Promise<void> {
+    await this.#announcing;
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
     clearTimeout(this.#timer);
-    await this.#telling;
+    await this.#announcing;
   }
 
-  #tell(): void {
-    if (this.#stopped || this.#telling) return;
+  #announce(): void {
+    if (this.#stopped || this.#announcing) return;
     clearTimeout(this.#timer);
-    this.#telling = this.#tellAll().finally(() => {
-      this.#telling = undefined;
+    this.#announcing = this.#announceAll().finally(() => {
+      this.#announcing = undefined;
     });
   }
 
-  async #tellAll(): Promise<void> {
+  async #announceAll(): Promise<void> {
     while (this.#stale.size > 0 && !this.#stopped) {
       const keys = [...this.#stale];
       this.#stale.clear();
-      const failed = (await Promise.all(keys.map((key) => this.#tellOne(key)))).some((told) => !told);
+      const failed = (await Promise.all(keys.map((key) => this.#announceOne(key)))).some((announced) => !announced);
       if (!failed) continue;
-      this.#timer = setTimeout(() => this.#tell(), RETRY_MS);
+      this.#timer = setTimeout(() => this.#announce(), RETRY_MS);
       return;
     }
   }
 
-  async #tellOne(key: string): Promise<boolean> {
+  async #announceOne(key: string): Promise<boolean> {
     const { project, app, describe } = this.#apps.get(key) as Announced;
     const description = describe();
     try {

@@ -21,13 +21,8 @@ export interface DeploymentsOptions {
   readonly logger: DeploymentsLogger;
 }
 
-/** Receives changes of the apps. */
-export interface DeploymentsListener {
-  /** An app is new, its description has changed, or it is gone (`find` then returns undefined). */
-  changed(project: string, app: string): void;
-  /** Slots of an app may be free. */
-  freed(project: string): void;
-}
+/** Reports that an app is new, that its description has changed, or that it is gone (`find` then returns undefined). */
+export type AppChanged = (project: string, app: string) => void;
 
 /** The content of a version, without the version's name. */
 type Content = Omit<OfferedVersion, 'version'>;
@@ -60,7 +55,7 @@ export class Deployments {
   readonly #gone = new Set<Deployed>();
   /** Folders that were reported as ignored. */
   readonly #leftOut = new Set<string>();
-  #listener: DeploymentsListener | undefined;
+  #changed: AppChanged | undefined;
   #watch: CodeWatch | undefined;
   #looking: Promise<void> | undefined;
   #lookAgain = false;
@@ -73,9 +68,9 @@ export class Deployments {
   }
 
   /** Resolves when the folder was scanned and the first start of every app has succeeded or failed. */
-  async start(listener: DeploymentsListener): Promise<void> {
+  async start(changed: AppChanged): Promise<void> {
     const { logger, rescanMs, deploymentsDir } = this.#options;
-    this.#listener = listener;
+    this.#changed = changed;
     this.#watch = new CodeWatch(() => this.#look(), rescanMs, logger);
     this.#look();
     await this.#looking;
@@ -206,12 +201,7 @@ export class Deployments {
   #add(place: AppFolder): Deployed {
     const { project, app } = place;
     const { makeRuntime, logger } = this.#options;
-    const versions = new AppVersions(
-      place,
-      makeRuntime,
-      { changed: () => this.#listener?.changed(project, app), freed: () => this.#listener?.freed(project) },
-      logger,
-    );
+    const versions = new AppVersions(place, makeRuntime, () => this.#changed?.(project, app), logger);
     const deployed: Deployed = { versions, signature: undefined };
     this.#apps.set(`${project}/${app}`, deployed);
     this.#group();
@@ -232,6 +222,6 @@ export class Deployments {
     this.#group();
     this.#gone.add(deployed);
     void deployed.versions.drain().then(() => this.#gone.delete(deployed));
-    this.#listener?.changed(place.project, place.app);
+    this.#changed?.(place.project, place.app);
   }
 }

@@ -14,14 +14,12 @@ class ScriptedRuntime implements Runtime {
   error: ErrorFields | undefined;
   freeSlots = 0;
   leaves = false;
-  #told = (): void => undefined;
+  #changed = (): void => undefined;
   readonly #ending = Promise.withResolvers<void>();
 
   onChange(listener: () => void): void {
-    this.#told = listener;
+    this.#changed = listener;
   }
-
-  onFreeSlot(): void {}
 
   start(): void {}
 
@@ -29,13 +27,13 @@ class ScriptedRuntime implements Runtime {
     this.state = 'ready';
     this.functions = [{ name: 'run', parameters: [], extra: false }];
     this.freeSlots = 2;
-    this.#told();
+    this.#changed();
   }
 
   fail(): void {
     this.state = 'broken';
     this.error = { code: 'app_failed_to_start', message: 'no module named x' };
-    this.#told();
+    this.#changed();
   }
 
   run(): RunningRun {
@@ -54,7 +52,7 @@ class ScriptedRuntime implements Runtime {
 
 function appOf() {
   const runtimes = new Map<string, ScriptedRuntime>();
-  const told: string[] = [];
+  const descriptions: string[] = [];
   const app: AppVersions = new AppVersions(
     { project: 'demo', app: 'chat', folder: '/apps/chat' },
     (_place, version) => {
@@ -62,20 +60,16 @@ function appOf() {
       runtimes.set(version, runtime);
       return runtime;
     },
-    {
-      changed: () => {
-        const { state, version } = app.describe();
-        told.push(`${version} ${state}`);
-      },
-      freed: () => undefined,
+    () => {
+      const { state, version } = app.describe();
+      descriptions.push(`${version} ${state}`);
     },
     { info: () => undefined, error: () => undefined },
   );
-  return { app, told, runtime: (version: string) => runtimes.get(version) as ScriptedRuntime, runtimes };
+  return { app, descriptions, runtime: (version: string) => runtimes.get(version) as ScriptedRuntime, runtimes };
 }
 
 const listener = {
-  started: () => undefined,
   head: () => undefined,
   items: () => undefined,
   log: () => undefined,
@@ -84,12 +78,12 @@ const listener = {
 const request = { runId: 'r', fn: 'run', params: Buffer.from('{}'), paced: false };
 
 test('the first version serves when it is ready', async () => {
-  const { app, told, runtime } = appOf();
+  const { app, descriptions, runtime } = appOf();
   app.offer({ version: '1', manifest });
   expect(app.freeSlots).toBe(0);
   runtime('1').becomeReady();
   await app.firstStart;
-  expect(told).toEqual(['1 starting', '1 ready']);
+  expect(descriptions).toEqual(['1 starting', '1 ready']);
   expect(app.freeSlots).toBe(2);
   expect(app.describe()).toMatchObject({
     app: 'chat',
@@ -100,7 +94,7 @@ test('the first version serves when it is ready', async () => {
 });
 
 test('a new version starts beside the old version and replaces it when ready; the old version ends its runs', () => {
-  const { app, told, runtime } = appOf();
+  const { app, descriptions, runtime } = appOf();
   app.offer({ version: '1', manifest });
   runtime('1').becomeReady();
   app.offer({ version: '2', manifest });
@@ -109,7 +103,7 @@ test('a new version starts beside the old version and replaces it when ready; th
   runtime('2').becomeReady();
   expect(app.run(request, listener).version).toBe('2');
   expect(runtime('1').leaves).toBe(true);
-  expect(told).toEqual(['1 starting', '1 ready', '2 ready']);
+  expect(descriptions).toEqual(['1 starting', '1 ready', '2 ready']);
 });
 
 test('a new version that does not start leaves the old version serving', () => {
@@ -125,14 +119,14 @@ test('a new version that does not start leaves the old version serving', () => {
 });
 
 test('a version that did not start is reported beside the version that serves, until the code changes', () => {
-  const { app, told, runtime } = appOf();
+  const { app, descriptions, runtime } = appOf();
   app.offer({ version: '1', manifest });
   runtime('1').becomeReady();
   app.offer({ version: '2', manifest });
   expect(app.describe().failed).toBeUndefined();
-  told.length = 0;
+  descriptions.length = 0;
   runtime('2').fail();
-  expect(told).toEqual(['1 ready']);
+  expect(descriptions).toEqual(['1 ready']);
   const error = { code: 'app_failed_to_start', message: 'no module named x' };
   expect(app.describe()).toMatchObject({ version: '1', state: 'ready', failed: { version: '2', error } });
   const notToml = { code: 'app_failed_to_start', message: 'not TOML' } as const;
@@ -155,7 +149,7 @@ test('a manifest that cannot be used leaves the old version serving', () => {
 });
 
 test('a first version that does not start is described as broken with the reason, until a new version comes', async () => {
-  const { app, told, runtime } = appOf();
+  const { app, descriptions, runtime } = appOf();
   app.offer({ version: '1', manifest });
   runtime('1').fail();
   await app.firstStart;
@@ -165,7 +159,7 @@ test('a first version that does not start is described as broken with the reason
   });
   app.offer({ version: '2', manifest });
   runtime('2').becomeReady();
-  expect(told).toEqual(['1 starting', '1 broken', '2 starting', '2 ready']);
+  expect(descriptions).toEqual(['1 starting', '1 broken', '2 starting', '2 ready']);
 });
 
 test('an app whose first manifest cannot be used is broken, and runs nothing', async () => {
@@ -202,7 +196,7 @@ test('draining ends every version, including replaced versions', async () => {
 });
 
 test('if a server has a fixed port, the new version starts after the old version has left the port', async () => {
-  const { app, told, runtimes } = appOf();
+  const { app, descriptions, runtimes } = appOf();
   const started: string[] = [];
   const versionOf = (version: string, port: number) => {
     const { manifest } = parseManifest(`[runtime.custom]\nport = ${port}\nentrypoint = "serve"`, 100);
@@ -228,7 +222,7 @@ test('if a server has a fixed port, the new version starts after the old version
   await turn();
   expect(started).toEqual(['3']);
   three.becomeReady();
-  expect(told).toEqual(['1 starting', '1 ready', '2 starting', '3 starting', '3 ready']);
+  expect(descriptions).toEqual(['1 starting', '1 ready', '2 starting', '3 starting', '3 ready']);
   // A version on another port starts at once.
   const four = versionOf('4', 9000);
   expect(three.leaves).toBe(false);

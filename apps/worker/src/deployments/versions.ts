@@ -16,13 +16,6 @@ export interface OfferedVersion {
 /** Creates the runtime of a version without starting it. */
 export type MakeRuntime = (place: AppFolder, version: string, manifest: Manifest) => Runtime;
 
-export interface VersionsListener {
-  /** The description of the app has changed. */
-  changed(): void;
-  /** Slots may be free. */
-  freed(): void;
-}
-
 /** A run and the version that executes it. */
 export interface StartedRun {
   readonly running: RunningRun;
@@ -62,17 +55,18 @@ export class AppVersions {
   readonly #decided = Promise.withResolvers<void>();
 
   readonly #make: MakeRuntime;
-  readonly #listener: VersionsListener;
+  readonly #describeAgain: () => void;
   readonly #logger: VersionsLogger;
 
+  /** @param changed called when the description of the app has changed */
   constructor(
     readonly place: AppFolder,
     make: MakeRuntime,
-    listener: VersionsListener,
+    changed: () => void,
     logger: VersionsLogger,
   ) {
     this.#make = make;
-    this.#listener = listener;
+    this.#describeAgain = changed;
     this.#logger = logger;
   }
 
@@ -106,7 +100,7 @@ export class AppVersions {
     const isServing = this.#current?.runtime?.state === 'ready';
     if (isServing && offered.version === this.#current?.version) {
       this.#logger.info(this.#names(offered), 'the code is again that of the serving version');
-      this.#listener.changed();
+      this.#describeAgain();
       return;
     }
     const { version, manifest, error } = offered;
@@ -122,22 +116,22 @@ export class AppVersions {
     }
     const started: Started = { ...offered, runtime: this.#make(this.place, version, manifest) };
     const port = manifest.server?.port;
-    const taken =
-      port !== undefined && (port === this.#current?.manifest?.server?.port || this.#holdersOf(port).length > 0);
-    if (isServing && !taken) this.#next = started;
+    const portInUse =
+      port !== undefined && (port === this.#current?.manifest?.server?.port || this.#leavingPort(port).length > 0);
+    if (isServing && !portInUse) this.#next = started;
     else this.#put(started);
-    if (taken) void this.#startInTurn(started, port);
+    if (portInUse) void this.#startInTurn(started, port);
     else this.#start(started);
   }
 
   /** Starts a version after the old version has left their common port. Calls wait until the new version is ready. */
   async #startInTurn(started: Started, port: number): Promise<void> {
     this.#logger.info({ ...this.#names(started), port }, 'waiting for the old version to leave the port');
-    await Promise.all(this.#holdersOf(port));
+    await Promise.all(this.#leavingPort(port));
     if (this.#current === started && !this.#closed) this.#start(started);
   }
 
-  #holdersOf(port: number): Promise<void>[] {
+  #leavingPort(port: number): Promise<void>[] {
     return [...this.#leaving.values()].filter((leaving) => leaving.port === port).map(({ left }) => left);
   }
 
@@ -193,9 +187,6 @@ export class AppVersions {
     const { runtime } = started;
     this.#logger.info(this.#names(started), started === this.#next ? 'starting beside the old version' : 'starting');
     runtime?.onChange(() => this.#changed(started));
-    runtime?.onFreeSlot(() => {
-      if (started === this.#current) this.#listener.freed();
-    });
     runtime?.start();
   }
 
@@ -208,7 +199,7 @@ export class AppVersions {
     } else if (started === this.#current && !this.#closed) {
       if (state === 'ready') this.#logger.info(this.#names(started), 'serving');
       if (state === 'ready' || state === 'broken') this.#decided.resolve();
-      this.#listener.changed();
+      this.#describeAgain();
     }
   }
 
@@ -216,7 +207,6 @@ export class AppVersions {
     this.#next = undefined;
     this.#logger.info(this.#names(next), 'the new version takes over');
     this.#put(next);
-    this.#listener.freed();
   }
 
   /** Drops a new version that failed to start. The old version still serves; a change of the code starts another try. */
@@ -232,7 +222,7 @@ export class AppVersions {
   /** Reports the failed version beside the serving version. */
   #fail(version: string, error = UNKNOWN): void {
     this.#failed = { version, error };
-    this.#listener.changed();
+    this.#describeAgain();
   }
 
   #put(started: Started): void {
@@ -240,7 +230,7 @@ export class AppVersions {
     const old = this.#current;
     this.#current = started;
     if (old) this.#leave(old);
-    this.#listener.changed();
+    this.#describeAgain();
   }
 
   /** Lets a version end its runs. Each run has a time limit. */

@@ -18,7 +18,7 @@ export class CodeWatch {
   readonly #rescan: NodeJS.Timeout;
   #timer: NodeJS.Timeout | undefined;
   #firstAt = 0;
-  #toldOfFailure = false;
+  #failureLogged = false;
 
   readonly #changed: () => void;
   readonly #logger: { warn(fields: object, text: string): void };
@@ -61,8 +61,8 @@ export class CodeWatch {
       this.#watchers.set(folder, watcher);
     } catch (error) {
       // No watches are free, or the folder was removed. The regular look still finds changes.
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT' || this.#toldOfFailure) return;
-      this.#toldOfFailure = true;
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT' || this.#failureLogged) return;
+      this.#failureLogged = true;
       this.#logger.warn({ err: error, folder }, 'the folder cannot be watched; changes are found by the regular scan');
     }
   }

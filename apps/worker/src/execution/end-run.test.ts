@@ -10,13 +10,13 @@ const outcome: Omit<Outcome, 'endedAt'> = { state: 'succeeded', items: 3, stream
 /** Returns a store that gives these answers in order. */
 function storeOf(...answers: (EndAnswer | Error)[]) {
   const ends: End[] = [];
-  const end = async (_project: string, told: End): Promise<EndAnswer> => {
-    ends.push(told);
+  const record = async (_project: string, end: End): Promise<EndAnswer> => {
+    ends.push(end);
     const answer = answers.shift() ?? new ServiceError('unavailable', 'away');
     if (answer instanceof Error) throw answer;
     return answer;
   };
-  return { ends, store: { end } };
+  return { ends, store: { end: record } };
 }
 
 const never = new AbortController().signal;

@@ -2,7 +2,7 @@
 import { type Outcome, ServiceError } from '@inference-proxy/contracts';
 import { retry } from '@inference-proxy/retry';
 import type { End, WorkerStore } from '@inference-proxy/store';
-import type { HeldAttempt } from './run-writer.ts';
+import type { AttemptKey } from './run-writer.ts';
 
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 2_000;
@@ -36,7 +36,7 @@ export const withGap = (outcome: Omit<Outcome, 'endedAt'>, last: number): Omit<O
  */
 export async function endRun(
   store: Pick<WorkerStore, 'end'>,
-  attempt: HeldAttempt,
+  attempt: AttemptKey,
   end: Omit<End, 'runId' | 'token'>,
   signal: AbortSignal,
 ): Promise<Ended> {

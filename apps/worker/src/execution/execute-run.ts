@@ -6,7 +6,7 @@ import { RunAccount, type RunAccountParts, type RunNames } from '../operations/r
 import type { PrintedLines } from '../runtimes/printed-lines.ts';
 import type { RunEnd } from '../runtimes/runtime.ts';
 import { type Ended, endRun, withGap } from './end-run.ts';
-import type { HeldRun } from './held-runs.ts';
+import type { OpenAttempt } from './open-attempts.ts';
 import type { RunLog, RunLogs } from './run-log.ts';
 import { RunWriter, type WriterListener } from './run-writer.ts';
 
@@ -30,7 +30,7 @@ type Overruled =
   | { readonly as: 'error'; readonly error: ErrorFields };
 
 /** An attempt between its take and its end. */
-export class Execution implements HeldRun, WriterListener {
+export class Execution implements OpenAttempt, WriterListener {
   readonly project: string;
   readonly runId: string;
   readonly token: string;
@@ -122,7 +122,7 @@ export class Execution implements HeldRun, WriterListener {
     this.#overruled ??= { as: 'lost' };
   }
 
-  taken(upTo: number): void {
+  readTo(upTo: number): void {
     if (!this.#run.paced || upTo <= this.#credited) return;
     this.#credited = upTo;
     this.#started?.running.credit(upTo);
@@ -175,7 +175,6 @@ export class Execution implements HeldRun, WriterListener {
           ...(traceparent !== undefined && { traceparent }),
         },
         {
-          started: () => {},
           head: (head) => {
             if (!this.#overruled) this.#writer.head(head);
           },

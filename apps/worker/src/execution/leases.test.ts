@@ -1,8 +1,8 @@
 // Contract 5: the renewal of leases, with a scripted store.
 import { defaultTimings, type RenewAnswer } from '@inference-proxy/store';
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
-import { type HeldRun, HeldRuns } from './held-runs.ts';
 import { Leases } from './leases.ts';
+import { type OpenAttempt, OpenAttempts } from './open-attempts.ts';
 
 beforeEach(() => {
   jest.useFakeTimers();
@@ -12,16 +12,16 @@ afterEach(() => {
 });
 
 function leasesOf(...ids: string[]) {
-  const told: string[] = [];
-  const held = new HeldRuns<HeldRun>();
+  const events: string[] = [];
+  const held = new OpenAttempts<OpenAttempt>();
   for (const runId of ids)
     held.add({
       project: 'demo',
       runId,
       token: 't',
-      taken: (upTo) => told.push(`${runId} taken ${upTo}`),
-      cancelled: () => told.push(`${runId} cancelled`),
-      lost: () => told.push(`${runId} lost`),
+      readTo: (upTo) => events.push(`${runId} taken ${upTo}`),
+      cancelled: () => events.push(`${runId} cancelled`),
+      lost: () => events.push(`${runId} lost`),
     });
   const calls: string[][] = [];
   const store = { answers: [] as (RenewAnswer[] | Error)[] };
@@ -40,16 +40,16 @@ function leasesOf(...ids: string[]) {
     () => ['chat'],
     { warn: () => undefined, error: () => undefined },
   );
-  return { leases, held, told, calls, store };
+  return { leases, held, events, calls, store };
 }
 
 test('all held runs are renewed with a call for each term, and each run gets its answer', async () => {
-  const { leases, told, calls, store } = leasesOf('a', 'b');
+  const { leases, events, calls, store } = leasesOf('a', 'b');
   store.answers.push([{ state: 'held', taken: 3, cancel: true }, { state: 'lost' }]);
   leases.start();
   await jest.advanceTimersByTimeAsync(0);
   expect(calls).toEqual([['chat', 'a', 'b']]);
-  expect(told).toEqual(['a taken 3', 'a cancelled', 'b lost']);
+  expect(events).toEqual(['a taken 3', 'a cancelled', 'b lost']);
   await jest.advanceTimersByTimeAsync(5_000);
   expect(calls).toHaveLength(2);
   await leases.stop();

@@ -1,18 +1,18 @@
 // Contract 5: renews the leases of this worker's runs with a call for each project. Its replies also carry acknowledgements and cancels.
 import type { StoreLogger, WorkerStore } from '@inference-proxy/store';
-import type { HeldRun, HeldRuns } from './held-runs.ts';
+import type { OpenAttempt, OpenAttempts } from './open-attempts.ts';
 
 const RETRY_MS = 500;
 
 /** Renews the leases of a project's runs, and announces that this worker serves the project's apps. */
-export class Leases<Run extends HeldRun> {
+export class Leases<Run extends OpenAttempt> {
   #timer: NodeJS.Timeout | undefined;
   #renewing: Promise<void> | undefined;
   #stopped = false;
 
   readonly #project: string;
   readonly #store: Pick<WorkerStore, 'renew' | 'timings'>;
-  readonly #held: HeldRuns<Run>;
+  readonly #open: OpenAttempts<Run>;
   readonly #apps: () => readonly string[];
   readonly #logger: StoreLogger;
 
@@ -22,13 +22,13 @@ export class Leases<Run extends HeldRun> {
   constructor(
     project: string,
     store: Pick<WorkerStore, 'renew' | 'timings'>,
-    held: HeldRuns<Run>,
+    open: OpenAttempts<Run>,
     apps: () => readonly string[],
     logger: StoreLogger,
   ) {
     this.#project = project;
     this.#store = store;
-    this.#held = held;
+    this.#open = open;
     this.#apps = apps;
     this.#logger = logger;
   }
@@ -64,15 +64,15 @@ export class Leases<Run extends HeldRun> {
   /** Renews once. Returns the milliseconds to the next renewal. */
   async #renew(): Promise<number> {
     const { renewMs } = this.#store.timings;
-    const runs = this.#held.of(this.#project);
+    const runs = this.#open.of(this.#project);
     try {
       const answers = await this.#store.renew(this.#project, runs, this.#apps());
       for (const [at, answer] of answers.entries()) {
         const run = runs[at];
-        if (!run || this.#held.find(run) !== run) continue;
+        if (!run || this.#open.find(run) !== run) continue;
         if (answer.state === 'lost') run.lost();
         else {
-          run.taken(answer.taken);
+          run.readTo(answer.taken);
           if (answer.cancel) run.cancelled();
         }
       }

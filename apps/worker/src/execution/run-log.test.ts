@@ -10,7 +10,7 @@ const MAX_BYTES = 10_000;
 /** A store that numbers and keeps lines like the log script. Tests can delay and change its answers. */
 class ScriptedStore {
   readonly kept: string[] = [];
-  readonly told: LogPart[] = [];
+  readonly parts: LogPart[] = [];
   hold: Promise<unknown> = Promise.resolve();
   /** The answers of the next calls, one for each call. */
   readonly script: (() => 'ok' | 'lost')[] = [];
@@ -18,7 +18,7 @@ class ScriptedStore {
   #lines = 0;
 
   log = async (_project: string, part: LogPart): Promise<'ok' | 'lost'> => {
-    this.told.push(part);
+    this.parts.push(part);
     const { number = 0, dropped = 0, lines } = part;
     const answer = this.script.shift();
     if (answer === refused) answer();
@@ -67,9 +67,9 @@ test('the first lines are written at once, and the lines soon after them togethe
   await turn();
   print('d');
   await turn();
-  expect(store.told).toHaveLength(1);
+  expect(store.parts).toHaveLength(1);
   await jest.advanceTimersByTimeAsync(20);
-  expect(store.told.slice(1).map(({ lines }) => lines.map(({ text }) => text))).toEqual([['c', 'd']]);
+  expect(store.parts.slice(1).map(({ lines }) => lines.map(({ text }) => text))).toEqual([['c', 'd']]);
   await log.finish();
 });
 
@@ -121,7 +121,8 @@ test('many lines are written in parts that are a small share of the log', async 
   print(...Array.from({ length: 2_000 }, (_, n) => `${n} ${'x'.repeat(40)}`));
   await log.finish();
   expect(store.kept).toHaveLength(2_000);
-  for (const { lines } of store.told) expect(JSON.stringify(lines.map(({ text }) => text)).length).toBeLessThan(20_000);
+  for (const { lines } of store.parts)
+    expect(JSON.stringify(lines.map(({ text }) => text)).length).toBeLessThan(20_000);
 });
 
 test('lines whose answer was lost are written again, and the log has them once', async () => {
@@ -132,7 +133,7 @@ test('lines whose answer was lost are written again, and the log has them once',
   await jest.advanceTimersByTimeAsync(1_000);
   await log.finish();
   expect(store.kept).toEqual(['1 o a', '2 o b', '3 o c']);
-  expect(store.told).toHaveLength(3);
+  expect(store.parts).toHaveLength(3);
 });
 
 test('a full store causes a counted hole in the log and delays nothing', async () => {
@@ -153,7 +154,7 @@ test('the end of a run waits at most five seconds for a store that does not answ
   expect(shown.at(-1)).toMatch(/missing in its log/);
   print('later');
   await turn();
-  expect(store.told.some(({ lines }) => lines.some(({ text }) => text === 'later'))).toBe(false);
+  expect(store.parts.some(({ lines }) => lines.some(({ text }) => text === 'later'))).toBe(false);
 });
 
 test('an attempt that lost its run writes no more lines', async () => {
@@ -162,7 +163,7 @@ test('an attempt that lost its run writes no more lines', async () => {
   await turn();
   print('b');
   await log.finish();
-  expect(store.told).toHaveLength(1);
+  expect(store.parts).toHaveLength(1);
 });
 
 test('a flood of lines is written at the limited rate and shown at 500 lines a second', async () => {
@@ -170,12 +171,12 @@ test('a flood of lines is written at the limited rate and shown at 500 lines a s
     print(...Array.from({ length: 300 }, (_, n) => `${round} ${n}`));
     await jest.advanceTimersByTimeAsync(10);
   }
-  const bytes = store.told.reduce(
+  const bytes = store.parts.reduce(
     (sum, { lines }) => sum + lines.reduce((size, { text }) => size + text.length + 16, 0),
     0,
   );
   expect(bytes).toBeLessThan(MAX_BYTES + 512 * 500);
-  expect(store.told.length).toBeLessThan(30);
+  expect(store.parts.length).toBeLessThan(30);
   expect(shown.length).toBeLessThanOrEqual(502);
   await log.finish();
   expect(shown.at(-1)).toMatch(/dropped/);

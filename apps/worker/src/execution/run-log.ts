@@ -2,9 +2,8 @@
 import { ServiceError } from '@inference-proxy/contracts';
 import type { LogPart, WorkerStore } from '@inference-proxy/store';
 import { AppLog, LineRate } from '../runtimes/app-log.ts';
-import { LINE_COST, type PrintedLines } from '../runtimes/printed-lines.ts';
-import type { LogLine } from '../runtimes/runtime.ts';
-import type { HeldAttempt } from './run-writer.ts';
+import { LINE_COST, type LogLine, type PrintedLines } from '../runtimes/printed-lines.ts';
+import type { AttemptKey } from './run-writer.ts';
 
 /** The shortest time between two writes of a run that prints now and then. */
 const WRITE_EVERY_MS = 20;
@@ -13,7 +12,7 @@ const BYTES_PER_MS = 512;
 const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 2_000;
 /** The longest time that an ended run waits for its lines. Its end is more important than its lines. */
-const LAST_WORDS_MS = 5_000;
+const LAST_LINES_MS = 5_000;
 
 /** The store keeps or drops whole parts, so a part is a small share of a run's log. */
 const PART_COST = 16 * 1024;
@@ -44,14 +43,14 @@ export class RunLogs {
   }
 
   /** Returns the log of an attempt. @param names fields of the run for the worker's own log */
-  of(attempt: HeldAttempt, names: object): RunLog {
+  of(attempt: AttemptKey, names: object): RunLog {
     const shown = new AppLog(this.#options.logger, names, [new LineRate(SHOWN_PER_SECOND), this.#rate]);
     return new RunLog({ ...this.#options, attempt, shown });
   }
 }
 
 interface RunLogOptions extends RunLogsOptions {
-  readonly attempt: HeldAttempt;
+  readonly attempt: AttemptKey;
   /** The worker's own log, which also shows the lines. */
   readonly shown: AppLog;
 }
@@ -70,7 +69,7 @@ export class RunLog {
   /** The number of the next printed line. A dropped line keeps its number. */
   #next = 1;
   /** The number of the last line that was passed to the store. */
-  #told = 0;
+  #passed = 0;
   #writing: Promise<void> | undefined;
   /** Ends a pause early. */
   #go: (() => void) | undefined;
@@ -98,8 +97,8 @@ export class RunLog {
 
   /** Ends the log, because the run has ended. Resolves when the lines are in the store or the wait is over. */
   async finish(): Promise<void> {
-    this.#options.shown.tellLeftOut();
-    this.#finishBy = performance.now() + LAST_WORDS_MS;
+    this.#options.shown.logLeftOut();
+    this.#finishBy = performance.now() + LAST_LINES_MS;
     this.#go?.();
     await this.#writing;
   }
@@ -115,7 +114,7 @@ export class RunLog {
   async #write(): Promise<void> {
     await Promise.resolve(); // collects all lines of one read of the pipe
     for (let batch = this.#batch(); batch; batch = this.#batch()) {
-      if (!(await this.#tell(batch.parts))) this.stop();
+      if (!(await this.#send(batch.parts))) this.stop();
       await this.#pause(Math.max(WRITE_EVERY_MS, batch.cost / BYTES_PER_MS));
     }
     this.#writing = undefined;
@@ -131,7 +130,7 @@ export class RunLog {
     for (const { first, printed } of this.#waiting) {
       let number = first;
       for (const line of printed.lines()) {
-        const dropped = number - this.#told - 1;
+        const dropped = number - this.#passed - 1;
         if (room <= 0 || dropped > 0) {
           lines = [];
           room = PART_COST;
@@ -139,7 +138,7 @@ export class RunLog {
         }
         lines.push(line);
         room -= line.text.length + LINE_COST;
-        this.#told = number++;
+        this.#passed = number++;
       }
     }
     const cost = this.#cost;
@@ -149,7 +148,7 @@ export class RunLog {
   }
 
   /** Repeats a write until the store answers. Lines are numbered, so a repeat is harmless. Returns false if no more lines may be written. */
-  async #tell(parts: readonly LogPart[]): Promise<boolean> {
+  async #send(parts: readonly LogPart[]): Promise<boolean> {
     const { store, attempt, logger } = this.#options;
     const { project, runId } = attempt;
     for (let wait = FIRST_RETRY_MS; !this.#stopped; wait = Math.min(wait * 2, LAST_RETRY_MS)) {
@@ -172,7 +171,7 @@ export class RunLog {
 
   /** Drops the parts. The next part counts their lines as dropped. */
   #leaveOut([first]: readonly LogPart[]): true {
-    this.#told = (first?.number ?? 1) - 1 - (first?.dropped ?? 0);
+    this.#passed = (first?.number ?? 1) - 1 - (first?.dropped ?? 0);
     return true;
   }
 

@@ -46,24 +46,24 @@ class ScriptedStore {
 }
 
 function listener() {
-  const told: string[] = [];
+  const events: string[] = [];
   const stored: number[] = [];
-  const told2: WriterListener = {
-    full: () => told.push('full'),
-    drained: () => told.push('drained'),
+  const recording: WriterListener = {
+    full: () => events.push('full'),
+    drained: () => events.push('drained'),
     stored: (upTo) => stored.push(upTo),
-    taken: (upTo) => upTo > 0 && told.push(`taken ${upTo}`),
-    cancelled: () => told.push('cancelled'),
-    lost: () => told.push('lost'),
-    refused: () => told.push('refused'),
-    gap: (last) => told.push(`gap after ${last}`),
+    readTo: (upTo) => upTo > 0 && events.push(`taken ${upTo}`),
+    cancelled: () => events.push('cancelled'),
+    lost: () => events.push('lost'),
+    refused: () => events.push('refused'),
+    gap: (last) => events.push(`gap after ${last}`),
   };
-  return { told, stored, listener: told2 };
+  return { events, stored, listener: recording };
 }
 
 function writerOn(store: ScriptedStore) {
-  const { told, stored, listener: heard } = listener();
-  return { told, stored, writer: new RunWriter(store, attempt, heard) };
+  const { events, stored, listener: recorder } = listener();
+  return { events, stored, writer: new RunWriter(store, attempt, recorder) };
 }
 
 afterEach(() => {
@@ -190,7 +190,7 @@ test('two appends refused as behind are both resent from the store’s last numb
 
 test('a store that lost acknowledged items is reported as a gap, and the writer stops', async () => {
   const store = new ScriptedStore();
-  const { told, writer } = writerOn(store);
+  const { events, writer } = writerOn(store);
   push(writer, 'a', 'b');
   await writer.finish();
   store.items = ['a'];
@@ -198,29 +198,29 @@ test('a store that lost acknowledged items is reported as a gap, and the writer 
   await writer.finish();
   push(writer, 'd');
   await turn();
-  expect(told).toEqual(['gap after 1']);
+  expect(events).toEqual(['gap after 1']);
   expect(store.appended).toHaveLength(2);
 });
 
 test('a lost attempt writes no more items', async () => {
   const store = new ScriptedStore();
   store.script.push(() => ({ state: 'lost' }));
-  const { told, writer } = writerOn(store);
+  const { events, writer } = writerOn(store);
   push(writer, 'a');
   await writer.finish();
   push(writer, 'b');
   await turn();
-  expect(told).toEqual(['lost']);
+  expect(events).toEqual(['lost']);
   expect(store.appended).toHaveLength(1);
 });
 
 test('credits and the cancel flag of an append are passed on', async () => {
   const store = new ScriptedStore();
   store.script.push(() => ({ state: 'ok', taken: 7, cancel: true }));
-  const { told, writer } = writerOn(store);
+  const { events, writer } = writerOn(store);
   push(writer, 'a');
   await writer.finish();
-  expect(told).toEqual(['taken 7', 'cancelled']);
+  expect(events).toEqual(['taken 7', 'cancelled']);
 });
 
 test('while the store is away the function is paused, and resumed when the store is back', async () => {
@@ -228,10 +228,10 @@ test('while the store is away the function is paused, and resumed when the store
   const store = new ScriptedStore();
   let isAway = true;
   for (let times = 0; times < 6; times++) store.script.push((kept) => (isAway ? unavailable() : kept));
-  const { told, writer } = writerOn(store);
+  const { events, writer } = writerOn(store);
   for (let times = 0; times < 12; times++) push(writer, 'x'.repeat(100_000));
   await turn();
-  expect(told).toEqual(['full']);
+  expect(events).toEqual(['full']);
   const before = store.appended.length;
   await jest.advanceTimersByTimeAsync(60);
   expect(store.appended.length).toBeGreaterThan(before);
@@ -239,7 +239,7 @@ test('while the store is away the function is paused, and resumed when the store
   const finished = writer.finish();
   await jest.advanceTimersByTimeAsync(10_000);
   await finished;
-  expect(told).toEqual(['full', 'drained']);
+  expect(events).toEqual(['full', 'drained']);
   expect(store.items).toHaveLength(12);
 });
 
@@ -287,29 +287,29 @@ test('`finish` waits for a head without items', async () => {
 test('a head without an answer is written again', async () => {
   const store = new ScriptedStore();
   store.headScript = ['unanswered', 'unanswered'];
-  const { writer, told } = writerOn(store);
+  const { writer, events } = writerOn(store);
   writer.head(HEAD);
   push(writer, 'a');
   await writer.finish();
   expect(store.heads).toHaveLength(3);
   expect(store.items).toEqual(['a']);
-  expect(told).toEqual([]);
+  expect(events).toEqual([]);
 });
 
 test('an attempt that is lost at its head writes no items', async () => {
   const store = new ScriptedStore();
   store.headScript = ['lost'];
-  const { writer, told } = writerOn(store);
+  const { writer, events } = writerOn(store);
   writer.head(HEAD);
   push(writer, 'a');
   await writer.finish();
   expect(store.appended).toEqual([]);
-  expect(told).toEqual(['lost']);
+  expect(events).toEqual(['lost']);
 });
 
 test('items that exceed the project’s share stop the writer, and earlier items count', async () => {
   const store = new ScriptedStore();
-  const { told, writer } = writerOn(store);
+  const { events, writer } = writerOn(store);
   push(writer, 'a', 'b');
   await writer.finish();
   store.script.push(() => ({ state: 'full' }));
@@ -317,7 +317,7 @@ test('items that exceed the project’s share stop the writer, and earlier items
   await writer.finish();
   push(writer, 'd');
   await turn();
-  expect(told).toEqual(['refused']);
+  expect(events).toEqual(['refused']);
   expect(writer.written).toBe(2);
   expect(store.appended).toHaveLength(2);
 });
@@ -325,10 +325,10 @@ test('items that exceed the project’s share stop the writer, and earlier items
 test('a head that exceeds the project’s share stops the writer', async () => {
   const store = new ScriptedStore();
   store.headScript = ['full'];
-  const { told, writer } = writerOn(store);
+  const { events, writer } = writerOn(store);
   writer.head({ status: 200, headers: [], form: 'chunks' });
   push(writer, 'a');
   await writer.finish();
-  expect(told).toEqual(['refused']);
+  expect(events).toEqual(['refused']);
   expect(store.appended).toEqual([]);
 });

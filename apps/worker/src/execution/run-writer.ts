@@ -17,7 +17,7 @@ const FIRST_RETRY_MS = 50;
 const LAST_RETRY_MS = 2_000;
 
 /** The run, and the fence of the attempt, which every write names. */
-export interface HeldAttempt {
+export interface AttemptKey {
   readonly project: string;
   readonly runId: string;
   readonly token: string;
@@ -32,7 +32,7 @@ export interface WriterListener {
   /** The store has the items up to this number; reported every 256 KiB or 1,024 items. */
   stored(upTo: number): void;
   /** Readers have taken items up to this number. */
-  taken(upTo: number): void;
+  readTo(upTo: number): void;
   /** A client asked to cancel the run. */
   cancelled(): void;
   /** Another attempt holds the run. The writer has stopped. */
@@ -56,19 +56,19 @@ function join(waiting: Chunk[], first: number): ItemBatch {
   const head = waiting[0] as Chunk;
   let bytes = head.blob.length;
   let count = head.count;
-  let taken = 1;
+  let chunks = 1;
   if (head.kind !== 'm')
-    for (; taken < waiting.length; taken++) {
-      const next = waiting[taken] as Chunk;
+    for (; chunks < waiting.length; chunks++) {
+      const next = waiting[chunks] as Chunk;
       if (next.kind !== head.kind || bytes + 1 + next.blob.length > BATCH_BYTES) break;
       bytes += 1 + next.blob.length;
       count += next.count;
     }
-  const chunks = waiting.splice(0, taken);
+  const joined = waiting.splice(0, chunks);
   const blob =
-    taken === 1
+    chunks === 1
       ? head.blob
-      : Buffer.concat(chunks.flatMap((chunk, at) => (at === 0 ? [chunk.blob] : [NEWLINE, chunk.blob])));
+      : Buffer.concat(joined.flatMap((chunk, at) => (at === 0 ? [chunk.blob] : [NEWLINE, chunk.blob])));
   return { first, count, kind: head.kind, blob };
 }
 
@@ -108,10 +108,10 @@ export class RunWriter {
   bytes = 0;
 
   readonly #store: Pick<WorkerStore, 'append' | 'head'>;
-  readonly #attempt: HeldAttempt;
+  readonly #attempt: AttemptKey;
   readonly #listener: WriterListener;
 
-  constructor(store: Pick<WorkerStore, 'append' | 'head'>, attempt: HeldAttempt, listener: WriterListener) {
+  constructor(store: Pick<WorkerStore, 'append' | 'head'>, attempt: AttemptKey, listener: WriterListener) {
     this.#store = store;
     this.#attempt = attempt;
     this.#listener = listener;
@@ -220,7 +220,7 @@ export class RunWriter {
     else {
       this.#retryMs = FIRST_RETRY_MS;
       this.#acknowledge(lastOf(batch));
-      this.#listener.taken(reply.taken);
+      this.#listener.readTo(reply.taken);
       if (reply.cancel) this.#listener.cancelled();
       this.#proceed();
     }

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { parseManifest } from '../deployments/manifest.ts';
 import { AppVersions } from '../deployments/versions.ts';
 import { RunMetrics } from '../operations/run-metrics.ts';
+import { FreedSlots } from '../runtimes/freed-slots.ts';
 import type { Runtime } from '../runtimes/runtime.ts';
 import { RunLogs } from './run-log.ts';
 import { Serving } from './serving.ts';
@@ -25,7 +26,6 @@ const yieldsOnce: Runtime = {
   error: undefined,
   freeSlots: 1,
   onChange: () => undefined,
-  onFreeSlot: () => undefined,
   start: () => undefined,
   run(_request, listener) {
     listener.items({ kind: 's', count: 1, blob: Buffer.from('item') });
@@ -66,13 +66,13 @@ function servingOn(taken: readonly TakenRun[] = []) {
   const app = new AppVersions(
     { project: 'demo', app: 'chat', folder: '/none' },
     () => yieldsOnce,
-    { changed: () => undefined, freed: () => undefined },
+    () => undefined,
     logger,
   );
   const apps = { projects: () => ['demo'], appsOf: () => [app], find: () => app };
   const logs = new RunLogs({ store: { log: async () => 'ok' as const }, maxBytes: 1_000, logger });
   const accounts = { metrics: new RunMetrics(new OperationsPort().registry), tracing: undefined, log: logger };
-  return { serving: new Serving(store, apps, logger, accounts, logs), app, renewals, released };
+  return { serving: new Serving(store, apps, new FreedSlots(), logger, accounts, logs), app, renewals, released };
 }
 
 test('a worker that takes no more runs does not count as serving its apps, even while its last runs continue', async () => {

@@ -2,10 +2,11 @@
 import type { StoreLogger, TakenRun, Want, WorkerStore } from '@inference-proxy/store';
 import type { AppVersions } from '../deployments/versions.ts';
 import type { RunAccountParts } from '../operations/run-account.ts';
+import type { FreedSlots } from '../runtimes/freed-slots.ts';
 import { Execution } from './execute-run.ts';
-import { HeldRuns } from './held-runs.ts';
-import { Intake } from './intake.ts';
 import { Leases } from './leases.ts';
+import { OpenAttempts } from './open-attempts.ts';
+import { RunIntake } from './run-intake.ts';
 import type { RunLogs } from './run-log.ts';
 
 const RETRY_MS = 1_000;
@@ -23,7 +24,7 @@ interface ServingLogger extends StoreLogger {
 
 /** The intake and the leases of a project. */
 interface ServedProject {
-  readonly intake: Intake;
+  readonly intake: RunIntake;
   readonly leases: Leases<Execution>;
   retryTimer: NodeJS.Timeout | undefined;
 }
@@ -46,26 +47,35 @@ type ServingStore = Pick<
 
 /** Takes runs of the served apps and executes them until it is stopped. */
 export class Serving {
-  readonly #held = new HeldRuns<Execution>();
+  readonly #open = new OpenAttempts<Execution>();
   readonly #projects = new Map<string, ServedProject>();
   #stopped = false;
 
   readonly #store: ServingStore;
   readonly #apps: ServedApps;
+  readonly #slots: FreedSlots;
   readonly #logger: ServingLogger;
   readonly #accounts: RunAccountParts;
   readonly #logs: RunLogs;
 
-  constructor(store: ServingStore, apps: ServedApps, logger: ServingLogger, accounts: RunAccountParts, logs: RunLogs) {
+  constructor(
+    store: ServingStore,
+    apps: ServedApps,
+    slots: FreedSlots,
+    logger: ServingLogger,
+    accounts: RunAccountParts,
+    logs: RunLogs,
+  ) {
     this.#store = store;
     this.#apps = apps;
+    this.#slots = slots;
     this.#logger = logger;
     this.#accounts = accounts;
     this.#logs = logs;
 
     store.onWake = (project, app) => this.#projects.get(project)?.intake.wake(app);
-    store.onCancel = (run) => this.#held.find(run)?.cancelled();
-    store.onTaken = ({ upTo, ...run }) => this.#held.find(run)?.taken(upTo);
+    store.onCancel = (run) => this.#open.find(run)?.cancelled();
+    store.onTaken = ({ upTo, ...run }) => this.#open.find(run)?.readTo(upTo);
   }
 
   /** Follows a change of the apps: begins to serve new projects, and leaves projects without apps. */
@@ -80,11 +90,6 @@ export class Serving {
     for (const [project, served] of this.#projects) if (!wanted.has(project)) void this.#end(project, served);
   }
 
-  /** Takes more runs, because slots of an app may be free. */
-  freed(project: string): void {
-    this.#projects.get(project)?.intake.look();
-  }
-
   /** Looks for queued runs without a wake from the store. */
   wake(project: string): void {
     this.#projects.get(project)?.intake.wake(undefined);
@@ -92,7 +97,7 @@ export class Serving {
 
   /** Returns the number of runs in progress. */
   get runs(): number {
-    return this.#held.size;
+    return this.#open.size;
   }
 
   /** Stops taking runs. */
@@ -110,14 +115,14 @@ export class Serving {
    * Waits until all runs end. Interrupts them after `graceMs`. When `signal` fires, gives up the outcomes that are not stored yet.
    */
   async drain(graceMs: number, signal: AbortSignal): Promise<void> {
-    const empty = this.#held.empty();
+    const empty = this.#open.empty();
     const interrupt = setTimeout(() => {
-      this.#logger.warn({ runs: this.#held.size }, 'runs did not end within the grace period; interrupting them');
-      for (const run of this.#held.all()) run.interrupt();
+      this.#logger.warn({ runs: this.#open.size }, 'runs did not end within the grace period; interrupting them');
+      for (const run of this.#open.all()) run.interrupt();
     }, graceMs);
     const given = Promise.withResolvers<void>();
     const giveUp = (): void => {
-      for (const run of this.#held.all()) run.giveUp();
+      for (const run of this.#open.all()) run.giveUp();
       given.resolve();
     };
     if (signal.aborted) giveUp();
@@ -133,13 +138,8 @@ export class Serving {
       this.#apps
         .appsOf(project)
         .map(({ place, freeSlots, version }) => ({ app: place.app, slots: freeSlots, version }));
-    const intake = new Intake(
-      project,
-      this.#store,
-      slots,
-      (run) => void this.#execute(this.#executionOf(run)),
-      (err) => this.#logger.error({ err, project }, 'taking runs failed; retrying'),
-    );
+    const intake = new RunIntake(project, this.#store, slots, (run) => void this.#execute(this.#executionOf(run)));
+    this.#slots.subscribe(project, () => intake.look());
     // A worker that takes no more runs does not count as serving, even while its last runs continue. The callers' wait for a worker begins now.
     // No worker serves an app that does not start. Its queued runs fail with the reason (reap.lua), unless another worker serves the app.
     const servable = (app: AppVersions): boolean => !this.#stopped && app.describe().state !== 'broken';
@@ -147,7 +147,7 @@ export class Serving {
       const served = this.#apps.appsOf(project).filter(servable);
       return served.map((app) => app.place.app);
     };
-    const leases = new Leases(project, this.#store, this.#held, names, this.#logger);
+    const leases = new Leases(project, this.#store, this.#open, names, this.#logger);
     const served: ServedProject = { intake, leases, retryTimer: undefined };
     this.#projects.set(project, served);
     leases.start();
@@ -169,8 +169,9 @@ export class Serving {
   async #end(project: string, served: ServedProject): Promise<void> {
     clearTimeout(served.retryTimer);
     this.#projects.delete(project);
+    this.#slots.unsubscribe(project);
     await served.intake.stop();
-    await this.#held.empty(project);
+    await this.#open.empty(project);
     await served.leases.stop();
     if (this.#projects.has(project)) return;
     await this.#store
@@ -191,9 +192,9 @@ export class Serving {
 
   /** Takes no TakenRun, because a suspended function keeps its arguments, and the parameters in a TakenRun may be megabytes. */
   async #execute(execution: Execution): Promise<void> {
-    this.#held.add(execution);
+    this.#open.add(execution);
     await execution.execute();
-    this.#held.remove(execution);
+    this.#open.remove(execution);
     this.#store.release(execution);
   }
 }

@@ -53,7 +53,7 @@ export class AppLog {
   lines(printed: PrintedLines, more: object = {}): void {
     const room = this.#rates.reduce((wanted, rate) => rate.take(wanted), printed.count);
     if (room > 0) {
-      this.tellLeftOut();
+      this.logLeftOut();
       for (const { stream, text } of printed.lines().slice(0, room)) {
         const fields = { ...this.#names, ...more, stream };
         // With `traceback`, the pretty format omits the fields (packages/platform/src/logging.ts).
@@ -65,7 +65,7 @@ export class AppLog {
   }
 
   /** Logs the number of dropped lines. Call it after the last line too. */
-  tellLeftOut(): void {
+  logLeftOut(): void {
     if (this.#leftOut === 0) return;
     this.#logger.warn(
       { ...this.#names, leftOut: this.#leftOut },

@@ -2,7 +2,7 @@
 // The end is `exit` and a short drain of the pipes. `close` would wait for every process that holds a pipe.
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Duplex, Readable } from 'node:stream';
-import { type Command, type KeeperWord, keeperWord, keptEnv } from './keeper.ts';
+import { type Command, type KeeperMessage, keeperMessage, keptEnv } from './keeper.ts';
 import { LogLines } from './log-lines.ts';
 import { spawnFailure } from './spawn-failure.ts';
 
@@ -124,7 +124,7 @@ export class AppProcess {
 
   #readKeeper(): void {
     const lines = new LogLines((texts) => {
-      for (const text of texts) this.#keeperSays(keeperWord(text));
+      for (const text of texts) this.#keeperReports(keeperMessage(text));
     });
     let bytes = 0;
     this.#lifeline?.on('data', (chunk: Buffer) => {
@@ -134,7 +134,7 @@ export class AppProcess {
     });
   }
 
-  #keeperSays(word: KeeperWord | undefined): void {
+  #keeperReports(word: KeeperMessage | undefined): void {
     if (word?.t === 'kept') this.#listener.kept(word.contained);
     else if (word) this.#overMemory = word.bytes;
   }

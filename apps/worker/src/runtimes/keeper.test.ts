@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, expect, test } from '@jest/globals';
-import { keeperWord } from './keeper.ts';
+import { FreedSlots } from './freed-slots.ts';
+import { keeperMessage } from './keeper.ts';
 import { pythonRuntimes } from './python.ts';
 import type { Runtime } from './runtime.ts';
 import { Call, reached } from './testing/calls.ts';
@@ -32,6 +33,7 @@ function make(
     maxItemBytes: 100_000,
     maxLogBytes: 100_000,
     logger: { info: note, warn: note, error: note },
+    slots: new FreedSlots(),
     countsOf: () => ({ moved() {}, started() {}, crashed() {} }),
     environment: { ...process.env, REDIS_URL: 'redis://secret' },
   })({ project: 'demo', app: 'hostile', folder }, 'v1', {
@@ -86,8 +88,8 @@ test('a daemon ends with a worker that is killed', async () => {
   const worker = spawn('node', ['--conditions=source', script, 'hostile', 'leaves_a_daemon'], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  const [told] = (await once(worker.stdout, 'data')) as [Buffer];
-  const pids = told.toString().trim().split(' ').map(Number);
+  const [printed] = (await once(worker.stdout, 'data')) as [Buffer];
+  const pids = printed.toString().trim().split(' ').map(Number);
   for (const pid of pids) expect(await isRunning(pid)).toBe(true);
   worker.kill('SIGKILL');
   for (const pid of pids) while (await isRunning(pid)) await new Promise((resolve) => setTimeout(resolve, 10));
@@ -207,6 +209,6 @@ test('a contained replica cannot signal, read or trace the worker or another app
 test.each(['no JSON', '[]', '{"t":"kept"}', '{"t":"out_of_memory","bytes":-1}', '{"t":"other"}'])(
   '%s is not accepted as a keeper’s message',
   (line) => {
-    expect(keeperWord(line)).toBeUndefined();
+    expect(keeperMessage(line)).toBeUndefined();
   },
 );

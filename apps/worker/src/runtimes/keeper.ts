@@ -26,17 +26,17 @@ export const keptBy = (python: string, memoryBytes: number | undefined, { file, 
 export const keptEnv = (env: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(env).map(([name, value]) => [`KEPT_${name}`, value]));
 
-const wordSchema = z.discriminatedUnion('t', [
+const messageSchema = z.discriminatedUnion('t', [
   z.object({ t: z.literal('kept'), contained: z.boolean() }),
   z.object({ t: z.literal('out_of_memory'), bytes: z.number().int().nonnegative() }),
 ]);
 
 /** A message of the keeper. Any other line is ignored, because the replica holds the same pipe and could write to it. */
-export type KeeperWord = z.infer<typeof wordSchema>;
+export type KeeperMessage = z.infer<typeof messageSchema>;
 
-export function keeperWord(line: string): KeeperWord | undefined {
+export function keeperMessage(line: string): KeeperMessage | undefined {
   try {
-    return wordSchema.safeParse(JSON.parse(line)).data;
+    return messageSchema.safeParse(JSON.parse(line)).data;
   } catch {
     return undefined;
   }

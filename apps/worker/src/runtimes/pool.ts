@@ -43,6 +43,8 @@ export interface PoolOptions {
   readonly prepare: () => Promise<StartReplica>;
   readonly logger: PoolLogger;
   readonly counts: ProcessCounts;
+  /** Called when slots may have become free. */
+  readonly freed: () => void;
   /** Fields of every log line. */
   readonly names: object;
 }
@@ -59,7 +61,6 @@ export class Pool implements Runtime {
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #waiting = new Set<WaitingRun>();
   readonly #changeListeners: (() => void)[] = [];
-  readonly #slotListeners: (() => void)[] = [];
   readonly #ended = Promise.withResolvers<void>();
   /** Lines that the app prints outside of its runs. */
   readonly #printed: AppLog;
@@ -82,10 +83,6 @@ export class Pool implements Runtime {
 
   onChange(listener: () => void): void {
     this.#changeListeners.push(listener);
-  }
-
-  onFreeSlot(listener: () => void): void {
-    this.#slotListeners.push(listener);
   }
 
   start(): void {
@@ -188,7 +185,7 @@ export class Pool implements Runtime {
       log: (lines, runId) => this.#printed.lines(lines, runId === undefined ? {} : { runId }),
       exited: ({ code, signal, killed, overMemory, stderr }) => {
         this.#replicas.delete(replica);
-        this.#printed.tellLeftOut();
+        this.#printed.logLeftOut();
         // `failed` has already reported a start that failed.
         if (!this.#stopped && !replaced && wasReady) {
           this.#crashes = replica.proved ? 1 : this.#crashes + 1;
@@ -244,7 +241,7 @@ export class Pool implements Runtime {
       if (!replica) return;
       run.startOn(replica);
     }
-    for (const listener of this.#slotListeners) listener();
+    this.#options.freed();
   }
 
   #limitRetiring(): void {

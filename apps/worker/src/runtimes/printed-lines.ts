@@ -1,5 +1,11 @@
 // harness/PROTOCOL.md, "Lines": printed lines that are decoded only when they are shown, so that a flood is dropped without decoding.
-import type { LogLine } from './runtime.ts';
+/** One line of output from a function or its child processes. */
+export interface LogLine {
+  readonly stream: 'stdout' | 'stderr';
+  readonly text: string;
+  /** When it was printed, Unix milliseconds. */
+  readonly at: number;
+}
 
 /** The cost of a line beside its bytes, also in the harness, so that a flood of empty lines is bounded too. */
 export const LINE_COST = 16;

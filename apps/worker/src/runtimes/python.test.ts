@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { conformance, type ShortLimits } from './conformance.ts';
+import { FreedSlots } from './freed-slots.ts';
 import { functionConformance } from './function-conformance.ts';
 import type { ProcessCounts } from './pool.ts';
 import { pythonRuntimes } from './python.ts';
@@ -34,6 +35,7 @@ const options = {
   maxItemBytes: 100_000,
   maxLogBytes: 256 * 1024,
   logger: { info: note, warn: note, error: note },
+  slots: new FreedSlots(),
   countsOf: () => counts,
   environment: { ...process.env, REDIS_URL: 'redis://secret' },
 };

@@ -1,6 +1,7 @@
 // Contract 8: runtimes of Python apps. Their replicas run harness/python.
 import { fileURLToPath } from 'node:url';
 import { cleanEnv, DEFAULT_PATH } from './clean-env.ts';
+import type { FreedSlots } from './freed-slots.ts';
 import { keeperInterpreter, pythonInterpreter } from './interpreter.ts';
 import { keptBy } from './keeper.ts';
 import { Pool, type PoolOptions, type ProcessCounts } from './pool.ts';
@@ -20,6 +21,8 @@ export interface PythonOptions {
   /** The time limit in milliseconds of a drained process from the end of its last run to its exit. */
   readonly teardownMs?: number;
   readonly logger: PoolOptions['logger'];
+  /** Where free slots are reported. */
+  readonly slots: FreedSlots;
   /** Returns the metrics of an app's processes. */
   readonly countsOf: (project: string, app: string) => ProcessCounts;
   /** The worker's environment. Apps see only an allow-list of it. */
@@ -56,6 +59,7 @@ export function pythonRuntimes({
   maxLogBytes,
   teardownMs = TEARDOWN_MS,
   logger,
+  slots,
   countsOf,
   environment,
 }: PythonOptions) {
@@ -77,6 +81,7 @@ export function pythonRuntimes({
       timeoutMs,
       logger,
       counts: countsOf(project, app),
+      freed: () => slots.publish(project),
       names: { project, app, version },
       prepare: async () => {
         const python = await pythonInterpreter(folder, deployment.interpreter, env.PATH ?? '');

@@ -246,7 +246,7 @@ export class Replica implements AnyReplica {
       this.#afterRun();
     };
     // The output of C code and child processes is in the raw pipes by now. The next round of the event loop reads it at the latest.
-    if (this.#runs.size === 1 && run.spoke) {
+    if (this.#runs.size === 1 && run.hasOutput) {
       this.#settling.add(settle);
       setImmediate(() => setImmediate(settle));
     } else {

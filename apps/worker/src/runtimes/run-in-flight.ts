@@ -36,7 +36,7 @@ export class RunInFlight {
   readonly #timers = new Set<NodeJS.Timeout>();
   #items = 0;
   #streamed = false;
-  #spoke = false;
+  #hasOutput = false;
   #ended = false;
 
   constructor(runId: RunId, listener: RunListener) {
@@ -49,8 +49,8 @@ export class RunInFlight {
   }
 
   /** Whether the run has streamed or printed before its end. */
-  get spoke(): boolean {
-    return this.#spoke;
+  get hasOutput(): boolean {
+    return this.#hasOutput;
   }
 
   /** Starts a timer that is cleared at the end of the run. */
@@ -63,9 +63,8 @@ export class RunInFlight {
   }
 
   started(): void {
-    this.#spoke = true;
+    this.#hasOutput = true;
     this.#streamed = true;
-    this.#listener.started(true);
   }
 
   items(batch: ItemsFrame): void {
@@ -74,7 +73,7 @@ export class RunInFlight {
   }
 
   log(lines: PrintedLines): void {
-    this.#spoke = true;
+    this.#hasOutput = true;
     this.#listener.log(lines);
   }
 
@@ -90,7 +89,6 @@ export class RunInFlight {
       this.#end({ ...common, state: 'succeeded' });
     } else {
       const status = message.status !== undefined && { statusCode: message.status };
-      this.#listener.started(false);
       this.#end({ ...common, state: 'succeeded', result, ...status });
     }
   }
@@ -104,7 +102,6 @@ export class RunInFlight {
   /** Ends the run with a server's complete answer. `body` is set if the answer did not stream. Does nothing if the run has ended. */
   answered(head: AnswerHead, body: Buffer | undefined): void {
     if (this.#ended) return;
-    if (!this.#streamed) this.#listener.started(false);
     const result = body && body.length > 0 && { result: body };
     this.#end({ ...this.#soFar(), state: 'succeeded', head, statusCode: head.status, ...result });
   }

@@ -23,14 +23,6 @@ export interface ItemsFrame {
   readonly blob: Buffer;
 }
 
-/** One line of output from a function or its child processes. */
-export interface LogLine {
-  readonly stream: 'stdout' | 'stderr';
-  readonly text: string;
-  /** When it was printed, Unix milliseconds. */
-  readonly at: number;
-}
-
 /** The end of a run. `error` is set unless `state` is `succeeded`. `result` is set only for a run that succeeded and did not stream. */
 export interface RunEnd {
   readonly state: 'succeeded' | 'failed' | 'cancelled' | 'timed_out';
@@ -49,10 +41,8 @@ export interface RunEnd {
   readonly runTimeMs: number;
 }
 
-/** Receives a run's events: `started`, perhaps `head`, then items and lines, then exactly one `ended`, the last event. Must not throw. */
+/** Receives a run's events: perhaps `head`, then items and lines, then exactly one `ended`, the last event. Must not throw. */
 export interface RunListener {
-  /** The function returned: a stream whose items follow, or (just before `ended`) a plain result. Not called if the function did not return. */
-  started(streamed: boolean): void;
   /** The head of a server's answer that streams. Comes before its items. */
   head(head: AnswerHead): void;
   items(batch: ItemsFrame): void;
@@ -94,8 +84,6 @@ export interface Runtime {
   readonly freeSlots: number;
   /** Calls `listener` after `state`, `functions` or `error` has changed. */
   onChange(listener: () => void): void;
-  /** Calls `listener` when slots may have become free: a run has ended, or a process has become ready. */
-  onFreeSlot(listener: () => void): void;
   /** Starts the processes. `state` changes when the first process is ready, or when none starts. Then the retries continue. */
   start(): void;
   /** Never throws. A run without a free slot waits for a slot within its time limit. */

@@ -2,11 +2,12 @@
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterEach, expect, jest, test } from '@jest/globals';
+import { FreedSlots } from './freed-slots.ts';
 import { pythonRuntimes } from './python.ts';
 import type { Runtime } from './runtime.ts';
 import { Call, reached } from './testing/calls.ts';
 import { DescriptorLimit } from './testing/descriptor-limit.ts';
-import { serverRuntime, Told } from './testing/servers.ts';
+import { RecordedLog, serverRuntime } from './testing/servers.ts';
 
 jest.setTimeout(60_000);
 
@@ -22,6 +23,7 @@ function functions(env: Readonly<Record<string, string>> = {}): Runtime {
     maxItemBytes: 100_000,
     maxLogBytes: 100_000,
     logger: { info: none, warn: none, error: none },
+    slots: new FreedSlots(),
     countsOf: () => ({ moved: none, started: none, crashed: none }),
     environment: process.env,
   });
@@ -43,7 +45,7 @@ function functions(env: Readonly<Record<string, string>> = {}): Runtime {
 }
 
 function server(env: Readonly<Record<string, string>> = {}): Runtime {
-  const runtime = serverRuntime(new Told(), { env });
+  const runtime = serverRuntime(new RecordedLog(), { env });
   runtimes.push(runtime);
   return runtime;
 }

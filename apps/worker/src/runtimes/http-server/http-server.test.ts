@@ -4,21 +4,21 @@ import { type FastApi, obtainFastApi } from '@inference-proxy/test/fastapi';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Runtime } from '../runtime.ts';
 import { type Call, reached } from '../testing/calls.ts';
-import { request, serverRuntime, Told } from '../testing/servers.ts';
+import { RecordedLog, request, serverRuntime } from '../testing/servers.ts';
 import { freePort } from './ports.ts';
 
 const fastApi: FastApi = await obtainFastApi();
-const told = new Told();
+const log = new RecordedLog();
 let fast: Runtime;
 let raw: Runtime;
 
 beforeAll(async () => {
-  fast = serverRuntime(told, {
+  fast = serverRuntime(log, {
     folder: 'fastapi',
     entrypoint: [fastApi.python, '-m', 'uvicorn', 'main:app', '--port', '{port}'],
     env: fastApi.env,
   });
-  raw = serverRuntime(told, { folder: 'raw' });
+  raw = serverRuntime(log, { folder: 'raw' });
   for (const runtime of [fast, raw]) runtime.start();
   await Promise.all([fast, raw].map((runtime) => reached(runtime, 'ready')));
 });
@@ -173,7 +173,7 @@ test.each([
 test.each(['never-answers', 'never-ends-its-head', 'never-ends-its-body'])(
   'a server that %s is waited for as long as the run may take, and no longer',
   async (way) => {
-    const short = serverRuntime(told, { folder: 'raw', timeoutMs: 400 });
+    const short = serverRuntime(log, { folder: 'raw', timeoutMs: 400 });
     short.start();
     await reached(short, 'ready');
     expect(await request(short, `/${way}`).ended).toMatchObject({ state: 'timed_out', error: { code: 'timed_out' } });
@@ -205,7 +205,7 @@ test('the rest of the body is not sent to a server that has answered', async () 
   const left = Promise.withResolvers<number>();
   const ended = Promise.withResolvers<void>();
   const server = createServer().listen(port, '127.0.0.1');
-  const away = serverRuntime(told, {
+  const away = serverRuntime(log, {
     url: `http://127.0.0.1:${port}`,
     watch: { readyEveryMs: 50, wellEveryMs: 60_000, answerMs: 5_000 },
   });
@@ -300,7 +300,7 @@ test('a request that cannot be forwarded fails by itself', async () => {
 test('an address without a server is reported with the address', async () => {
   const port = await freePort();
   const listener = createServer((socket) => socket.destroy()).listen(port, '127.0.0.1');
-  const away = serverRuntime(told, {
+  const away = serverRuntime(log, {
     url: `http://127.0.0.1:${port}/base`,
     watch: { readyEveryMs: 50, wellEveryMs: 60_000, answerMs: 5_000 },
   });

@@ -1,6 +1,7 @@
 // Contract 1, "Custom runtimes": runtimes of web servers, which the worker starts or which run elsewhere.
 import type { CustomServer } from '../../deployments/custom-server.ts';
 import { cleanEnv, DEFAULT_PATH } from '../clean-env.ts';
+import type { FreedSlots } from '../freed-slots.ts';
 import { keeperInterpreter } from '../interpreter.ts';
 import { Pool, type PoolOptions, type ProcessCounts, type StartReplica } from '../pool.ts';
 import { PrintedLines } from '../printed-lines.ts';
@@ -17,6 +18,8 @@ import { WATCH_TIMES, type WatchTimes } from './server-watch.ts';
 export interface HttpServerOptions {
   readonly maxItemBytes: number;
   readonly logger: PoolOptions['logger'];
+  /** Where free slots are reported. */
+  readonly slots: FreedSlots;
   /** Returns the metrics of an app's processes. */
   readonly countsOf: (project: string, app: string) => ProcessCounts;
   /** The worker's environment. Apps see only an allow-list of it. */
@@ -50,7 +53,15 @@ export interface Deployment {
 
 /** Creates the runtime of one version of an app without starting it. */
 export function httpServers(shared: HttpServerOptions) {
-  const { maxItemBytes, logger, countsOf, environment, watch = WATCH_TIMES, portReplaced = () => undefined } = shared;
+  const {
+    maxItemBytes,
+    logger,
+    slots,
+    countsOf,
+    environment,
+    watch = WATCH_TIMES,
+    portReplaced = () => undefined,
+  } = shared;
   const ports = new Ports();
   return ({ project, app, folder }: Place, version: string, deployment: Deployment): Runtime => {
     const { server, startupTimeoutMs, timeoutMs, maxOutputBytes, memoryBytes, replicas } = deployment;
@@ -71,6 +82,7 @@ export function httpServers(shared: HttpServerOptions) {
       timeoutMs,
       logger,
       counts: countsOf(project, app),
+      freed: () => slots.publish(project),
       names: { project, app, version },
       prepare: () => (url === undefined ? started(home, options) : elsewhere(url, options)),
     });

@@ -10,7 +10,7 @@ export class NdjsonItems implements BodyReader {
   readonly #decoder = new StringDecoder('utf8');
   /** The pieces of the incomplete line. They are joined only once. */
   #begun: string[] = [];
-  #held = 0;
+  #size = 0;
 
   constructor(frames: ItemFrames, maxItemBytes: number) {
     this.#frames = frames;
@@ -21,13 +21,13 @@ export class NdjsonItems implements BodyReader {
     const lines = this.#decoder.write(chunk).split('\n');
     const last = lines.pop() as string;
     for (const line of lines) this.#line(line);
-    this.#hold(last);
+    this.#keep(last);
     this.#frames.flush();
   }
 
   /** Ends the body. The last line needs no newline, but must be complete JSON. */
   end(): void {
-    this.#hold(this.#decoder.end());
+    this.#keep(this.#decoder.end());
     const rest = this.#begun.join('').trim();
     if (rest === '') return;
     if (!isJson(rest)) throw new ServiceError('upstream_reset', 'The server ended its stream inside a line.');
@@ -35,19 +35,19 @@ export class NdjsonItems implements BodyReader {
     this.#frames.flush();
   }
 
-  #hold(text: string): void {
+  #keep(text: string): void {
     if (text === '') return;
-    this.#held += text.length;
-    if (this.#held > this.#maxItemBytes)
+    this.#size += text.length;
+    if (this.#size > this.#maxItemBytes)
       throw new ServiceError('output_too_large', `A line is over ${this.#maxItemBytes} bytes.`);
     this.#begun.push(text);
   }
 
   #line(end: string): void {
-    this.#hold(end);
+    this.#keep(end);
     const line = this.#begun.join('').trim();
     this.#begun = [];
-    this.#held = 0;
+    this.#size = 0;
     if (line === '') return;
     if (isJson(line)) this.#frames.json(line);
     else this.#frames.text(line);

@@ -20,7 +20,7 @@ export class ServerPort {
   readonly #entrypoint: readonly string[];
   #reserved = false;
   /** Releases of the ports that are held for a start. */
-  readonly #held = new Set<() => void>();
+  readonly #releases = new Set<() => void>();
   /** Settle when this version's processes that listen on the fixed port have ended. */
   readonly #listening = new Set<Promise<void>>();
 
@@ -46,7 +46,7 @@ export class ServerPort {
     const entrypoint = replacePort(this.#entrypoint, fixed, free);
     if (entrypoint) {
       const replaced = `port ${fixed} is taken on this machine: the server starts on port ${free}, which replaces ${fixed} in entrypoint`;
-      return { port: free, entrypoint, replaced, release: this.#hold(() => this.#ports.release(free)) };
+      return { port: free, entrypoint, replaced, release: this.#once(() => this.#ports.release(free)) };
     }
     this.#ports.release(free);
     if (this.#listening.size > 0) {
@@ -60,7 +60,7 @@ export class ServerPort {
 
   /** Call it when the version has ended, or will never start. */
   close(): void {
-    for (const release of this.#held) release();
+    for (const release of this.#releases) release();
     if (this.#reserved && this.#fixed !== undefined) this.#ports.release(this.#fixed);
     this.#reserved = false;
   }
@@ -72,13 +72,13 @@ export class ServerPort {
 
   async #takeFree(entrypoint: readonly string[]): Promise<TakenPort> {
     const port = await this.#ports.reserveFree(this.#app);
-    return { port, entrypoint, release: this.#hold(() => this.#ports.release(port)) };
+    return { port, entrypoint, release: this.#once(() => this.#ports.release(port)) };
   }
 
   #takeFixed(port: number): TakenPort {
     const ended = Promise.withResolvers<void>();
     this.#listening.add(ended.promise);
-    const release = this.#hold(() => {
+    const release = this.#once(() => {
       this.#listening.delete(ended.promise);
       ended.resolve();
     });
@@ -86,11 +86,11 @@ export class ServerPort {
   }
 
   /** Returns a function that calls `release` once. */
-  #hold(release: () => void): () => void {
+  #once(release: () => void): () => void {
     const once = (): void => {
-      if (this.#held.delete(once)) release();
+      if (this.#releases.delete(once)) release();
     };
-    this.#held.add(once);
+    this.#releases.add(once);
     return once;
   }
 }

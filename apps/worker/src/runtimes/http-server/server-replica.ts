@@ -12,7 +12,7 @@ import type { CancelReason, RunListener, RunningRun, RunRequest } from '../runti
 import type { ServerAddress } from './address.ts';
 import type { BodyLimits } from './body-reader.ts';
 import { isDying } from './dying.ts';
-import { Exchange, type ExchangeEnd } from './exchange.ts';
+import { ServerRequest, type ServerRequestEnd } from './server-request.ts';
 import { ServerWatch, type WatchTimes } from './server-watch.ts';
 
 /** The time for a stopped server to finish its open requests and its own clean-up. */
@@ -46,7 +46,7 @@ export type FindServer = (keeper: number | undefined) => Promise<ServerAddress |
 
 interface ServedRun {
   readonly run: RunInFlight;
-  readonly exchange: Exchange;
+  readonly sent: ServerRequest;
 }
 
 const notStarted = (type: string, message: string): ErrorFields => ({ code: 'app_failed_to_start', type, message });
@@ -112,23 +112,23 @@ export class ServerReplica implements AnyReplica {
     /** Whether the store is slow. */
     let held = false;
     const pace = (): void => {
-      if (held || credits?.spent) exchange.pause();
-      else exchange.resume();
+      if (held || credits?.spent) sent.pause();
+      else sent.resume();
     };
-    const exchange = new Exchange(request, this.#address as ServerAddress, this.#options, {
+    const sent = new ServerRequest(request, this.#address as ServerAddress, this.#options, {
       head: (head) => run.head(head),
       items: (frame) => {
         run.items(frame);
         credits?.gave(frame.count, frame.blob.length);
-        if (credits?.spent) exchange.pause();
+        if (credits?.spent) sent.pause();
       },
-      ended: (end) => this.#answered({ run, exchange }, end),
+      ended: (end) => this.#answered({ run, sent }, end),
     });
-    this.#runs.set(request.runId, { run, exchange });
-    run.after(this.#options.timeoutMs, () => this.#cancel({ run, exchange }, 'timed_out'));
-    exchange.start();
+    this.#runs.set(request.runId, { run, sent });
+    run.after(this.#options.timeoutMs, () => this.#cancel({ run, sent }, 'timed_out'));
+    sent.start();
     return {
-      cancel: (reason) => this.#cancel({ run, exchange }, reason),
+      cancel: (reason) => this.#cancel({ run, sent }, reason),
       credit: (upTo) => {
         credits?.took(upTo);
         pace();
@@ -195,7 +195,7 @@ export class ServerReplica implements AnyReplica {
     }
   }
 
-  #answered(served: ServedRun, end: ExchangeEnd): void {
+  #answered(served: ServedRun, end: ServerRequestEnd): void {
     const { run } = served;
     if (end.ok) {
       this.proved = true;
@@ -216,9 +216,9 @@ export class ServerReplica implements AnyReplica {
     }
   }
 
-  #end({ run, exchange }: ServedRun, end: () => void): void {
+  #end({ run, sent }: ServedRun, end: () => void): void {
     if (!this.#runs.delete(run.runId)) return; // the run has ended in the meantime
-    exchange.abort();
+    sent.abort();
     end();
     this.#endWhenIdle();
     this.#listener.freed();
@@ -303,8 +303,8 @@ export class ServerReplica implements AnyReplica {
     this.#watch.stop();
     this.#move('exit');
     for (const settle of this.#settling.values()) settle();
-    for (const { run, exchange } of this.#runs.values()) {
-      exchange.abort();
+    for (const { run, sent } of this.#runs.values()) {
+      sent.abort();
       run.crashed(crash);
     }
     this.#runs.clear();

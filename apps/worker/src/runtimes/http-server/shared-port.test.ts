@@ -7,19 +7,19 @@ import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import type { Runtime } from '../runtime.ts';
 import { reached } from '../testing/calls.ts';
 import { DescriptorLimit } from '../testing/descriptor-limit.ts';
-import { request, type ServerUnderTest, serverRuntime, serversOf, Told } from '../testing/servers.ts';
+import { RecordedLog, request, type ServerUnderTest, serverRuntime, serversOf } from '../testing/servers.ts';
 import { ListenerGuard } from './listener-guard.ts';
 import { freePort } from './ports.ts';
 
 jest.setTimeout(120_000);
 
 let moods: string;
-let told: Told;
+let log: RecordedLog;
 const runtimes: Runtime[] = [];
 const strangers: Server[] = [];
 beforeEach(async () => {
   moods = await mkdtemp(join(tmpdir(), 'moods-'));
-  told = new Told();
+  log = new RecordedLog();
 });
 afterEach(async () => {
   await Promise.all(runtimes.splice(0).map((runtime) => runtime.close()));
@@ -34,7 +34,7 @@ type Worker = ReturnType<typeof serversOf>;
 
 /** A server that answers `/name` with its app's name and `/port` with its port. */
 function app(name: string, worker: Worker, more: ServerUnderTest): Runtime {
-  const runtime = serverRuntime(told, { app: name, folder: 'moody', env: { MOODS: moods }, ...more }, worker);
+  const runtime = serverRuntime(log, { app: name, folder: 'moody', env: { MOODS: moods }, ...more }, worker);
   runtimes.push(runtime);
   return runtime;
 }
@@ -55,7 +55,7 @@ const nameOf = (runtime: Runtime): Promise<string | undefined> => request(runtim
 
 test('of two apps with one port, the first serves, the second is broken, and no call reaches the wrong app', async () => {
   const port = await freePort();
-  const worker = serversOf(told);
+  const worker = serversOf(log);
   const one = app('p5', worker, { port });
   const other = app('p6', worker, { port });
   other.start();
@@ -72,7 +72,7 @@ test('of two apps with one port, the first serves, the second is broken, and no 
 
 test('a taken port that stands in entrypoint is replaced by a free port, and the app’s log reports the replacement', async () => {
   const port = await freePort();
-  const worker = serversOf(told);
+  const worker = serversOf(log);
   const entrypoint = ['node', 'server.mjs', '--port', String(port)];
   const one = app('p5', worker, { port, entrypoint });
   const other = app('p6', worker, { port, entrypoint });
@@ -83,7 +83,7 @@ test('a taken port that stands in entrypoint is replaced by a free port, and the
   expect(await nameOf(other)).toBe('p6');
   expect(await request(one, '/port').result()).toBe(String(port));
   const instead = await request(other, '/port').result();
-  expect(told.lines).toContain(
+  expect(log.lines).toContain(
     `port ${port} is taken on this machine: the server starts on port ${instead}, which replaces ${port} in entrypoint`,
   );
 });
@@ -91,7 +91,7 @@ test('a taken port that stands in entrypoint is replaced by a free port, and the
 test('with two workers on one machine, each call reaches its own app, although neither sees the other’s reservations', async () => {
   const port = await freePort();
   const entrypoint = ['node', 'server.mjs', '--port', String(port)];
-  const apps = ['p5', 'p6', 'p7'].map((name) => app(name, serversOf(told), { port, entrypoint }));
+  const apps = ['p5', 'p6', 'p7'].map((name) => app(name, serversOf(log), { port, entrypoint }));
   for (const one of apps) one.start();
   await Promise.all(apps.map((one) => reached(one, 'ready')));
   expect(await Promise.all(apps.map(nameOf))).toEqual(['p5', 'p6', 'p7']);
@@ -100,9 +100,9 @@ test('with two workers on one machine, each call reaches its own app, although n
 test('a server is not ready while another process listens on its port', async () => {
   const port = await freePort();
   await writeFile(join(moods, 'deaf'), '');
-  const runtime = app('p5', serversOf(told), { port, startupTimeoutMs: 3_000 });
+  const runtime = app('p5', serversOf(log), { port, startupTimeoutMs: 3_000 });
   runtime.start();
-  await told.heard('deaf');
+  await log.logged('deaf');
   const requests = await stranger(port, '127.0.0.1');
   await reached(runtime, 'broken');
   expect(runtime.error?.message).toContain(`port ${port} of this machine belongs to another process`);
@@ -124,7 +124,7 @@ test('a worker without free file descriptors does not take a foreign process for
 
 test('a server on ::1 is found beside another process on 127.0.0.1', async () => {
   const port = await freePort();
-  const runtime = app('p5', serversOf(told), { port, env: { MOODS: moods, HOST: '::1' } });
+  const runtime = app('p5', serversOf(log), { port, env: { MOODS: moods, HOST: '::1' } });
   runtime.start();
   await reached(runtime, 'ready');
   const requests = await stranger(port, '127.0.0.1');
@@ -133,7 +133,7 @@ test('a server on ::1 is found beside another process on 127.0.0.1', async () =>
 });
 
 test('a new connection after the server left its port reaches no other process', async () => {
-  const runtime = app('p5', serversOf(told, SELDOM), { port: await freePort() });
+  const runtime = app('p5', serversOf(log, SELDOM), { port: await freePort() });
   runtime.start();
   await reached(runtime, 'ready');
   const port = Number(await request(runtime, '/port').result());
@@ -146,7 +146,7 @@ test('a new connection after the server left its port reaches no other process',
 });
 
 test('a server that listens again in another of its processes is called again', async () => {
-  const runtime = app('p5', serversOf(told), { port: await freePort() });
+  const runtime = app('p5', serversOf(log), { port: await freePort() });
   runtime.start();
   await reached(runtime, 'ready');
   const before = await request(runtime, '/pid').result();

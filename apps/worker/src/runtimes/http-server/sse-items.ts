@@ -12,7 +12,7 @@ export class SseItems implements BodyReader {
   /** The pieces of the incomplete line. They are joined only once. */
   #begun: string[] = [];
   /** The size of the incomplete event, in characters. */
-  #held = 0;
+  #size = 0;
   /** A CR ended the last line. An LF directly after it belongs to the same line end. */
   #skipLf = false;
   #isFirst = true;
@@ -41,7 +41,7 @@ export class SseItems implements BodyReader {
     const last = lines.pop() as string;
     for (const line of lines) this.#line(this.#complete(line));
     if (last !== '') {
-      this.#hold(last);
+      this.#keep(last);
       this.#begun.push(last);
     }
     this.#frames.flush();
@@ -58,13 +58,13 @@ export class SseItems implements BodyReader {
     const begun = this.#begun.join('');
     const whole = begun + line;
     this.#begun = [];
-    this.#held -= begun.length;
+    this.#size -= begun.length;
     return whole;
   }
 
-  #hold(text: string, joint = 0): void {
-    this.#held += text.length + joint;
-    if (this.#held > this.#maxItemBytes)
+  #keep(text: string, joint = 0): void {
+    this.#size += text.length + joint;
+    if (this.#size > this.#maxItemBytes)
       throw new ServiceError('output_too_large', `An event is over ${this.#maxItemBytes} bytes.`);
   }
 
@@ -75,7 +75,7 @@ export class SseItems implements BodyReader {
     }
     const colon = line.indexOf(':');
     if (colon === 0) {
-      if (this.#data.length === 0) this.#held = 0; // a comment only shows that the server is alive
+      if (this.#data.length === 0) this.#size = 0; // a comment only shows that the server is alive
       return;
     }
     const field = colon === -1 ? line : line.slice(0, colon);
@@ -83,7 +83,7 @@ export class SseItems implements BodyReader {
     switch (field) {
       case 'data':
         // Counts the newline that joins the line to the line before, so that empty lines add up too.
-        this.#hold(value, this.#data.length === 0 ? 0 : 1);
+        this.#keep(value, this.#data.length === 0 ? 0 : 1);
         this.#data.push(value);
         return;
       case 'event':
@@ -101,7 +101,7 @@ export class SseItems implements BodyReader {
     const lines = this.#data;
     const event = this.#event;
     this.#event = '';
-    this.#held = 0;
+    this.#size = 0;
     if (lines.length === 0) return;
     this.#data = [];
     const data = lines.join('\n');

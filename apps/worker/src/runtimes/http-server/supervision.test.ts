@@ -8,18 +8,18 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import type { Runtime } from '../runtime.ts';
 import { reached } from '../testing/calls.ts';
-import { request, type ServerUnderTest, serverRuntime, Told } from '../testing/servers.ts';
+import { RecordedLog, request, type ServerUnderTest, serverRuntime } from '../testing/servers.ts';
 import { freePort } from './ports.ts';
 import { findProgram } from './server-program.ts';
 
 jest.setTimeout(120_000);
 
 let moods: string;
-let told: Told;
+let log: RecordedLog;
 const runtimes: Runtime[] = [];
 beforeEach(async () => {
   moods = await mkdtemp(join(tmpdir(), 'moods-'));
-  told = new Told();
+  log = new RecordedLog();
 });
 afterEach(async () => {
   await Promise.all(runtimes.splice(0).map((runtime) => runtime.close()));
@@ -30,7 +30,7 @@ const mood = (name: string): Promise<void> => writeFile(join(moods, name), '');
 const over = (name: string): Promise<void> => rm(join(moods, name));
 
 function begun(more: ServerUnderTest = {}): Runtime {
-  const runtime = serverRuntime(told, { folder: 'moody', env: { MOODS: moods }, ...more });
+  const runtime = serverRuntime(log, { folder: 'moody', env: { MOODS: moods }, ...more });
   runtimes.push(runtime);
   runtime.start();
   return runtime;
@@ -50,7 +50,7 @@ async function slots(runtime: Runtime, are: boolean): Promise<void> {
 test('a server is ready when its readiness check succeeds, and not before', async () => {
   await mood('unready');
   const runtime = begun({ readycheck: '/ready' });
-  await told.heard('readiness checked');
+  await log.logged('readiness checked');
   expect(runtime.state).toBe('starting');
   await over('unready');
   await reached(runtime, 'ready');
@@ -75,11 +75,11 @@ test('an unhealthy server is replaced, and the next call works', async () => {
   const runtime = await ready({ healthcheck: '/health' });
   const before = await request(runtime, '/pid').result();
   await mood('unwell');
-  await told.heard('health check failed: /health answered 500');
+  await log.logged('health check failed: /health answered 500');
   await over('unwell');
-  await told.heard('process ready', 2);
+  await log.logged('process ready', 2);
   expect(await request(runtime, '/pid').result()).not.toBe(before);
-  expect(told.counted).toEqual(['start ready', 'crash unhealthy', 'start ready']);
+  expect(log.counted).toEqual(['start ready', 'crash unhealthy', 'start ready']);
 });
 
 test('a server that answers no check because it is busy with a run is healthy', async () => {
@@ -115,15 +115,15 @@ test('a server that never listens is given up at the time limit of the start', a
 
 test('a missing program is named', async () => {
   begun({ entrypoint: ['no-such-server', '{port}'] });
-  await told.heard('a process did not start');
-  expect(told.counted).toEqual(['start failed']);
+  await log.logged('a process did not start');
+  expect(log.counted).toEqual(['start failed']);
   await expect(findProgram('no-such-server', '/', '/usr/bin')).rejects.toThrow('no program no-such-server on the PATH');
   await expect(findProgram('./server', '/apps/mine', '/usr/bin')).rejects.toThrow('no program ./server');
 });
 
 test('each replica listens on a separate port', async () => {
   const runtime = begun({ replicas: 2, concurrency: 1 });
-  await told.heard('process ready', 2);
+  await log.logged('process ready', 2);
   const [one, other] = [request(runtime, '/port'), request(runtime, '/port')];
   expect(await one.result()).not.toBe(await other.result());
 });
@@ -133,7 +133,7 @@ test('a port of another process is not mistaken for the server’s port', async 
   const port = await freePort();
   await new Promise<void>((resolve) => stranger.listen(port, resolve));
   const runtime = begun({ port });
-  await told.heard('a process did not start');
+  await log.logged('a process did not start');
   expect(runtime.freeSlots).toBe(0);
   await new Promise((resolve) => stranger.close(resolve));
   await reached(runtime, 'ready');
@@ -147,7 +147,7 @@ test('with kill_on_cancel, a cancelled run ends its server after the other runs'
   await Promise.all([one, other].map((run) => run.until(() => run.count === 1)));
   one.running?.cancel('cancelled');
   expect((await one.ended).state).toBe('cancelled');
-  await told.heard('process ready', 2);
+  await log.logged('process ready', 2);
   expect(await request(runtime, '/pid').result()).not.toBe(before);
   expect(other.ends).toBe(0);
   other.running?.cancel('cancelled');
@@ -176,7 +176,7 @@ test('a server over its memory limit is ended with that reason, and replaced', a
   const end = await request(runtime, '/hoards').ended;
   expect(end).toMatchObject({ state: 'failed', error: { code: 'out_of_memory' } });
   expect(end.error?.message).toMatch(/^the server's processes were ended: they held \d+ MiB/);
-  await told.heard('process ready', 2);
+  await log.logged('process ready', 2);
   expect(await request(runtime, '/pid').result()).toMatch(/^\d+$/);
 });
 

@@ -1,7 +1,8 @@
 // Calls a runtime in tests: records the run's events in order, and waits for events.
 import { EventEmitter, once } from 'node:events';
 import type { AnswerHead } from '@inference-proxy/contracts';
-import type { ItemsFrame, LogLine, RunEnd, RunningRun, Runtime } from '../runtime.ts';
+import type { LogLine } from '../printed-lines.ts';
+import type { ItemsFrame, RunEnd, RunningRun, Runtime } from '../runtime.ts';
 
 let last = 0;
 
@@ -15,7 +16,6 @@ export class Call {
   ends = 0;
   /** The number of dropped lines. */
   cut = 0;
-  startedAs: boolean | undefined;
   head: AnswerHead | undefined;
   readonly #events = new EventEmitter();
 
@@ -28,26 +28,23 @@ export class Call {
     this.running = runtime.run(
       { runId: this.runId, fn, params: bytes, paced, ...(traceparent !== undefined && { traceparent }) },
       {
-        started: (streamed) => {
-          this.startedAs = streamed;
-        },
         head: (head) => {
           this.head = head;
-          this.#events.emit('told');
+          this.#events.emit('event');
         },
         items: (batch) => {
           this.frames.push({ ...batch, blob: Buffer.from(batch.blob) });
-          this.#events.emit('told');
+          this.#events.emit('event');
         },
         log: (lines) => {
           this.lines.push(...lines.lines());
           this.cut += lines.cut;
-          this.#events.emit('told');
+          this.#events.emit('event');
         },
         ended: (end) => {
           this.ends++;
           ended.resolve(end);
-          this.#events.emit('told');
+          this.#events.emit('event');
         },
       },
     );
@@ -68,7 +65,7 @@ export class Call {
 
   /** Resolves when the run's events make `test` true. */
   async until(test: () => boolean): Promise<void> {
-    while (!test()) await once(this.#events, 'told');
+    while (!test()) await once(this.#events, 'event');
   }
 
   /** Resolves with the plain result's text. */

@@ -1,12 +1,14 @@
 // A worker that a test kills. Starts a test app that starts a child. With the app `python`, a function also loops in C and holds the
 // interpreter's lock. Prints both process ids.
 import { join } from 'node:path';
+import { FreedSlots } from '../freed-slots.ts';
 import { pythonRuntimes } from '../python.ts';
 import { Call, reached } from './calls.ts';
 
 const [folder = 'python', leaves = 'leaves_a_child'] = process.argv.slice(2);
 const silent = (): void => {};
 const runtime = pythonRuntimes({
+  slots: new FreedSlots(),
   countsOf: () => ({ moved: () => {}, started: () => {}, crashed: () => {} }),
   maxLogBytes: 10_000,
   maxItemBytes: 1000,

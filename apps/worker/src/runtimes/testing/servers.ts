@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { encodeRequest, type ForwardedRequest, type HeaderPair } from '@inference-proxy/contracts';
 import type { CustomServer } from '../../deployments/custom-server.ts';
+import { FreedSlots } from '../freed-slots.ts';
 import { httpServers } from '../http-server/http-servers.ts';
 import type { WatchTimes } from '../http-server/server-watch.ts';
 import type { ProcessCounts } from '../pool.ts';
@@ -12,7 +13,7 @@ import { Call } from './calls.ts';
 export const OFTEN: WatchTimes = { readyEveryMs: 50, wellEveryMs: 100, answerMs: 5_000 };
 
 /** Records the lines that servers printed outside of runs, and the metrics of their processes. */
-export class Told {
+export class RecordedLog {
   readonly lines: string[] = [];
   readonly counted: string[] = [];
   #waiting: (() => void)[] = [];
@@ -29,7 +30,7 @@ export class Told {
   };
 
   /** Resolves when a line has been logged `times` times. */
-  async heard(text: string, times = 1): Promise<void> {
+  async logged(text: string, times = 1): Promise<void> {
     while (this.lines.filter((line) => line.includes(text)).length < times)
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
@@ -48,17 +49,18 @@ export interface ServerUnderTest extends Partial<CustomServer> {
 }
 
 /** Returns the server runtimes of one worker. */
-export const serversOf = (told: Told, watch = OFTEN): ReturnType<typeof httpServers> =>
+export const serversOf = (log: RecordedLog, watch = OFTEN): ReturnType<typeof httpServers> =>
   httpServers({
     maxItemBytes: 100_000,
-    logger: { info: told.note, warn: told.note, error: told.note },
-    countsOf: () => told.counts,
+    logger: { info: log.note, warn: log.note, error: log.note },
+    slots: new FreedSlots(),
+    countsOf: () => log.counts,
     environment: { ...process.env, REDIS_URL: 'redis://secret' },
     watch,
   });
 
 /** @param worker by default a separate worker for the server */
-export function serverRuntime(told: Told, more: ServerUnderTest, worker = serversOf(told, more.watch)): Runtime {
+export function serverRuntime(log: RecordedLog, more: ServerUnderTest, worker = serversOf(log, more.watch)): Runtime {
   const { app = 'test', folder = 'node', replicas = 1, memoryBytes, concurrency = 100, env = {}, ...rest } = more;
   const { timeoutMs = 60_000, startupTimeoutMs = 60_000, watch: _watch, ...server } = rest;
   return worker({ project: 'demo', app, folder: join(import.meta.dirname, 'servers', folder) }, 'v1', {

@@ -11,10 +11,11 @@ import {
 } from '@inference-proxy/contracts';
 import type { ItemsFrame, RunRequest } from '../runtime.ts';
 import type { ServerAddress } from './address.ts';
-import { hasNoBody, headOf } from './answer-head.ts';
-import { type BodyLimits, type BodyReader, itemReader, streams, WholeBody } from './body-reader.ts';
-import { inWords } from './error-words.ts';
+import type { BodyLimits, BodyReader } from './body-reader.ts';
+import { failureText } from './failure-text.ts';
 import { CONNECT_MS } from './patient-agent.ts';
+import { itemReader, streams, WholeBody } from './response-body.ts';
+import { hasNoBody, headOf } from './response-head.ts';
 
 /** Larger than the limit of a record (`encodeHead`), so that `encodeHead` reports a head that is too large. */
 const MAX_HEADER_BYTES = 64 * 1024;
@@ -27,21 +28,21 @@ const NOTHING = Buffer.alloc(0);
 const OURS = new Set(['host', 'content-length', 'transfer-encoding', 'connection', 'accept-encoding', 'x-request-id']);
 
 /** The end of an exchange. `broke`: the connection broke, perhaps because the server's process died. */
-export type ExchangeEnd =
+export type ServerRequestEnd =
   | { readonly ok: true; readonly head: AnswerHead; readonly body?: Buffer }
   | { readonly ok: false; readonly error: ErrorFields; readonly broke: boolean };
 
-export interface ExchangeListener {
+export interface ServerRequestListener {
   /** The answer streams. */
   head(head: AnswerHead): void;
   items(frame: ItemsFrame): void;
   /** Called once, as the last event. Never called after `abort`. */
-  ended(end: ExchangeEnd): void;
+  ended(end: ServerRequestEnd): void;
 }
 
-export class Exchange {
+export class ServerRequest {
   readonly #address: ServerAddress;
-  readonly #listener: ExchangeListener;
+  readonly #listener: ServerRequestListener;
   readonly #limits: BodyLimits;
   #forwarded: ForwardedRequest;
   readonly #headers: string[];
@@ -53,7 +54,7 @@ export class Exchange {
   #paused = false;
   #over = false;
 
-  constructor(run: RunRequest, address: ServerAddress, limits: BodyLimits, listener: ExchangeListener) {
+  constructor(run: RunRequest, address: ServerAddress, limits: BodyLimits, listener: ServerRequestListener) {
     this.#address = address;
     this.#listener = listener;
     this.#limits = limits;
@@ -203,18 +204,18 @@ export class Exchange {
   #broke(request: ClientRequest, error: NodeJS.ErrnoException): void {
     if (this.#over) return;
     const { name } = this.#address;
-    const heard = (request.socket?.bytesRead ?? 0) > this.#before;
+    const hasAnswered = (request.socket?.bytesRead ?? 0) > this.#before;
     if (error.code?.startsWith('HPE_')) {
       this.#failed('upstream_reset', `The server's answer is not HTTP: ${error.message}.`, true);
     } else if (this.#answer) {
       this.#cut();
-    } else if (heard) {
+    } else if (hasAnswered) {
       this.#failed('upstream_reset', 'The server broke off the head of its answer.', true);
     } else if (this.#mayRepeat(request)) {
       clearTimeout(this.#connecting);
       this.#send(this.#address.unkept);
     } else {
-      this.#failed('upstream_unavailable', `No answer from ${name}: ${inWords(error)}.`, true);
+      this.#failed('upstream_unavailable', `No answer from ${name}: ${failureText(error)}.`, true);
     }
   }
 

@@ -1,7 +1,7 @@
 // Contract 5: takes and wakes of an intake, with a scripted store.
 import type { TakenRun, Want } from '@inference-proxy/store';
 import { expect, test } from '@jest/globals';
-import { Intake } from './intake.ts';
+import { RunIntake } from './run-intake.ts';
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -9,15 +9,13 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 function intakeOn(slots: Record<string, number>, queued: Record<string, number>) {
   const takes: (readonly Want[])[] = [];
   const started: string[] = [];
-  const failures: unknown[] = [];
-  const state = { atMost: 100, fail: 0, before: async (): Promise<void> => undefined };
-  const intake = new Intake(
+  const state = { atMost: 100, before: async (): Promise<void> => undefined };
+  const intake = new RunIntake(
     'demo',
     {
       take: async (_project, wants) => {
         takes.push(wants);
         await state.before();
-        if (state.fail-- > 0) throw new Error('away');
         const runs: TakenRun[] = [];
         let more = false;
         for (const { app, slots: asked } of wants)
@@ -47,9 +45,8 @@ function intakeOn(slots: Record<string, number>, queued: Record<string, number>)
       started.push(run.app);
       slots[run.app] = (slots[run.app] ?? 0) - 1;
     },
-    (error) => failures.push(error),
   );
-  return { intake, takes, started, failures, state, slots, queued };
+  return { intake, takes, started, state, slots, queued };
 }
 
 test('a take asks for the free slots of every app, and the taken runs start', async () => {
@@ -158,14 +155,4 @@ test('a stopped intake leaves the waiting sets', async () => {
   await turn();
   await intake.stop();
   expect(takes.at(-1)).toEqual([{ app: 'chat', slots: 0 }]);
-});
-
-test('a failed take is reported and repeated', async () => {
-  const { intake, state, failures, takes } = intakeOn({ chat: 1 }, { chat: 1 });
-  state.fail = 1;
-  intake.look();
-  await turn();
-  expect(failures).toHaveLength(1);
-  expect(takes).toHaveLength(1);
-  await intake.stop();
 });

@@ -2,7 +2,7 @@
 import { ServiceError } from '@inference-proxy/contracts';
 import { expect, test } from '@jest/globals';
 import type { ItemsFrame } from '../runtime.ts';
-import { itemReader } from './body-reader.ts';
+import { itemReader } from './response-body.ts';
 
 const LIMITS = { maxItemBytes: 1_000, maxOutputBytes: 1_000 };
 type Form = Parameters<typeof itemReader>[0];

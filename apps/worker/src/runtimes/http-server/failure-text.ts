@@ -5,7 +5,7 @@
  *
  * Node's text of a failed connection has the resolved address, so only the code is kept. After several addresses, the text is empty.
  */
-export function inWords(error: NodeJS.ErrnoException): string {
+export function failureText(error: NodeJS.ErrnoException): string {
   const { code, message } = error;
   if (code === 'ECONNREFUSED') return 'connection refused';
   if (code === 'ECONNRESET' || code === 'EPIPE') return 'the connection was closed';

@@ -2,13 +2,13 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect, test } from '@jest/globals';
-import { inWords } from './error-words.ts';
+import { failureText } from './failure-text.ts';
 
 test('a failed connection is reported without the dialled address', async () => {
   // No process can connect to the broadcast address, on any machine.
   const [error] = (await once(connect(1, '255.255.255.255'), 'error').catch((thrown) => [thrown])) as [Error];
   expect(error.message).toContain('255.255.255.255');
-  expect(inWords(error)).toMatch(/^no connection \(E[A-Z]+\)$/);
+  expect(failureText(error)).toMatch(/^no connection \(E[A-Z]+\)$/);
 });
 
 test.each([
@@ -17,5 +17,5 @@ test.each([
   [{ code: 'ETIMEDOUT', message: '' }, 'no connection (ETIMEDOUT)'],
   [{ code: 'ENOTFOUND', message: 'getaddrinfo ENOTFOUND model.internal' }, 'getaddrinfo ENOTFOUND model.internal'],
 ])('%j as text', (error, words) => {
-  expect(inWords(error as never)).toBe(words);
+  expect(failureText(error as never)).toBe(words);
 });

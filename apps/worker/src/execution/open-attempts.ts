@@ -1,10 +1,10 @@
 // Contract 5: the attempts that this worker holds, for renewing leases and for passing on messages of the store.
-import type { HeldAttempt } from './run-writer.ts';
+import type { AttemptKey } from './run-writer.ts';
 
 /** An attempt in progress, with its handlers for messages of the store. */
-export interface HeldRun extends HeldAttempt {
+export interface OpenAttempt extends AttemptKey {
   /** Readers have taken items up to this number. */
-  taken(upTo: number): void;
+  readTo(upTo: number): void;
   /** A client asked to cancel the run. */
   cancelled(): void;
   /** Another attempt has the lease, or the run has ended. This attempt must stop and write nothing. */
@@ -12,7 +12,7 @@ export interface HeldRun extends HeldAttempt {
 }
 
 /** Holds every attempt from its take to its end. */
-export class HeldRuns<Run extends HeldRun> {
+export class OpenAttempts<Run extends OpenAttempt> {
   readonly #byProject = new Map<string, Map<string, Run>>();
   #waiting: { readonly project: string | undefined; readonly resolve: () => void }[] = [];
 
@@ -42,7 +42,7 @@ export class HeldRuns<Run extends HeldRun> {
   }
 
   /** Returns the attempt, or undefined if it has ended here or another attempt of its run is held. */
-  find(attempt: HeldAttempt): Run | undefined {
+  find(attempt: AttemptKey): Run | undefined {
     const held = this.#byProject.get(attempt.project)?.get(attempt.runId);
     return held?.token === attempt.token ? held : undefined;
   }

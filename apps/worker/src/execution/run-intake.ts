@@ -1,15 +1,13 @@
 // Contract 5: takes runs from a project's queues for free slots. The store wakes the intake, so it never polls.
 import type { TakenRun, Want, WorkerStore } from '@inference-proxy/store';
 
-const RETRY_MS = 1_000;
-
 /**
  * The intake of a project. Only one take is open at a time.
  *
  * If an app's queue has fewer runs than free slots, this worker joins the app's waiting set. Further takes skip the app until the store wakes
  * it, because a take would remove the worker from the set. A slot that becomes free therefore costs no command while the queue is empty.
  */
-export class Intake {
+export class RunIntake {
   readonly #waiting = new Set<string>();
   /** Apps that were woken during a take, because the take's result for them may be out of date. Null means all apps. */
   readonly #woken = new Set<string | null>();
@@ -17,13 +15,11 @@ export class Intake {
   readonly #declined = new Set<string>();
   #taking: Promise<void> | undefined;
   #stopped = false;
-  #retryTimer: NodeJS.Timeout | undefined;
 
   readonly #project: string;
   readonly #store: Pick<WorkerStore, 'take'>;
   readonly #freeSlots: () => readonly Want[];
   readonly #start: (run: TakenRun) => void;
-  readonly #failed: (error: unknown) => void;
 
   /**
    * @param freeSlots returns the present slots by app; called before each take
@@ -34,13 +30,11 @@ export class Intake {
     store: Pick<WorkerStore, 'take'>,
     freeSlots: () => readonly Want[],
     start: (run: TakenRun) => void,
-    failed: (error: unknown) => void,
   ) {
     this.#project = project;
     this.#store = store;
     this.#freeSlots = freeSlots;
     this.#start = start;
-    this.#failed = failed;
   }
 
   /** Takes again, because the store has (or may have) runs of this app; undefined means any app. */
@@ -56,7 +50,7 @@ export class Intake {
 
   /** Takes again if there are free slots. */
   look(): void {
-    if (this.#stopped || this.#taking || this.#retryTimer !== undefined) return;
+    if (this.#stopped || this.#taking) return;
     if (this.#wants().length === 0) return;
     this.#taking = this.#takeAll().finally(() => {
       this.#taking = undefined;
@@ -68,11 +62,10 @@ export class Intake {
   /** Stops taking and leaves the waiting sets. Resolves when the open take and the leave are answered. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    clearTimeout(this.#retryTimer);
     await this.#taking;
     // A take with zero slots leaves the waiting set, so the next wake goes to another worker.
     const wants = this.#freeSlots().map(({ app }) => ({ app, slots: 0 }));
-    if (wants.length > 0) await this.#store.take(this.#project, wants).catch(this.#failed);
+    if (wants.length > 0) await this.#store.take(this.#project, wants);
   }
 
   #wants(): Want[] {
@@ -81,25 +74,17 @@ export class Intake {
     );
   }
 
+  /** Never rejects, because the store repeats a failed take. */
   async #takeAll(): Promise<void> {
     for (let wants = this.#wants(); wants.length > 0 && !this.#stopped; wants = this.#wants()) {
       this.#woken.clear();
       this.#declined.clear();
-      try {
-        const { runs, more } = await this.#store.take(this.#project, wants);
-        const missing = new Map(wants.map(({ app, slots }) => [app, slots]));
-        for (const run of runs) missing.set(run.app, (missing.get(run.app) ?? 0) - 1);
-        for (const [app, slots] of missing)
-          if (slots > 0 && !more && !this.#woken.has(app) && !this.#woken.has(null)) this.#waiting.add(app);
-        for (const run of runs) this.#start(run);
-      } catch (error) {
-        this.#failed(error);
-        this.#retryTimer = setTimeout(() => {
-          this.#retryTimer = undefined;
-          this.look();
-        }, RETRY_MS);
-        return;
-      }
+      const { runs, more } = await this.#store.take(this.#project, wants);
+      const missing = new Map(wants.map(({ app, slots }) => [app, slots]));
+      for (const run of runs) missing.set(run.app, (missing.get(run.app) ?? 0) - 1);
+      for (const [app, slots] of missing)
+        if (slots > 0 && !more && !this.#woken.has(app) && !this.#woken.has(null)) this.#waiting.add(app);
+      for (const run of runs) this.#start(run);
     }
   }
 }
