@@ -1,5 +1,5 @@
 // Contract 4: the dispatcher's module with a real Redis and real receivers.
-import { setTimeout as sleep } from 'node:timers/promises';
+import { createLogger } from '@inference-proxy/platform';
 import { rawReceiver, receiver } from '@inference-proxy/test/receiver';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
@@ -124,9 +124,13 @@ test('the attempt after a dispatcher died before its record has the same bytes, 
 test('a delivery is made after Redis was away and is back', async () => {
   const sink = await receiver(() => ({ status: 200 }));
   cleanups.push(() => sink.close());
-  await store.dispatcher();
+  const away = Promise.withResolvers<void>();
+  const write = (line: string): void => {
+    if (line.includes('the look for due probes and expired slots failed')) away.resolve();
+  };
+  await store.dispatcher({}, createLogger({ name: 'test', level: 'warn', destination: { write } }));
   store.redis.pause();
-  await sleep(1000);
+  await away.promise;
   store.redis.resume();
   await store.runTo(sink.url);
   await until(() => sink.requests.length === 1);

@@ -92,10 +92,10 @@ export const names = {
   // Behind the receivers' prefix. A line is one project's part of a receiver: `<project> <host:port>`.
   /** zset by line: open attempts, scored by the end of their lease (ms) */
   open: 'open:',
-  /** zset by host:port: open attempts of all projects, scored by the end of their lease (ms) */
-  openAll: 'open-all:',
-  /** zset by project: open attempts to all receivers, scored by the end of their lease (ms) */
-  openProject: 'open-project:',
+  /** string by host:port: number of slots of all projects */
+  hostSlots: 'host-slots:',
+  /** string by project: number of its slots at all receivers */
+  projectSlots: 'project-slots:',
   /** zset by project: receivers with deliveries that wait for the project's share of attempts, scored by their last turn (µs) */
   waitingHosts: 'waiting-hosts:',
   /** string by line: set if the receiver has succeeded within the last 30 days */

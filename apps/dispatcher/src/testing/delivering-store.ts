@@ -102,7 +102,7 @@ export class DeliveringStore {
     return new DeliveryStore(this.client, timings);
   }
 
-  async dispatcher(env: Record<string, string> = {}): Promise<Shutdown> {
+  async dispatcher(env: Record<string, string> = {}, logger = quiet): Promise<Shutdown> {
     const settings = new DispatcherSettings(
       readSettings(DispatcherSettings.schema, {
         REDIS_URL: this.redis.url.replace(/^unix:/, 'redis+unix:'),
@@ -116,8 +116,8 @@ export class DeliveringStore {
         ...env,
       }),
     );
-    const shutdown = new Shutdown({ logger: quiet });
-    const boot = { settings, logger: quiet, shutdown, operations: new OperationsPort(), tracing: undefined };
+    const shutdown = new Shutdown({ logger });
+    const boot = { settings, logger, shutdown, operations: new OperationsPort(), tracing: undefined };
     const context = await nestContext(dispatcherModule(boot), boot);
     context.get(HostWatch).start();
     context.get(JobConsumer).start();

@@ -44,4 +44,5 @@ for _, line in ipairs(redis.call('ZRANGEBYSCORE', K.watch, '-inf', now, 'LIMIT',
   end
   if next_at then redis.call('ZADD', K.watch, next_at, line) else redis.call('ZREM', K.watch, line) end
 end
+save_counts()
 return reply({woken, lapsed})

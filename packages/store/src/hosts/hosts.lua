@@ -89,4 +89,5 @@ for i = 6, #ARGV, 9 do
     answers[#answers + 1] = leave(project, host, slot, grown, known, flag)
   end
 end
+save_counts()
 return reply({answers, woken})

@@ -17,8 +17,30 @@ local IN_A_ROW, WINDOW, OF_WINDOW, LONGEST_PROBE, FORGET = 20, 100, 50, 60, 7200
 local SUCCEEDED_FOR = 30 * 24 * 3600 * 1000
 local woken = {}
 
--- Counts open slots. Expired slots do not count. Only `host-look` removes expired slots, because it hands their deliveries over again.
-local function open_in(key) return redis.call('ZCOUNT', key, now, '+inf') end
+-- Counts a line's open slots. Expired slots do not count. Only `host-look` removes expired slots, because it hands their deliveries over
+-- again.
+local function open_in(line) return redis.call('ZCOUNT', K.open .. line, now, '+inf') end
+
+-- Numbers of slots of a receiver or a project. A call reads and writes each number once (docs/decisions/0041). Slots are granted and taken
+-- back only by `grant` and `take_back`, so the numbers are exact. An expired slot counts until `host-look` takes it back.
+local counts, changes = {}, {}
+local function count_of(key)
+  if not counts[key] then counts[key] = tonumber(redis.call('GET', key) or 0) end
+  return counts[key]
+end
+local function count(key, by)
+  counts[key] = count_of(key) + by
+  changes[key] = (changes[key] or 0) + by
+end
+-- Writes the numbers. Called once, at the end of a script. A number without a change for two leases has no open slot, so it expires: a number
+-- that is wrong after a damaged file of Redis is right again after a pause.
+local function save_counts()
+  for key, by in pairs(changes) do
+    if by ~= 0 then
+      if counts[key] > 0 then redis.call('SET', key, counts[key], 'PX', 2 * LEASE) else redis.call('DEL', key) end
+    end
+  end
+end
 
 local function circuit_of(line)
   local f = redis.call('HMGET', K.circuit .. line, 'row', 'window', 'probe', 'every', 'probing', 'ramp')
@@ -34,26 +56,28 @@ local function is_new(line, known) return known ~= '1' and redis.call('EXISTS', 
 
 -- Returns whether a line may have another open attempt. `grown` is its limit without a recent failure.
 local function has_room(line, host, c, grown, new)
-  local mine, share = open_in(K.open .. line), PER_LINE
+  local mine, share = open_in(line), PER_LINE
   if new then share = 1 elseif c.ramp > 0 then share = math.min(c.ramp, PER_LINE) elseif not watched(c) then share = math.max(grown, PER_LINE) end
-  return mine < share and open_in(K.openAll .. host) < (mine < PER_LINE and PER_HOST or PER_HOST - PER_LINE)
+  return mine < share and count_of(K.hostSlots .. host) < (mine < PER_LINE and PER_HOST or PER_HOST - PER_LINE)
 end
 
 -- Returns whether a project may have another open attempt, to any receiver.
-local function project_has_room(project) return open_in(K.openProject .. project) < PER_PROJECT end
+local function project_has_room(project) return count_of(K.projectSlots .. project) < PER_PROJECT end
 
 local function grant(project, line, host, slot)
-  redis.call('ZADD', K.open .. line, now + LEASE, slot)
-  redis.call('ZADD', K.openAll .. host, now + LEASE, slot)
-  redis.call('ZADD', K.openProject .. project, now + LEASE, slot)
+  if redis.call('ZADD', K.open .. line, now + LEASE, slot) == 1 then
+    count(K.hostSlots .. host, 1)
+    count(K.projectSlots .. project, 1)
+  end
   redis.call('ZADD', K.watch, 'NX', now + LEASE, line)
 end
 
 -- Returns whether the slot existed.
 local function take_back(project, line, host, slot)
-  redis.call('ZREM', K.openAll .. host, slot)
-  redis.call('ZREM', K.openProject .. project, slot)
-  return redis.call('ZREM', K.open .. line, slot) == 1
+  if redis.call('ZREM', K.open .. line, slot) == 0 then return false end
+  count(K.hostSlots .. host, -1)
+  count(K.projectSlots .. project, -1)
+  return true
 end
 
 local function wait_in_project(project, host) redis.call('ZADD', K.waitingHosts .. project, 'NX', now_us, host) end
@@ -80,7 +104,7 @@ end
 local function wake_deliveries(host, own, grown)
   local turns = K.turns .. host
   for _ = 1, 64 do
-    if open_in(K.openAll .. host) >= PER_HOST then return end
+    if count_of(K.hostSlots .. host) >= PER_HOST then return end
     local project = redis.call('ZRANGE', turns, 0, 0)[1]
     if not project then return end
     local line = project .. ' ' .. host
