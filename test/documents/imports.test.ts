@@ -11,7 +11,7 @@ const ARROWS: Record<string, readonly string[]> = {
   'packages/crypto': ['contracts'],
   'packages/egress': ['contracts'],
   'packages/store': ['contracts', 'retry'],
-  'packages/platform': ['contracts'],
+  'packages/platform': ['contracts', 'retry'],
   'packages/supervisor': ['platform'],
   'apps/gateway': ['contracts', 'crypto', 'egress', 'store', 'platform'],
   'apps/worker': ['contracts', 'retry', 'store', 'platform'],

@@ -1,11 +1,12 @@
 // Connects to Redis: named connections that always reconnect, never end the process, and queue no commands while Redis is away.
+import { backOffMs } from '@inference-proxy/retry';
 import { Redis, type RedisOptions } from 'ioredis';
 import type { Logger } from './logging.ts';
 import { logRefusals } from './redis-refusals.ts';
 import { dropWhenSilent } from './redis-silence.ts';
 
-const LONGEST_DELAY_MS = 2000;
-const JITTER_MS = 100;
+/** The pauses between two attempts to connect. */
+const CONNECT_AGAIN = { firstMs: 100, lastMs: 2_000 };
 
 export interface ConnectOptions {
   /** The longest wait for a reply before a command rejects, milliseconds. Absent: no limit (blocking commands, subscribers). */
@@ -56,7 +57,7 @@ export function connectRedis(url: string, name: string, logger: Logger, options:
     enableOfflineQueue: options.whileAway === 'wait',
     // Unanswered commands of a broken connection are repeated on the next connection; only `commandMs` ends their wait.
     maxRetriesPerRequest: null,
-    retryStrategy: (attempt) => Math.min(50 * 2 ** (attempt - 1), LONGEST_DELAY_MS) + Math.random() * JITTER_MS,
+    retryStrategy: (attempt) => backOffMs(attempt, CONNECT_AGAIN),
     connectTimeout: 5000,
     keepAlive: 10_000,
     ...(options.commandMs !== undefined && { commandTimeout: options.commandMs }),

@@ -1,7 +1,7 @@
-// The pauses between the tries of one call: they double, and they differ between callers.
+// The pauses between the tries of a call. They grow, and they differ between callers.
 
 export interface BackOffTimes {
-  /** Longest pause before the second try, ms. */
+  /** Longest pause after the first failure, ms. */
   readonly firstMs: number;
   /** Longest of all pauses, ms. If absent, pauses do not grow. */
   readonly lastMs?: number;
@@ -10,27 +10,12 @@ export interface BackOffTimes {
 /** Part of a pause that is random. Callers that failed together (Redis went away) then do not return together. */
 const RANDOM = 0.5;
 
-/** Counts the failures of one call. `retry` uses it. Use it directly only in a state machine that has other events beside its retries. */
-export class BackOff {
-  #ms: number;
-
-  readonly #times: BackOffTimes;
-
-  constructor(times: BackOffTimes) {
-    this.#times = times;
-    this.#ms = times.firstMs;
-  }
-
-  /** Returns the pause before the next try, ms. Each call doubles the following pause. */
-  next(): number {
-    const { firstMs, lastMs = firstMs } = this.#times;
-    const ms = this.#ms;
-    this.#ms = Math.min(ms * 2, lastMs);
-    return ms * (1 - RANDOM * Math.random());
-  }
-
-  /** Records a success. The next pause is the first one again. */
-  reset(): void {
-    this.#ms = this.#times.firstMs;
-  }
+/**
+ * Returns the pause before the next try, ms. The pauses double from `firstMs` to `lastMs`.
+ *
+ * Most callers use `retry`. This function is for state machines in which other events also cause a try.
+ * @param failures number of failures in a row, at least 1
+ */
+export function backOffMs(failures: number, { firstMs, lastMs = firstMs }: BackOffTimes): number {
+  return Math.min(firstMs * 2 ** (failures - 1), lastMs) * (1 - RANDOM * Math.random());
 }

@@ -1,6 +1,6 @@
 // Repeated calls: when they are repeated, when they end, and with which error.
 import { expect, jest, test } from '@jest/globals';
-import { BackOff, pause, retry } from './index.ts';
+import { backOffMs, pause, retry } from './index.ts';
 
 /** Returns a task that fails `times` times. */
 const failing = (times: number) => {
@@ -57,14 +57,12 @@ test('an error that is not repeated ends the retries', async () => {
 });
 
 test('pauses double up to the longest pause, and at most half of each is random', () => {
-  const backOff = new BackOff({ firstMs: 100, lastMs: 300 });
-  for (const longest of [100, 200, 300, 300]) {
-    const ms = backOff.next();
+  for (const [at, longest] of [100, 200, 300, 300].entries()) {
+    const ms = backOffMs(at + 1, { firstMs: 100, lastMs: 300 });
     expect(ms).toBeLessThanOrEqual(longest);
     expect(ms).toBeGreaterThanOrEqual(longest / 2);
   }
-  backOff.reset();
-  expect(backOff.next()).toBeLessThanOrEqual(100);
+  expect(backOffMs(9, { firstMs: 100 })).toBeLessThanOrEqual(100);
 });
 
 test('a pause ends at once if its signal has fired', async () => {

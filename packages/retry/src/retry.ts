@@ -1,5 +1,5 @@
 // Repeats a call until it succeeds. Every retry loop of the services uses this function.
-import { BackOff, type BackOffTimes } from './back-off.ts';
+import { type BackOffTimes, backOffMs } from './back-off.ts';
 import { pause } from './pause.ts';
 
 export interface RetryOptions extends BackOffTimes {
@@ -20,14 +20,12 @@ export interface RetryOptions extends BackOffTimes {
 export async function retry<T>(task: () => Promise<T>, options: RetryOptions): Promise<T> {
   const { signal } = options;
   signal?.throwIfAborted();
-  let backOff: BackOff | undefined;
-  for (;;) {
+  for (let failures = 1; ; failures++) {
     try {
       return await task();
     } catch (error) {
       options.failed?.(error);
-      backOff ??= new BackOff(options);
-      await pause(backOff.next(), signal);
+      await pause(backOffMs(failures, options), signal);
       if (signal?.aborted) throw error;
     }
   }

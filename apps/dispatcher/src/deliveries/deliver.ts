@@ -1,9 +1,9 @@
 // Contract 4: the journey of a delivery: begin → keep the body, get a slot at the receiver → sign → attempt → record → next job.
-import { setTimeout as pause } from 'node:timers/promises';
 import { type DueDelivery, ServiceError } from '@inference-proxy/contracts';
 import { type SealedBox, UnsealError } from '@inference-proxy/crypto';
 import type { ExchangeLimits, GuardedAgent, WebhookUrls } from '@inference-proxy/egress';
 import { type AccountLog, parseTraceparent } from '@inference-proxy/platform';
+import { retry } from '@inference-proxy/retry';
 import type {
   AttemptRecord,
   DeliveryQueue,
@@ -175,19 +175,15 @@ export class Deliver {
   ): Promise<'recorded' | 'superseded' | 'unrecorded'> {
     const { store, recordMs, log } = this.#options;
     const until = performance.now() + recordMs;
-    for (;;) {
-      try {
-        return await store.record(task, shownRecord(made, task.url), next);
-      } catch (err) {
-        if (performance.now() + RECORD_AGAIN_MS > until) {
-          log.error(
-            { ...named(task), err },
-            'an attempt was not recorded in time; it is repeated after its lease expires',
-          );
-          return 'unrecorded';
-        }
-        await pause(RECORD_AGAIN_MS);
-      }
+    const failed = (err: unknown): void => {
+      if (performance.now() + RECORD_AGAIN_MS > until) throw err;
+    };
+    try {
+      const record = () => store.record(task, shownRecord(made, task.url), next);
+      return await retry(record, { firstMs: RECORD_AGAIN_MS, failed });
+    } catch (err) {
+      log.error({ ...named(task), err }, 'an attempt was not recorded in time; it is repeated after its lease expires');
+      return 'unrecorded';
     }
   }
 

@@ -1,5 +1,6 @@
 // Contract 7, "Apps": announces this worker's apps in the run store: at every change, and again after Redis was away.
 import type { AppDescription } from '@inference-proxy/contracts';
+import { backOffMs } from '@inference-proxy/retry';
 import type { StoreLogger, WorkerStore } from '@inference-proxy/store';
 
 const RETRY_MS = 1_000;
@@ -67,7 +68,8 @@ export class Announcer {
       this.#stale.clear();
       const failed = (await Promise.all(keys.map((key) => this.#announceOne(key)))).some((announced) => !announced);
       if (!failed) continue;
-      this.#timer = setTimeout(() => this.#announce(), RETRY_MS);
+      // Every worker announces its apps when Redis is back.
+      this.#timer = setTimeout(() => this.#announce(), backOffMs(1, { firstMs: RETRY_MS }));
       return;
     }
   }

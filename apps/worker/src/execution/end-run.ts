@@ -4,8 +4,7 @@ import { retry } from '@inference-proxy/retry';
 import type { End, WorkerStore } from '@inference-proxy/store';
 import type { AttemptKey } from './run-writer.ts';
 
-const FIRST_RETRY_MS = 50;
-const LAST_RETRY_MS = 2_000;
+const RETRY = { firstMs: 50, lastMs: 2_000 };
 /** Tries with an error of this worker's own code. Another run of the same script call may have caused the error, so a repeat may succeed. */
 const TRIES_WITH_A_FAULT = 5;
 
@@ -54,7 +53,7 @@ export async function endRun(
     if (!(error instanceof ServiceError) && ++faults === TRIES_WITH_A_FAULT) throw error;
   };
   try {
-    return await retry(confirmed, { firstMs: FIRST_RETRY_MS, lastMs: LAST_RETRY_MS, signal, failed });
+    return await retry(confirmed, { ...RETRY, signal, failed });
   } catch (error) {
     if (!signal.aborted) throw error;
     return 'given_up';

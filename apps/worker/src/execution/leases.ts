@@ -1,4 +1,5 @@
 // Contract 5: renews the leases of this worker's runs with a call for each project. Its replies also carry acknowledgements and cancels.
+import { backOffMs } from '@inference-proxy/retry';
 import type { StoreLogger, WorkerStore } from '@inference-proxy/store';
 import type { OpenAttempt, OpenAttempts } from './open-attempts.ts';
 
@@ -79,7 +80,7 @@ export class Leases<Run extends OpenAttempt> {
       return renewMs;
     } catch (err) {
       this.#logger.warn({ err, project: this.#project, runs: runs.length }, 'the leases were not renewed; retrying');
-      return Math.min(RETRY_MS, renewMs);
+      return backOffMs(1, { firstMs: Math.min(RETRY_MS, renewMs) });
     }
   }
 }

@@ -1,5 +1,6 @@
 // Contract 5, `/logs`: sends a run's printed lines to the run store, numbered and in order. If there are too many, the newest are kept.
 import { ServiceError } from '@inference-proxy/contracts';
+import { backOffMs } from '@inference-proxy/retry';
 import type { LogPart, WorkerStore } from '@inference-proxy/store';
 import { AppLog, LineRate } from '../runtimes/app-log.ts';
 import { LINE_COST, type LogLine, type PrintedLines } from '../runtimes/printed-lines.ts';
@@ -9,8 +10,7 @@ import type { AttemptKey } from './run-writer.ts';
 const WRITE_EVERY_MS = 20;
 /** The fastest write rate of a run that prints a lot, so that it does not block Redis. The log keeps little more than this anyway. */
 const BYTES_PER_MS = 512;
-const FIRST_RETRY_MS = 50;
-const LAST_RETRY_MS = 2_000;
+const RETRY = { firstMs: 50, lastMs: 2_000 };
 /** The longest time that an ended run waits for its lines. Its end is more important than its lines. */
 const LAST_LINES_MS = 5_000;
 
@@ -151,7 +151,7 @@ export class RunLog {
   async #send(parts: readonly LogPart[]): Promise<boolean> {
     const { store, attempt, logger } = this.#options;
     const { project, runId } = attempt;
-    for (let wait = FIRST_RETRY_MS; !this.#stopped; wait = Math.min(wait * 2, LAST_RETRY_MS)) {
+    for (let failures = 1; !this.#stopped; failures++) {
       try {
         const answers = await Promise.all(parts.map((part) => store.log(project, part)));
         return !answers.includes('lost');
@@ -163,7 +163,7 @@ export class RunLog {
           logger.warn({ err, project, runId, lines }, 'the last lines of a run are missing in its log');
           return false;
         }
-        await this.#pause(wait, true);
+        await this.#pause(backOffMs(failures, RETRY), true);
       }
     }
     return false;

@@ -1,5 +1,6 @@
 // Contract 3: writes a run's items to the run store, numbered from 1 and joined for each tick.
 import type { AnswerHead, ItemBatch, ItemKind } from '@inference-proxy/contracts';
+import { backOffMs } from '@inference-proxy/retry';
 import type { WorkerStore } from '@inference-proxy/store';
 
 /** The most bytes of an append, unless a single item is larger. Above 256 KiB the store publishes only the number, and gateways read again. */
@@ -13,8 +14,7 @@ const GO_ON_BYTES = 256 * 1024;
 const CREDIT_BYTES = 256 * 1024;
 /** The step in items, because worker and process record every frame without credit. */
 const CREDIT_ITEMS = 1024;
-const FIRST_RETRY_MS = 50;
-const LAST_RETRY_MS = 2_000;
+const RETRY = { firstMs: 50, lastMs: 2_000 };
 
 /** The run, and the fence of the attempt, which every write names. */
 export interface AttemptKey {
@@ -99,7 +99,8 @@ export class RunWriter {
   #stopped = false;
   /** After a failed append, nothing is sent until every reply has arrived and the timer has fired. */
   #recovering = false;
-  #retryMs = FIRST_RETRY_MS;
+  /** Number of failed writes in a row. */
+  #failures = 0;
   #retryTimer: NodeJS.Timeout | undefined;
   /** True while the head of a server's answer is being written. Items must wait for the head. */
   #heading = false;
@@ -181,14 +182,13 @@ export class RunWriter {
     const answer = await this.#store.head(project, { runId, token, head }).catch(() => undefined);
     if (this.#stopped) return;
     if (answer === undefined) {
-      this.#retryTimer = setTimeout(() => void this.#sendHead(head), this.#retryMs);
-      this.#retryMs = Math.min(this.#retryMs * 2, LAST_RETRY_MS);
+      this.#retryTimer = setTimeout(() => void this.#sendHead(head), backOffMs(++this.#failures, RETRY));
     } else if (answer !== 'ok') {
       this.#over(answer);
     } else {
       this.#heading = false;
       this.#retryTimer = undefined;
-      this.#retryMs = FIRST_RETRY_MS;
+      this.#failures = 0;
       this.#send();
       if (this.#isDone) this.#finished?.();
     }
@@ -218,7 +218,7 @@ export class RunWriter {
     else if (reply.state === 'lost' || reply.state === 'full') this.#over(reply.state);
     else if (reply.state === 'behind') this.#recover(reply.last);
     else {
-      this.#retryMs = FIRST_RETRY_MS;
+      this.#failures = 0;
       this.#acknowledge(lastOf(batch));
       this.#listener.readTo(reply.taken);
       if (reply.cancel) this.#listener.cancelled();
@@ -266,11 +266,11 @@ export class RunWriter {
     }
     this.#recovering = true;
     if (this.#retryTimer !== undefined) return;
-    this.#retryTimer = setTimeout(() => {
+    const again = (): void => {
       this.#retryTimer = undefined;
       this.#proceed();
-    }, this.#retryMs);
-    this.#retryMs = Math.min(this.#retryMs * 2, LAST_RETRY_MS);
+    };
+    this.#retryTimer = setTimeout(again, backOffMs(++this.#failures, RETRY));
   }
 
   #proceed(): void {

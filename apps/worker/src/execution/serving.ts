@@ -1,4 +1,5 @@
 // Contract 5: serves the projects of this worker's apps. Each project has a subscription, an intake and leases.
+import { retry } from '@inference-proxy/retry';
 import type { StoreLogger, TakenRun, Want, WorkerStore } from '@inference-proxy/store';
 import type { AppVersions } from '../deployments/versions.ts';
 import type { RunAccountParts } from '../operations/run-account.ts';
@@ -26,7 +27,8 @@ interface ServingLogger extends StoreLogger {
 interface ServedProject {
   readonly intake: RunIntake;
   readonly leases: Leases<Execution>;
-  retryTimer: NodeJS.Timeout | undefined;
+  /** Ends the retries of the subscription. */
+  readonly listening: AbortController;
 }
 
 type ServingStore = Pick<
@@ -104,8 +106,8 @@ export class Serving {
   async stopIntake(): Promise<void> {
     this.#stopped = true;
     await Promise.all(
-      [...this.#projects.values()].map(({ intake, retryTimer }) => {
-        clearTimeout(retryTimer);
+      [...this.#projects.values()].map(({ intake, listening }) => {
+        listening.abort();
         return intake.stop();
       }),
     );
@@ -148,26 +150,23 @@ export class Serving {
       return served.map((app) => app.place.app);
     };
     const leases = new Leases(project, this.#store, this.#open, names, this.#logger);
-    const served: ServedProject = { intake, leases, retryTimer: undefined };
+    const served: ServedProject = { intake, leases, listening: new AbortController() };
     this.#projects.set(project, served);
     leases.start();
-    void this.#listen(project, served);
+    void this.#listen(project, served.listening.signal);
   }
 
   /** Subscribes to the project's messages. The store then wakes the project's intake. */
-  async #listen(project: string, served: ServedProject): Promise<void> {
-    try {
-      await this.#store.serve(project);
-    } catch (err) {
+  async #listen(project: string, signal: AbortSignal): Promise<void> {
+    const failed = (err: unknown): void =>
       this.#logger.warn({ err, project }, 'subscribing to the project failed; retrying');
-      if (this.#stopped || this.#projects.get(project) !== served) return;
-      served.retryTimer = setTimeout(() => void this.#listen(project, served), RETRY_MS);
-    }
+    // Rejects only after the signal: this worker stops, or has left the project.
+    await retry(() => this.#store.serve(project), { firstMs: RETRY_MS, signal, failed }).catch(() => {});
   }
 
   /** Leaves a project without apps. Its runs end first, because their leases must be renewed until then. */
   async #end(project: string, served: ServedProject): Promise<void> {
-    clearTimeout(served.retryTimer);
+    served.listening.abort();
     this.#projects.delete(project);
     this.#slots.unsubscribe(project);
     await served.intake.stop();
