@@ -7,7 +7,7 @@
 --       6  maximum number of lines
 -- Returns {woken deliveries as {project, run, attempt, host:port, slot, watched (1/0)}, deliveries of expired slots as {project, run, attempt}}
 --@include redis: now, now_us
---@include host-slots: woken, circuit_of, take_back, wake_delivery, wake_deliveries, wake_project, FORGET
+--@include host-slots: woken, circuit_of, take_back, save_counts, wake_delivery, wake_deliveries, wake_project, FORGET
 local most = ARGV[6]
 local lapsed = {}
 for _, line in ipairs(redis.call('ZRANGEBYSCORE', K.watch, '-inf', now, 'LIMIT', 0, most)) do

@@ -17,7 +17,7 @@
 --       woke     left, and a parked delivery was woken
 -- A repeated step counts an existing slot only once, and gives a slot back only once.
 --@include redis: now, now_us
---@include host-slots: woken, circuit_of, watched, is_new, has_room, project_has_room, grant, take_back, wait_in_project, watch_from, wake_deliveries, wake_project, learn, SUCCEEDED_FOR
+--@include host-slots: woken, circuit_of, watched, is_new, has_room, project_has_room, grant, take_back, save_counts, wait_in_project, watch_from, wake_deliveries, wake_project, learn, SUCCEEDED_FOR
 local function enter(project, host, run, attempt, slot, grown, known, how)
   local line = project .. ' ' .. host
   local member = run .. ' ' .. attempt
