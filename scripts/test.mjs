@@ -1,6 +1,8 @@
 // `npm test`: installs, builds and runs every test. Arguments go to jest (`npm test -- test/stack`).
+// `npm run test:quick` (--quick) leaves out the tests of test/slow-tests.mjs.
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { SLOW_TESTS } from '../test/slow-tests.mjs';
 import { build, checkMachine, install, main, node, root, run, say } from './prepare.mjs';
 
 const env = {
@@ -18,8 +20,11 @@ await obtainRedis(console.log).catch((error) => { console.error(error.message); 
 // Without FastAPI some tests fail with a message. Without Redis no test can run.
 await obtainFastApi(console.log).catch((error) => console.error(error.message));`;
 
-/** The option replaces the setting in jest.config.mjs. */
-const NO_COMPOSE = ['/node_modules/', '/dist/', '/test/compose/'].map((path) => `--testPathIgnorePatterns=${path}`);
+/** Leaves out tests. The option replaces the setting in jest.config.mjs. */
+const without = (...paths) =>
+  ['/node_modules/', '/dist/', ...paths.map((path) => `<rootDir>/${path}`)].map(
+    (path) => `--testPathIgnorePatterns=${path}`,
+  );
 
 /** The results of a run of all tests as jest writes them: `rest.json` and `compose.json`. */
 const results = join(root, '.data', 'test-results');
@@ -36,10 +41,11 @@ await main(async () => {
   if ((await run(node, ['--input-type=module', '-e', OBTAIN], { env })) !== 0) return 1;
   say('Running the tests');
   const args = process.argv.slice(2);
+  if (args[0] === '--quick') return jest([...without(...SLOW_TESTS), ...args.slice(1)]);
   if (args.length > 0) return jest(args);
   rmSync(results, { recursive: true, force: true });
   mkdirSync(results, { recursive: true });
   // Containers need the whole machine. Tests with times of seconds would fail beside them.
-  const rest = await jest([...NO_COMPOSE, ...counted('rest')]);
+  const rest = await jest([...without('test/compose/'), ...counted('rest')]);
   return (await jest(['test/compose', ...counted('compose')])) || rest;
 });

@@ -1,0 +1,43 @@
+// The tests that `npm run test:quick` leaves out. `npm test` runs them too. Each entry is a test file or a folder of tests.
+// The rule: containers, faults, hostile callers and functions, and each file that takes more than ten seconds on two quiet cores.
+export const SLOW_TESTS = [
+  'test/compose/',
+  'test/faults/',
+  'test/hostile/',
+  // Starts of whole stacks, and deaths of their parts.
+  'packages/supervisor/src/stack.test.ts',
+  'test/stack/scale.test.ts',
+  'test/contract/custom-servers.test.ts',
+  'test/contract/losses.test.ts',
+  'test/contract/operations.test.ts',
+  'test/contract/refused-commands.test.ts',
+  'test/contract/resume.test.ts',
+  'test/documents/readme.test.ts',
+  'test/documents/runs.test.ts',
+  // Real processes of functions and servers.
+  'apps/worker/src/execution/journey.test.ts',
+  'apps/worker/src/runtimes/keeper.test.ts',
+  'apps/worker/src/runtimes/python.test.ts',
+  'apps/worker/src/runtimes/http-server/conformance.test.ts',
+  'apps/worker/src/runtimes/http-server/http-server.test.ts',
+  'apps/worker/src/runtimes/http-server/supervision.test.ts',
+  // Large numbers of readers, deliveries, bytes and random histories.
+  'apps/dispatcher/src/isolation.test.ts',
+  'apps/gateway/src/gateway.test.ts',
+  'apps/gateway/src/calls/unanswered.test.ts',
+  'apps/gateway/src/http/server.test.ts',
+  'apps/gateway/src/http/slow-readers.test.ts',
+  'apps/gateway/src/passthrough/passthrough.test.ts',
+  'apps/gateway/src/runs/readers.test.ts',
+  'apps/gateway/src/runs/resume.property.test.ts',
+  'apps/gateway/src/streaming/gzip-member.test.ts',
+  'apps/gateway/src/token.test.ts',
+  'packages/platform/src/boot.test.ts',
+  'packages/platform/src/redis.test.ts',
+  'packages/store/src/hosts/hosts.test.ts',
+  'packages/store/src/journeys/bound.test.ts',
+  'packages/store/src/journeys/counted.test.ts',
+  'packages/store/src/journeys/idle-projects.test.ts',
+  'packages/store/src/property/store.property.test.ts',
+  'packages/store/src/runs/reaper.test.ts',
+];
