@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { redisAddress } from '@inference-proxy/platform';
-import { developmentSecrets, projectRoot } from '@inference-proxy/supervisor';
+import { alive, developmentSecrets, projectRoot } from '@inference-proxy/supervisor';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { Caller } from '../../client/caller.ts';
@@ -96,7 +96,11 @@ async function midway() {
   ids.unshift(await runTo(before.url));
   await until(() => before.heard[0]);
   stack.pause('redis');
-  take(after.heard[0] as Heard);
+  const answered = after.heard[0] as Heard;
+  const read = once(answered.socket, 'close');
+  take(answered);
+  // The dispatcher closes its side of the connection after it has read the answer.
+  await read;
   return { receivers: [before, between, after], ids };
 }
 
@@ -112,17 +116,20 @@ async function expectRepeated({ receivers, ids }: Awaited<ReturnType<typeof midw
 
 test('deliveries survive the kill of a dispatcher before the POST, before the answer, and before the record', async () => {
   const deliveries = await midway();
-  await sleep(50);
+  const pid = stack.pid('dispatcher');
   const again = stack.kill('dispatcher');
-  await sleep(200);
+  await until(() => !alive(pid));
   stack.resume('redis');
   await again;
   await expectRepeated(deliveries);
 });
 
+/** The length of the outage. */
+const REDIS_STOPS_MS = 10_000;
+
 test('deliveries survive a stop of Redis for 10 s before the POST, before the answer, and before the record', async () => {
   const deliveries = await midway();
-  await sleep(10_000);
+  await sleep(REDIS_STOPS_MS);
   stack.resume('redis');
   await expectRepeated(deliveries);
 });
@@ -192,6 +199,13 @@ test("dispatchers whose clocks are an hour back and an hour ahead keep the sched
   }
 });
 
+/** The number of log lines of the dispatcher about commands that Redis refused. */
+const refusals = (): number =>
+  stack
+    .logs()
+    .split('\n')
+    .filter((line) => line.startsWith('dispatcher') && line.includes('Redis refused a command')).length;
+
 test.each([
   ['rejects all writes, as with a full disk', 'min-replicas-to-write', '1', '0'],
   ['is out of memory', 'maxmemory', '1', '0'],
@@ -202,8 +216,9 @@ test.each([
     const id = await runTo(sink.url);
     await until(() => sink.heard[0] && isWhole(sink.heard[0].text));
     await redis.config('SET', key, on);
+    const before = refusals();
     take(sink.heard[0] as Heard);
-    await sleep(1000);
+    await until(() => refusals() > before);
     await redis.config('SET', key, off);
     expect(await settled(caller, id)).toMatchObject({ status: 'delivered' });
     expect(new Set(sink.heard.map(idIn)).size).toBe(1);

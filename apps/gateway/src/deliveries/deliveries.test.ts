@@ -1,5 +1,5 @@
 // Contract 5, "Deliveries": the delivery log and redelivery, on a real store. The test records attempts as a dispatcher would.
-
+import { setTimeout } from 'node:timers/promises';
 import { type AttemptRecord, type Begun, DeliveryStore, defaultTimings, type NextStep } from '@inference-proxy/store';
 import { errorOf } from '@inference-proxy/test/client';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -23,9 +23,9 @@ afterAll(async () => {
 });
 
 /** Returns a run that has ended and whose envelope is for `url`. */
-async function ended(url = 'https://hooks.example/a?key=1', text = 'x'): Promise<string> {
+async function ended(url = 'https://hooks.example/a?key=1', text = 'x', at = gateway): Promise<string> {
   const query = `?async=true&webhookEndpoint=${encodeURIComponent(url)}`;
-  const answer = await gateway.call({ query, body: JSON.stringify({ text }), headers: { 'x-webhook-secret': 's' } });
+  const answer = await at.call({ query, body: JSON.stringify({ text }), headers: { 'x-webhook-secret': 's' } });
   expect(answer.status).toBe(202);
   await (await gateway.worker.next()).returns('1');
   return JSON.parse(answer.text).run_id;
@@ -141,14 +141,13 @@ test('a run without a webhook has no deliveries, an open run has a waiting deliv
   expect((await redeliver(openId, 'msg_other')).status).toBe(404);
 });
 
-test('a redelivery has the same id and secret, begins a new schedule, and is kept until its end', async () => {
+test('a redelivery has the same id and secret, and begins a new schedule', async () => {
   const runId = await ended();
   const first = await begin(runId);
   await record(first);
   const answer = await redeliver(runId);
   expect(answer.status).toBe(202);
   expect(JSON.parse(answer.text)).toEqual({ run_id: runId, delivery_id: first.deliveryId, status: 'pending' });
-  expect(await redis.zscore(`ip:{${PROJECT}}:promises`, runId)).toBeNull();
   const again = await begin(runId, 2);
   expect(again).toMatchObject({ deliveryId: first.deliveryId, secret: first.secret, earlier: 1, refusals: 0 });
   expect(await attempts.body(again)).toEqual(await attempts.body(first));
@@ -156,8 +155,25 @@ test('a redelivery has the same id and secret, begins a new schedule, and is kep
   expect(await log(runId)).toMatchObject([
     { status: 'delivered', attempts: 2, log: [{ status: 500 }, { status: 200 }] },
   ]);
-  expect(Number(await redis.zscore(`ip:{${PROJECT}}:promises`, runId))).toBeGreaterThan(Date.now());
   expect((await redeliver(runId)).status).toBe(202);
+});
+
+test('a run is kept until its redelivery ends, although its retention has ended', async () => {
+  const forgetful = await GatewayUnderTest.start({ RUN_RETENTION_S: '1' }, gateway);
+  const status = async (runId: string): Promise<number> => (await gateway.get(`/v4/${PROJECT}/runs/${runId}`)).status;
+  const forgotten = async (runId: string): Promise<void> => {
+    while ((await status(runId)) !== 404) await setTimeout(20);
+  };
+  const kept = await ended(undefined, undefined, forgetful);
+  await record(await begin(kept));
+  expect((await redeliver(kept)).status).toBe(202);
+  const later = await ended(undefined, undefined, forgetful);
+  await record(await begin(later));
+  await forgotten(later);
+  expect(await status(kept)).toBe(200);
+  await record(await begin(kept, 2), { state: 'delivered' }, { status: 200 });
+  await forgotten(kept);
+  await forgetful.stop();
 });
 
 test('a redelivery is refused during an attempt, also for many requests at once', async () => {

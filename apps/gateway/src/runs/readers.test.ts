@@ -4,7 +4,6 @@ import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { createGunzip } from 'node:zlib';
-import { closeRedis, connectRedis, createLogger, redisReady } from '@inference-proxy/platform';
 import { errorOf, textOf } from '@inference-proxy/test/client';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createParser } from 'eventsource-parser';
@@ -52,15 +51,7 @@ function numbersOf(answer: IncomingMessage): { readonly seen: () => number; read
   return { seen: () => seen, last };
 }
 
-async function followersOf(run: PlayedRun): Promise<string> {
-  const redis = connectRedis(gateway.redis.url, 'test', createLogger({ name: 'test' }));
-  await redisReady(redis);
-  const followers = await redis.hget(`ip:{${PROJECT}}:run:${run.taken.runId}`, 'followers');
-  await closeRedis(redis);
-  return followers ?? '';
-}
-
-test('a thousand readers of one run are one follower per gateway, and every reader gets every item', async () => {
+test('each of a thousand readers of one run at two gateways gets every item', async () => {
   const READERS = 1000;
   const ITEMS = 300;
   const run = await promised();
@@ -70,7 +61,6 @@ test('a thousand readers of one run are one follower per gateway, and every read
     const answers = await Promise.all(Array.from({ length: 50 }, (_, k) => resume(run, k % 2 ? gateway : other)));
     readers.push(...answers.map(numbersOf));
   }
-  expect((await followersOf(run)).split(' ').sort()).toEqual(['g1:i', 'g2:i']);
   for (let n = 0; n < ITEMS; n += 10) await run.items(Array.from({ length: 10 }, (_, k) => `item ${n + k}`));
   await run.stops();
   const all = await Promise.all(readers.map(({ last }) => last));

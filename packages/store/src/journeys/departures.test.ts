@@ -21,14 +21,16 @@ test('a run is cancelled only after its last reader has disconnected, on any gat
   const run = call(project, { absentMs: 0 });
   const { accepted, reader } = here.accept(run, 'items');
   await accepted;
-  const second = there.read(project, run.runId, 'items', 0);
-  second.events().subscribe();
+  const [second, third] = [there.read(project, run.runId, 'items', 0), there.read(project, run.runId, 'items', 0)];
+  for (const each of [second, third]) each.events().subscribe();
   const followers = () => store.admin.hget(`${projectPrefix(project)}run:${run.runId}`, 'followers');
+  // All readers of a gateway are one follower.
   await until(async () => (await followers()) === 'g1:i g2:i');
   (reader as RunReader).close();
   await until(async () => (await followers()) === 'g2:i');
-  expect(await state(here, project, run.runId)).toBe('queued');
   second.close();
+  expect(await state(here, project, run.runId)).toBe('queued');
+  third.close();
   await until(async () => (await state(here, project, run.runId)) === 'cancelled');
 });
 
