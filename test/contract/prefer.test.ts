@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
 import type { Answer } from '../client/http.ts';
+import { opening } from '../client/streams.ts';
 import { fileSays, until } from '../client/until.ts';
 import { receiver } from '../receiver/receivers.ts';
 import { joinSharedStack, type SharedStack } from '../stack/shared-stack.ts';
@@ -73,7 +74,7 @@ test('a stream that begins within the wait continues to its end; a later stream 
   expect(await events.rest()).toEqual(['data: item 1']);
   await writeFile(join(closed, '0'), '');
   const stream = await caller.request(`${caller.path}/runs/${runOf(late)}/stream`, { method: 'GET' });
-  expect(stream.text).toBe('retry: 1000\nid: 0\n\nid: 1\ndata: item 0\n\n');
+  expect(stream.text).toBe(`${opening(0)}id: 1\ndata: item 0\n\n`);
 });
 
 test('a run with onDisconnect=continue keeps running after its caller disconnects', async () => {

@@ -8,6 +8,7 @@ import { freePort } from '@inference-proxy/supervisor';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { Caller } from '../client/caller.ts';
+import { openingEvent } from '../client/streams.ts';
 import { until } from '../client/until.ts';
 import { type Receiver, receiver } from '../receiver/receivers.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
@@ -160,7 +161,7 @@ describe.each(['always', 'everysec', 'no'])('appendfsync %s, and Redis is killed
     await writeFile(join(folder, '0'), '');
     const query = '?ids=true&onDisconnect=continue';
     const { runId, events } = await caller.stream('streams/gated', { folder, n: items }, { query });
-    expect(await events.next()).toBe('retry: 1000\nid: 0');
+    expect(await events.next()).toBe(openingEvent(0));
     expect(await events.next()).toBe('id: 1\ndata: item 0');
     await killed();
     for (const item of [1, 2]) await writeFile(join(folder, String(item)), '');

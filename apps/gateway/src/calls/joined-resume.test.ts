@@ -1,6 +1,7 @@
 // Contract 3, "Resuming": a call joins its run by `Idempotency-Key` and names the last event that its caller has.
 import type { IncomingMessage } from 'node:http';
 import { errorOf, textOf } from '@inference-proxy/test/client';
+import { afterOpening, opening } from '@inference-proxy/test/streams';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { GatewayUnderTest, NEVER_MS, PROJECT } from '../../test/gateway-under-test.ts';
 import type { PlayedRun } from '../../test/played-worker.ts';
@@ -52,7 +53,7 @@ describe('the joined stream begins after the event that the caller has', () => {
     expect(live.headers).toMatchObject({ 'idempotency-replayed': 'true', 'x-request-id': played.taken.runId });
     await played.items(['three']);
     await played.stops();
-    const text = `retry: 1000\nid: 1\n\n${TWO}${THREE}`;
+    const text = `${opening(1)}${TWO}${THREE}`;
     expect(await textOf(live)).toBe(text);
     expect(await textOf(await call({ key, query, headers }))).toBe(text);
   });
@@ -69,7 +70,7 @@ describe('the joined stream begins after the event that the caller has', () => {
     await played.items(['one', 'two']);
     await played.stops();
     const text = await textOf(await call({ key, query: '?events=full&after=1' }));
-    expect(text).toMatch(/^retry: 1000\nid: 1\n\nid: 2\nevent: item\ndata: two\n\nid: 2\nevent: done\ndata: .*\n\n$/);
+    expect(afterOpening(1, text)).toMatch(/^id: 2\nevent: item\ndata: two\n\nid: 2\nevent: done\ndata: .*\n\n$/);
   });
 
   test('number 0 is the start', async () => {
@@ -77,7 +78,7 @@ describe('the joined stream begins after the event that the caller has', () => {
     await played.items(['one']);
     await played.stops();
     const text = await textOf(await call({ key, headers: { 'last-event-id': '0' } }));
-    expect(text).toBe('retry: 1000\nid: 0\n\nid: 1\ndata: one\n\n');
+    expect(text).toBe(`${opening(0)}id: 1\ndata: one\n\n`);
   });
 
   test('a failure after that event is sent as an event, and a failure that the caller has is not sent again', async () => {
@@ -86,7 +87,7 @@ describe('the joined stream begins after the event that the caller has', () => {
     await played.fails({ code: 'function_error', message: 'no' });
     const answer = await call({ key, headers: { 'last-event-id': '1' } });
     expect(answer.statusCode).toBe(200);
-    expect(await textOf(answer)).toMatch(/^retry: 1000\nid: 1\n\nid: 2\nevent: error\ndata: .*"function_error".*\n\n$/);
+    expect(afterOpening(1, await textOf(answer))).toMatch(/^id: 2\nevent: error\ndata: .*"function_error".*\n\n$/);
     expect((await call({ key, headers: { 'last-event-id': '2' } })).statusCode).toBe(204);
   });
 });
@@ -115,7 +116,7 @@ test('a call that starts a new run ignores the number, because a new run has no 
   const played = await gateway.worker.next();
   await played.items(['one']);
   await played.stops();
-  expect(await textOf(await calling)).toBe('retry: 1000\nid: 0\n\nid: 1\ndata: one\n\n');
+  expect(await textOf(await calling)).toBe(`${opening(0)}id: 1\ndata: one\n\n`);
 });
 
 test('a call for the whole answer ignores the number', async () => {

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { AnswerHead } from '@inference-proxy/contracts';
 import { bytesOf, errorOf, textOf } from '@inference-proxy/test/client';
+import { EVERY_STREAM, opening } from '@inference-proxy/test/streams';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { GatewayUnderTest, PROJECT, token } from '../../test/gateway-under-test.ts';
 import { app, type PlayedRun } from '../../test/played-worker.ts';
@@ -134,7 +135,7 @@ test('the head of a stream arrives before its first item, and events keep their 
   expect(answer.headers).toMatchObject({
     'content-type': 'text/event-stream; charset=utf-8',
     'x-own': '1',
-    'x-accel-buffering': 'no',
+    ...EVERY_STREAM,
     'x-request-id': run.taken.runId,
   });
   await run.items(['one', 'two']);
@@ -280,9 +281,7 @@ test.each([
     const runId = headers['x-request-id'];
     await (await next()).answers(head(form, type), body);
     expect(await lookUp(runId)).toMatchObject({ result, status_code: 200, content_type: type });
-    expect((await gateway.get(`/v4/${PROJECT}/runs/${runId}/stream`)).text).toBe(
-      `retry: 1000\nid: 0\n\nid: 1\n${events}`,
-    );
+    expect((await gateway.get(`/v4/${PROJECT}/runs/${runId}/stream`)).text).toBe(`${opening(0)}id: 1\n${events}`);
   },
 );
 
@@ -295,7 +294,7 @@ test('a server’s stream can be resumed in the service’s own form, with numbe
   await run.stops(SSE);
   await textOf(await answering);
   const { text } = await gateway.get(`/v4/${PROJECT}/runs/${run.taken.runId}/stream`);
-  expect(text).toBe('retry: 1000\nid: 0\n\nid: 1\ndata: one\n\nid: 2\nevent: tick\ndata: two\n\n');
+  expect(text).toBe(`${opening(0)}id: 1\ndata: one\n\nid: 2\nevent: tick\ndata: two\n\n`);
 });
 
 test('`Prefer: wait` returns 202 if the server has not answered in time', async () => {

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { bytesOf, errorOf, textOf } from '@inference-proxy/test/client';
+import { afterOpening, opening } from '@inference-proxy/test/streams';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { GatewayUnderTest, NEVER_MS, PROJECT, token } from '../../test/gateway-under-test.ts';
 import type { PlayedRun } from '../../test/played-worker.ts';
@@ -52,9 +53,6 @@ function reading(answer: IncomingMessage) {
     },
   };
 }
-
-/** Returns the first lines of a stream that resumes after this event. */
-const opening = (after: number): string => `retry: 1000\nid: ${after}\n\n`;
 
 const ONE_TWO = 'id: 1\ndata: one\n\nid: 2\ndata: two\n\n';
 const TWO = 'id: 2\ndata: two\n\n';
@@ -134,7 +132,7 @@ test('in the rich stream a failure repeats the last item’s number: a live read
   await run.items(['one']);
   const live = reading(await resume(run, { query: '?after=1&events=full' }));
   await run.fails({ code: 'function_error', message: 'no' });
-  expect(await live.whole()).toMatch(/^retry: 1000\nid: 1\n\nid: 1\nevent: error\ndata: .*"function_error".*\n\n$/);
+  expect(afterOpening(1, await live.whole())).toMatch(/^id: 1\nevent: error\ndata: .*"function_error".*\n\n$/);
   expect((await resume(run, { query: '?after=1&events=full' })).statusCode).toBe(204);
 });
 
@@ -193,7 +191,7 @@ describe('an ended run without an event after the id returns 204:', () => {
     await run.fails({ code: 'timed_out', message: 'too slow' }, 'timed_out');
     const answer = await resume(run);
     expect(answer.statusCode).toBe(200);
-    expect(await textOf(answer)).toMatch(/^retry: 1000\nid: 0\n\nid: 1\nevent: error\ndata: .*"timed_out".*\n\n$/);
+    expect(afterOpening(0, await textOf(answer))).toMatch(/^id: 1\nevent: error\ndata: .*"timed_out".*\n\n$/);
     await nothing(run, '?after=1');
   });
 });
@@ -290,8 +288,8 @@ describe('a plain run', () => {
     const again = reading(await resume(run, { headers: { 'last-event-id': '1' }, at: other }));
     await again.says(opening(1) + TWO);
     await run.fails({ code: 'replica_crashed', message: 'gone' });
-    expect(await again.whole()).toMatch(
-      /^retry: 1000\nid: 1\n\nid: 2\ndata: two\n\nid: 3\nevent: error\ndata: .*"replica_crashed".*\n\n$/,
+    expect(afterOpening(1, await again.whole())).toMatch(
+      /^id: 2\ndata: two\n\nid: 3\nevent: error\ndata: .*"replica_crashed".*\n\n$/,
     );
   });
 
