@@ -125,3 +125,37 @@ test('only settings files read the environment', () => {
   );
   expect(readers.filter((file) => !/\/settings\.ts$/.test(file))).toEqual([]);
 });
+
+/** Returns the folders of the gateway in the order of the page, the uppermost first. */
+const roomsOf = (page: string): string[] => {
+  const [, table = ''] = page.split('| gateway folder | content |\n|---|---|\n');
+  const rows = table.split('\n\n', 1)[0]?.split('\n') ?? [];
+  return rows.map((row) => /^\| `([a-z]+)`/.exec(row)?.[1] ?? row);
+};
+
+const GATEWAY = 'apps/gateway/src/';
+const ownImports = imports
+  .filter(({ file, from }) => file.startsWith(GATEWAY) && !isTest(file) && from.startsWith('.'))
+  .map(({ file, from }) => ({ file, to: join(file, '..', from) }));
+
+test('a folder of the gateway imports only from folders below it in docs/architecture.md', () => {
+  const rooms = roomsOf(textOf('docs/architecture.md'));
+  const roomOf = (file: string): string => /^([a-z]+)\//.exec(file.slice(GATEWAY.length))?.[1] ?? '';
+  expect(rooms.toSorted()).toEqual([...new Set(ownImports.map(({ file }) => roomOf(file)))].filter(Boolean).sort());
+  // The files above all folders have the level -1.
+  const upward = ownImports.filter(({ file, to }) => rooms.indexOf(roomOf(to)) < rooms.indexOf(roomOf(file)));
+  expect(upward).toEqual([]);
+});
+
+test('no files of the gateway import each other in a circle', () => {
+  const next = Map.groupBy(ownImports, ({ file }) => file);
+  const ended = new Set<string>();
+  const circles: string[] = [];
+  const visit = (file: string, path: readonly string[]): void => {
+    if (path.includes(file)) circles.push([...path.slice(path.indexOf(file)), file].join(' → '));
+    else if (!ended.has(file)) for (const { to } of next.get(file) ?? []) visit(to, [...path, file]);
+    ended.add(file);
+  };
+  for (const file of next.keys()) visit(file, []);
+  expect(circles).toEqual([]);
+});

@@ -45,6 +45,8 @@ export async function journeyFiles(): Promise<Record<Journey, JourneyFiles>> {
       WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8',
       ...(part === 'gateway' && {
         ...NO_ROUNDS,
+        // The default of a gateway. The stack would allow all origins.
+        CORS_ORIGINS: '',
         NODE_OPTIONS: '--inspect=127.0.0.1:0',
         // Only the gateway uses TCP, which tells its scripts from those of the others.
         REDIS_URL: redisUrl.replace(/^redis\+unix:\/\/([^@]*)@.*$/, `redis://$1@127.0.0.1:${port}`),

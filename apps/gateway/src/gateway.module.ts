@@ -7,9 +7,8 @@ import { type DynamicModule, Module } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
 import { JwtModule, JwtService } from '@nestjs/jwt';
 import { configuredKeys } from './auth/configured-keys.ts';
-import { CallGuard, ProjectGuard, ReadRunsGuard, WriteRunsGuard, WriteTokensGuard } from './auth/guard.ts';
 import { REVOCATION_LOGGER, REVOCATION_RETENTION, RevocationController } from './auth/revocation.controller.ts';
-import { Tokens } from './auth/tokens.ts';
+import { CallGuard, ProjectGuard, ReadRunsGuard, Tokens, WriteRunsGuard, WriteTokensGuard } from './auth/tokens.ts';
 import { Admission } from './calls/admission.ts';
 import { Bodies } from './calls/bodies.ts';
 import { CallsController } from './calls/calls.controller.ts';
@@ -23,10 +22,10 @@ import { HealthController } from './http/health.controller.ts';
 import { OpenCalls } from './http/open-calls.ts';
 import { Models } from './openai/models.ts';
 import { OpenAiController } from './openai/openai.controller.ts';
-import { CallMetrics } from './operations/call-metrics.ts';
+import { CallMetrics } from './operations/call-account.ts';
 import { gaugeOpenThings } from './operations/gauges.ts';
 import { PassthroughController } from './passthrough/passthrough.controller.ts';
-import { serverSurface } from './passthrough/server-surface.ts';
+import { serverProtocol } from './passthrough/server-protocol.ts';
 import { ProjectController } from './registry/project.controller.ts';
 import { ProjectApps } from './registry/project.ts';
 import { CancelController } from './runs/cancel.controller.ts';
@@ -37,7 +36,7 @@ import { ResumeController } from './runs/resume.controller.ts';
 import { Resume } from './runs/resume.ts';
 import { RunsController } from './runs/runs.controller.ts';
 import type { GatewaySettings } from './settings.ts';
-import { KeepAlive } from './streaming/keep-alive.ts';
+import { KeepAlive } from './streaming/live-response.ts';
 
 /** The parts that exist before Nest starts. */
 export interface GatewayParts extends Pick<Boot<GatewaySettings>, 'settings' | 'logger' | 'operations' | 'tracing'> {
@@ -113,7 +112,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
             openCalls,
             keepAlives,
             webhooks,
-            passthrough: serverSurface(settings.TRUSTED_PROXIES, settings.CORS_ORIGINS),
+            passthrough: serverProtocol(settings.TRUSTED_PROXIES, settings.CORS_ORIGINS),
             accounts: {
               metrics: new CallMetrics(operations.registry),
               tracing,

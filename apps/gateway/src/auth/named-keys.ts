@@ -58,6 +58,6 @@ export class NamedKeys implements TokenKeys {
   }
 
   tend(): void {
-    this.#others.tend();
+    this.#others.tend?.();
   }
 }

@@ -6,10 +6,10 @@ import { Controller, Delete, HttpCode, Inject, Req, UseGuards } from '@nestjs/co
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { checkProject } from '../http/not-found.ts';
-import { Query } from '../http/once.ts';
 import { readQuery } from '../http/query.ts';
+import { Query } from '../http/request-head.ts';
 import { isoTime, unixSeconds } from '../http/values.ts';
-import { grantOf, WriteTokensGuard } from './guard.ts';
+import { grantOf, WriteTokensGuard } from './tokens.ts';
 
 /** RFC 7519 sets no bound. Real names are shorter. */
 const LONGEST_NAME = 256;

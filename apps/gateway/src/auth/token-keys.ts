@@ -21,8 +21,8 @@ export interface Candidates {
 export interface TokenKeys {
   /** Returns the keys. @throws ServiceError `unauthorized` if no key fits, `unavailable` if the keys cannot be fetched now */
   candidates(header: TokenHeader): Candidates | Promise<Candidates>;
-  /** Renews keys before they are too old. Called at every request; costs nothing if no key is due. */
-  tend(): void;
+  /** Renews keys before they are too old. Called at every request; costs nothing if no key is due. Absent if no key can become too old. */
+  tend?(): void;
 }
 
 /** RFC 7518 §3.3. */
@@ -39,8 +39,6 @@ export class FixedKey implements TokenKeys {
   candidates(): Candidates {
     return this.#candidates;
   }
-
-  tend(): void {}
 }
 
 /** Returns the key of `JWT_SECRET`. */

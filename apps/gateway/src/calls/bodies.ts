@@ -1,10 +1,9 @@
 // Contract 1, "Body": reads a call's body after the guard and keeps the bytes as received.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ServiceError } from '@inference-proxy/contracts';
-import { hasBody } from '../http/has-body.ts';
-import { GrowingBytes } from './growing-bytes.ts';
+import { hasBody } from '../http/request-head.ts';
 
-const NO_BODY = Buffer.alloc(0);
+const NO_BODY: Buffer = Buffer.alloc(0);
 
 export interface BodyLimits {
   /** Limit of one body, `MAX_BODY_BYTES`. */
@@ -116,3 +115,43 @@ const endedEarly = (): ServiceError => new ServiceError('invalid_request', 'The 
 
 /** The 'close' event follows every error and reports it. */
 const ignore = (): void => {};
+
+/** Size of the first buffer that is allocated for a body of several pieces. */
+const LEAST = 1024;
+
+/** Collects bytes in one buffer that doubles when it is full. A body of millions of one-byte chunks costs at most three times its length. */
+export class GrowingBytes {
+  #room: Buffer = NO_BODY;
+  #length = 0;
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** Size of the allocated buffer. */
+  get heldBytes(): number {
+    return this.#room.length;
+  }
+
+  /** Adds a piece. The first piece is kept without a copy, because most bodies are one piece. */
+  add(piece: Buffer): void {
+    const length = this.#length + piece.length;
+    if (this.#room.length === 0) {
+      this.#room = piece;
+    } else {
+      if (length > this.#room.length) this.#grow(length);
+      piece.copy(this.#room, this.#length);
+    }
+    this.#length = length;
+  }
+
+  bytes(): Buffer {
+    return this.#room.subarray(0, this.#length);
+  }
+
+  #grow(length: number): void {
+    const room = Buffer.allocUnsafeSlow(Math.max(LEAST, 2 * this.#room.length, length));
+    this.#room.copy(room, 0, 0, this.#length);
+    this.#room = room;
+  }
+}

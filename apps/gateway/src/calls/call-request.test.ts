@@ -1,7 +1,8 @@
 import { ServiceError } from '@inference-proxy/contracts';
 import { AddressPolicy, WebhookUrls } from '@inference-proxy/egress';
 import { describe, expect, test } from '@jest/globals';
-import { accepts, callRequest, type RequestHead } from './call-request.ts';
+import { accepts, type RequestHead } from '../http/request-head.ts';
+import { callRequest } from './call-request.ts';
 import { idempotencyOf } from './idempotency.ts';
 
 const policy = new AddressPolicy();

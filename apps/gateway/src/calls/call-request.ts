@@ -1,18 +1,30 @@
 // Contract 1: reads a CallRequest from headers and query. Pure. Wrong values are rejected before the first byte of the body is read.
+import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { WebhookUrls } from '@inference-proxy/egress';
-import { hasBody } from '../http/has-body.ts';
-import { Query, textHeaderOnce } from '../http/once.ts';
+import {
+  accepts,
+  type CallPath,
+  hasBody,
+  Query,
+  type RequestHead,
+  refused,
+  textHeaderOnce,
+} from '../http/request-head.ts';
+import { durationMs } from '../http/values.ts';
 import { resumePoint } from '../streaming/resume-point.ts';
 import { type StreamForm, streamFormOf } from '../streaming/stream-form.ts';
 import { idempotencyKeyOf } from './idempotency.ts';
-import { onDisconnectOf } from './on-disconnect.ts';
 import { preferences } from './preferences.ts';
 import { checkQueryNames } from './query-names.ts';
 
 /** The longest time of a Node timer: over three weeks. */
 const LONGEST_WAIT_MS = 2 ** 31 - 1;
+const NO_PARAMETERS = Buffer.from('{}');
+
+/** Milliseconds without a reader after which the run is cancelled (0: at once, `cancel`), or `continue`. */
+type OnDisconnect = number | 'continue';
 
 export interface Webhook {
   readonly url: string;
@@ -48,21 +60,6 @@ export interface CallRequest {
   readonly absentMs?: number;
 }
 
-/** The parts of an HTTP request from which a call is read. */
-export interface RequestHead {
-  readonly method?: string | undefined;
-  readonly url?: string | undefined;
-  readonly headers: IncomingHttpHeaders;
-  /** Names and values as received: Node joins or drops repeated headers. */
-  readonly rawHeaders: readonly string[];
-}
-
-export interface CallPath {
-  readonly project: string;
-  readonly app: string;
-  readonly function: string;
-}
-
 /** The options of the answer. Calls to functions and calls to custom runtimes express them differently. */
 export type AskedAnswer = Pick<CallRequest, 'path' | 'stream' | 'form' | 'after' | 'forwarded'>;
 
@@ -71,12 +68,12 @@ export function callRequest(runId: RunId, path: CallPath, head: RequestHead, web
   const { headers, url = '' } = head;
   checkContentType(headers);
   const query = Query.of(url);
-  checkQueryNames(query);
+  if (query.text !== '') checkQueryNames(query);
   const after = headers['idempotency-key'] === undefined ? undefined : resumePoint(query, head.rawHeaders);
   return callOnTerms(runId, path, head, query, webhooks, {
     path: url.split('?', 1)[0] as string,
     stream: accepts(headers.accept, ['text/event-stream']),
-    form: streamFormOf(query),
+    form: query.text === '' ? 'plain' : streamFormOf(query),
     ...(after !== undefined && { after }),
     forwarded: false,
   });
@@ -137,26 +134,6 @@ function checkContentType(headers: IncomingHttpHeaders): void {
 }
 
 /**
- * Returns whether a list with q-values (RFC 9110 §12.4.2) contains a name of `wanted` with a q above zero.
- * If several names of `wanted` are listed, the first of them in `wanted` decides.
- *
- * @param wanted in lower case, without parameters
- */
-export function accepts(list: string | undefined, wanted: readonly string[]): boolean {
-  if (list === undefined) return false;
-  const lower = list.toLowerCase();
-  if (!wanted.some((name) => lower.includes(name))) return false;
-  const listed = new Map<string, boolean>();
-  for (const element of lower.split(',')) {
-    const [name = '', ...parameters] = element.split(';').map((part) => part.trim());
-    const q = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2);
-    listed.set(name, (listed.get(name) ?? false) || q === undefined || Number(q) > 0);
-  }
-  const decisive = wanted.find((name) => listed.has(name));
-  return decisive !== undefined && listed.get(decisive) === true;
-}
-
-/**
  * Returns how long the caller waits. `async=true` answers at once, and a `wait` is then ignored.
  * `respond-async` answers at once if the header has no `wait`.
  */
@@ -181,4 +158,37 @@ function webhookOf(query: Query, head: RequestHead, webhooks: WebhookUrls): Webh
   const secret = textHeaderOnce(head.rawHeaders, 'X-Webhook-Secret');
   // Node reads header bytes as Latin-1.
   return { url, ...(secret !== undefined && { secret: Buffer.from(secret, 'latin1') }) };
+}
+
+/**
+ * Returns the value of `onDisconnect` in a query, or undefined if the query has none.
+ *
+ * @throws ServiceError `invalid_request`
+ */
+function onDisconnectOf(query: Query): OnDisconnect | undefined {
+  const value = query.once('onDisconnect');
+  if (value === undefined || value === 'continue') return value;
+  const ms = value === 'cancel' ? 0 : durationMs(value);
+  if (ms === undefined) throw refused('onDisconnect', 'must be `cancel`, `continue` or a number of seconds');
+  return ms;
+}
+
+/**
+ * Returns the body's bytes if they are a JSON object. An empty body counts as `{}`.
+ *
+ * @throws ServiceError `invalid_request`
+ */
+export function parametersOf(bytes: Buffer): Buffer {
+  if (bytes.length === 0) return NO_PARAMETERS;
+  let value: unknown;
+  try {
+    if (!isUtf8(bytes)) throw new SyntaxError('not UTF-8');
+    value = JSON.parse(bytes.toString());
+  } catch {
+    throw new ServiceError('invalid_request', 'The body is not JSON.');
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new ServiceError('invalid_request', 'The body must be a JSON object: the function’s parameters.');
+  }
+  return bytes;
 }

@@ -1,9 +1,22 @@
-// Contract 1: the route of function calls.
-import { Controller, HttpCode, Post, Req, Res, UseGuards } from '@nestjs/common';
+// Contract 1 and 2: the route of function calls, and their protocol.
+import { errorObject } from '@inference-proxy/contracts';
+import { Controller, Post, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { CallGuard } from '../auth/guard.ts';
-import type { CallPath } from './call-request.ts';
+import { CallGuard } from '../auth/tokens.ts';
+import type { CallPath } from '../http/request-head.ts';
+import type { CallProtocol } from './call-protocol.ts';
+import { callRequest, parametersOf } from './call-request.ts';
 import { Calls } from './calls.ts';
+import { envelopeAnswer } from './outcome.ts';
+
+/** A JSON object of parameters is answered with the envelope. */
+export const functionProtocol: CallProtocol = {
+  readHead: callRequest,
+  checkBody: parametersOf,
+  readBody: (call, _app, params) => ({ call, params }),
+  answer: envelopeAnswer,
+  error: errorObject,
+};
 
 @Controller('v4/:project/:app')
 @UseGuards(CallGuard)
@@ -16,8 +29,7 @@ export class CallsController {
 
   /** Takes the raw request and reply: the body's bytes are forwarded unparsed, and the answer is written while it arrives. */
   @Post(':function')
-  @HttpCode(200)
   call(@Req() request: FastifyRequest<{ Params: CallPath }>, @Res() reply: FastifyReply): Promise<void> {
-    return this.#calls.answer(request, reply);
+    return this.#calls.answer(request, reply, functionProtocol);
   }
 }

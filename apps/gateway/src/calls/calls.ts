@@ -8,17 +8,16 @@ import { asServiceError, send, sendNothing } from '../http/answer.ts';
 import type { AnswersInFlight } from '../http/answers-in-flight.ts';
 import type { OpenCall, OpenCalls } from '../http/open-calls.ts';
 import { shouldRetry } from '../http/openai-errors.ts';
+import type { CallPath } from '../http/request-head.ts';
 import { sendBody } from '../http/stored-answer.ts';
-import { type AccountParts, type Answered, CallAccount } from '../operations/call-account.ts';
-import type { CallForm } from '../operations/call-metrics.ts';
+import { type AccountParts, type Answered, CallAccount, type CallForm } from '../operations/call-account.ts';
 import { EventStream } from '../streaming/event-stream.ts';
-import type { KeepAlive } from '../streaming/keep-alive.ts';
-import { nothingFollows } from '../streaming/last-event.ts';
-import type { StreamEnd } from '../streaming/live-response.ts';
+import { nothingFollows } from '../streaming/events.ts';
+import type { KeepAlive, StreamEnd } from '../streaming/live-response.ts';
 import { type Admission, type AnsweringRun, resumedAfter } from './admission.ts';
 import type { Bodies } from './bodies.ts';
-import type { CallPath, CallRequest } from './call-request.ts';
-import { type LiveAnswer, managed, type Surface } from './surface.ts';
+import type { CallProtocol, LiveAnswer } from './call-protocol.ts';
+import type { CallRequest } from './call-request.ts';
 
 export interface CallsParts {
   readonly store: GatewayStore;
@@ -28,8 +27,8 @@ export interface CallsParts {
   readonly openCalls: OpenCalls;
   readonly keepAlives: KeepAlive;
   readonly webhooks: WebhookUrls;
-  /** The surface of calls to custom runtimes. */
-  readonly passthrough: Surface;
+  /** The protocol of calls to custom runtimes. */
+  readonly passthrough: CallProtocol;
   readonly accounts: AccountParts;
   /** `STREAM_COMMIT_MS`. */
   readonly commitMs: number;
@@ -57,7 +56,7 @@ export class Calls {
   async answer(
     request: FastifyRequest<{ Params: CallPath }>,
     reply: FastifyReply,
-    asked: Surface = managed,
+    protocol: CallProtocol,
   ): Promise<void> {
     reply.hijack();
     const { raw } = reply;
@@ -67,10 +66,10 @@ export class Calls {
     try {
       open = this.#parts.openCalls.begin(raw);
       const app = await this.#parts.admission.find(path);
-      const surface = app?.kind === 'server' ? this.#parts.passthrough : asked;
-      const call = surface.ask(runId, path, raw.req, this.#parts.webhooks);
+      const used = app?.kind === 'server' ? this.#parts.passthrough : protocol;
+      const call = used.readHead(runId, path, raw.req, this.#parts.webhooks);
       account.begun(formOf(call));
-      account.end(await this.#answer(call, app, surface, request, raw, open, account));
+      account.end(await this.#answer(call, app, used, request, raw, open, account));
     } catch (thrown) {
       const { status, code } = asServiceError(thrown);
       account.end(open?.interruption === 'gone' ? GONE : { status, code });
@@ -83,13 +82,13 @@ export class Calls {
   async #answer(
     asked: CallRequest,
     found: AppDescription | undefined,
-    surface: Surface,
+    protocol: CallProtocol,
     request: FastifyRequest,
     raw: ServerResponse,
     open: OpenCall,
     account: CallAccount,
   ): Promise<Answered> {
-    const { run, call, preformatted } = await this.#accepted(asked, found, surface, raw, account);
+    const { run, call, preformatted } = await this.#accepted(asked, found, protocol, raw, account);
     if (run.replayed) {
       // From here on, every answer carries the id of the joined run, also an answer of the error filter.
       request.id = run.runId;
@@ -100,10 +99,10 @@ export class Calls {
     try {
       const after = run.replayed ? resumedAfter(call) : undefined;
       if (after !== undefined && (await this.#isOver(call, run.runId, after))) return answeredNothing(raw, run);
-      const live = this.#liveAnswer(call, surface, raw, reader, preformatted, account, after);
+      const live = this.#liveAnswer(call, protocol, raw, reader, preformatted, account, after);
       return live
-        ? await this.#answerLive(call, surface, raw, run, reader, await live.run(open))
-        : await this.#answerOnce(call, surface, raw, run, reader, open);
+        ? await this.#answerLive(call, protocol, raw, run, reader, await live.run(open))
+        : await this.#answerOnce(call, protocol, raw, run, reader, open);
     } finally {
       // If this reader was the run's last reader, the run's `onDisconnect` applies now.
       reader.close();
@@ -116,7 +115,7 @@ export class Calls {
    */
   #liveAnswer(
     { stream, forwarded, gzip, form, waitMs }: CallRequest,
-    surface: Surface,
+    protocol: CallProtocol,
     raw: ServerResponse,
     reader: RunReader,
     preformatted: boolean,
@@ -128,14 +127,14 @@ export class Calls {
     const { startedAt, firstItem: onItems } = account;
     const options = { onItems, store, answers, ...(waitMs !== undefined && { waitMs }) };
     return forwarded
-      ? surface.forwarded?.(raw, reader, keepAlives, { ...options, onStream: () => account.begun('stream') })
+      ? protocol.forwarded?.(raw, reader, keepAlives, { ...options, onStream: () => account.begun('stream') })
       : new EventStream(raw, reader, keepAlives, {
           ...options,
           startedAt,
           commitMs,
           gzip,
           form,
-          surface,
+          protocol,
           preformatted,
           ...(after !== undefined && {
             resumed: { requestId: reader.runId, from: after > 0 ? ('event' as const) : ('start' as const) },
@@ -154,7 +153,7 @@ export class Calls {
   async #accepted(
     asked: CallRequest,
     found: AppDescription | undefined,
-    surface: Surface,
+    protocol: CallProtocol,
     raw: ServerResponse,
     account: CallAccount,
   ): Promise<{ readonly run: AnsweringRun; readonly call: CallRequest; readonly preformatted: boolean }> {
@@ -170,8 +169,8 @@ export class Calls {
       refused = thrown;
     }
     return bodies.hold(raw, async (bytes) => {
-      const body = surface.body(bytes);
-      const read = surface.read(asked, app ?? NO_APP, body, raw.req);
+      const body = protocol.checkBody(bytes);
+      const read = protocol.readBody(asked, app ?? NO_APP, body, raw.req);
       const { call } = read;
       account.begun(formOf(call));
       const run = app
@@ -202,7 +201,7 @@ export class Calls {
 
   async #answerOnce(
     call: CallRequest,
-    surface: Surface,
+    protocol: CallProtocol,
     raw: ServerResponse,
     run: AnsweringRun,
     reader: RunReader,
@@ -212,12 +211,12 @@ export class Calls {
     if (outcome === 'gone') return { ...GONE, ...replayedOf(run) };
     return outcome === 'waited'
       ? this.#answerLater(call, raw, run)
-      : this.#sendOutcome(call, surface, raw, run, outcome);
+      : this.#sendOutcome(call, protocol, raw, run, outcome);
   }
 
   async #answerLive(
     call: CallRequest,
-    surface: Surface,
+    protocol: CallProtocol,
     raw: ServerResponse,
     run: AnsweringRun,
     reader: RunReader,
@@ -237,19 +236,19 @@ export class Calls {
         return this.#answerLater(call, raw, run);
       case 'early':
         if ('error' in end) throw withRun(end.error, run.runId);
-        return this.#sendOutcome(call, surface, raw, run, end.outcome);
+        return this.#sendOutcome(call, protocol, raw, run, end.outcome);
     }
   }
 
   async #sendOutcome(
     { project }: CallRequest,
-    surface: Surface,
+    protocol: CallProtocol,
     raw: ServerResponse,
     run: AnsweringRun,
     outcome: Outcome,
   ): Promise<Answered> {
     const { runId } = run;
-    const { status, body, headers } = await surface.answer(this.#parts.store, project, runId, outcome);
+    const { status, body, headers } = await protocol.answer(this.#parts.store, project, runId, outcome);
     const { error, items, streamed } = outcome;
     const more = { ...headers, ...(error && shouldRetry(raw.req.url, error)) };
     await sendBody(this.#parts.answers, raw, runId, status, body, more);

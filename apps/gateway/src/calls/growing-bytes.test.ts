@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { GrowingBytes } from './growing-bytes.ts';
+import { GrowingBytes } from './bodies.ts';
 
 test('any pieces are joined in order, and the buffer is at most twice as large as their bytes', () => {
   fc.assert(

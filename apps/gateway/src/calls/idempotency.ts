@@ -1,8 +1,7 @@
 // Contract 1, "Idempotency": the key of a call, and the fingerprint of its request. Only their hashes leave the gateway.
 import { createHash } from 'node:crypto';
 import type { NewRun } from '@inference-proxy/store';
-import { refused, textHeaderOnce } from '../http/once.ts';
-import type { CallRequest } from './call-request.ts';
+import { refused, textHeaderOnce } from '../http/request-head.ts';
 
 const HEADER = 'Idempotency-Key';
 const MAX_KEY_BYTES = 255;
@@ -20,11 +19,21 @@ export function idempotencyKeyOf(rawHeaders: readonly string[]): string | undefi
   return key;
 }
 
+/** The parts of a call that two requests with the same key must share. */
+export interface IdentifiedCall {
+  readonly project: string;
+  readonly app: string;
+  readonly fn: string;
+  readonly method: string;
+  readonly path: string;
+  readonly webhook?: { readonly url: string };
+}
+
 /**
  * Returns the key with its scope, and the fingerprint of the request, both hashed.
  * A NUL separates the parts. No part can contain a NUL, so two different lists of parts never give the same text.
  */
-export function idempotencyOf(call: CallRequest, key: string, body: Buffer): NonNullable<NewRun['idempotency']> {
+export function idempotencyOf(call: IdentifiedCall, key: string, body: Buffer): NonNullable<NewRun['idempotency']> {
   const { project, app, fn, method, path, webhook } = call;
   return {
     key: hash(project, app, fn, key),

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { Query } from '../http/once.ts';
+import { Query } from '../http/request-head.ts';
 import { checkQueryNames } from './query-names.ts';
 
 test.each([

@@ -1,6 +1,6 @@
 // Contract 1, "Options of a call": rejects misspelt names of query parameters. Other unknown names are ignored. Pure.
 import { ServiceError } from '@inference-proxy/contracts';
-import type { Query } from '../http/once.ts';
+import type { Query } from '../http/request-head.ts';
 
 /** The query parameters of every call. They are not forwarded to custom runtimes. */
 export const OF_EVERY_CALL = ['webhookEndpoint', 'async', 'onDisconnect'];

@@ -1,9 +1,9 @@
 // Contract 5, "Deliveries": the routes that read deliveries.
 import { Controller, Get, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ReadRunsGuard } from '../auth/guard.ts';
+import { ReadRunsGuard } from '../auth/tokens.ts';
 import { send } from '../http/answer.ts';
-import { Query } from '../http/once.ts';
+import { Query } from '../http/request-head.ts';
 import { Deliveries } from './deliveries.ts';
 
 @Controller('v4/:project')

@@ -2,7 +2,7 @@
 import { ServiceError } from '@inference-proxy/contracts';
 import type { DeliveryLog } from '@inference-proxy/store';
 import { checkProject, noSuchRun, ofRun } from '../http/not-found.ts';
-import type { Query } from '../http/once.ts';
+import type { Query } from '../http/request-head.ts';
 import { deliveryQueryOf } from './delivery-query.ts';
 import { attemptView, deliveryView } from './delivery-view.ts';
 

@@ -1,8 +1,8 @@
 // Contract 5, "Deliveries": the filters of `GET /deliveries` and `POST /deliveries/redeliver`.
 import type { DeliveryFilter, DeliveryState } from '@inference-proxy/store';
 import { z } from 'zod';
-import type { Query } from '../http/once.ts';
 import { readQuery } from '../http/query.ts';
+import type { Query } from '../http/request-head.ts';
 import { filterOf, filterWord, paging, time } from '../http/values.ts';
 
 const STATES = ['pending', 'delivered', 'failed'] as const satisfies readonly DeliveryState[];

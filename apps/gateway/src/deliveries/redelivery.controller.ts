@@ -1,9 +1,9 @@
 // Contract 5, "Deliveries": the routes that redeliver one delivery, or many.
-import { Controller, HttpCode, Post, Req, Res, UseGuards } from '@nestjs/common';
+import { Controller, Post, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { WriteRunsGuard } from '../auth/guard.ts';
+import { WriteRunsGuard } from '../auth/tokens.ts';
 import { send } from '../http/answer.ts';
-import { Query } from '../http/once.ts';
+import { Query } from '../http/request-head.ts';
 import { Deliveries } from './deliveries.ts';
 
 @Controller('v4/:project')
@@ -16,7 +16,6 @@ export class RedeliveryController {
   }
 
   @Post('runs/:run/deliveries/:delivery/redeliver')
-  @HttpCode(202)
   async one(
     @Req() request: FastifyRequest<{ Params: { project: string; run: string; delivery: string } }>,
     @Res() reply: FastifyReply,
@@ -26,7 +25,6 @@ export class RedeliveryController {
   }
 
   @Post('deliveries/redeliver')
-  @HttpCode(202)
   async many(
     @Req() request: FastifyRequest<{ Params: { project: string } }>,
     @Res() reply: FastifyReply,

@@ -2,9 +2,8 @@
 // Other files write streams (streaming/), forwarded answers (passthrough/), large stored answers (stored-answer.ts) and preflights (cors.ts).
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { type ErrorFields, errorObject, retryAfterOf, ServiceError } from '@inference-proxy/contracts';
-import { hasBody } from './has-body.ts';
-import { openAiError, shouldRetry } from './openai-errors.ts';
-import { isOpenAiPath } from './openai-path.ts';
+import { isOpenAiPath, openAiError, shouldRetry } from './openai-errors.ts';
+import { hasBody } from './request-head.ts';
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
 export const SERVER = 'inference-proxy';

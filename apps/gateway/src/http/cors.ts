@@ -22,11 +22,12 @@ export function corsOrigins(words: readonly string[]): Origins {
 /**
  * Sets the CORS headers of an answer before its head is written. `writeHead` keeps headers that are set earlier.
  *
+ * @param origins at least one
  * @returns whether a page of the request's origin may call
  */
 export function allowOrigin(origins: Origins, request: IncomingMessage, response: ServerResponse): boolean {
   // Caches must separate the answers to different origins. A request without an origin may fill a cache, too.
-  if (origins !== '*' && origins.size > 0) response.setHeader('vary', 'Origin');
+  if (origins !== '*') response.setHeader('vary', 'Origin');
   const { origin } = request.headers;
   if (origin === undefined || (origins !== '*' && !origins.has(origin))) return false;
   response.setHeader('access-control-allow-origin', origins === '*' ? '*' : origin);
@@ -83,10 +84,4 @@ export function answerPreflight(request: IncomingMessage, response: ServerRespon
     'x-request-id': requestId,
   });
   response.end();
-}
-
-/** Returns the value of `Vary` for an answer that also varies with `names`. */
-export function varyWith(response: ServerResponse, names: string): string {
-  const already = response.getHeader('vary');
-  return already === undefined ? names : `${already}, ${names}`;
 }

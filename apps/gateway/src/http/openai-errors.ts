@@ -1,7 +1,11 @@
-// Contract 2, "Errors": formats an error for OpenAI clients.
+// Contract 1 and 2, "Errors": recognizes the paths of OpenAI clients, and formats an error for these clients.
 import type { OutgoingHttpHeaders } from 'node:http';
 import { type ErrorCode, type ErrorFields, errorKinds, errorObject, isRetryable } from '@inference-proxy/contracts';
-import { isOpenAiPath } from './openai-path.ts';
+
+const OPENAI_PATH =
+  /^\/v4\/[^/?]+\/[^/?]+\/[^/?]+\/(?:chat\/completions|completions|embeddings|responses|models(?:\/[^/?]+)?)(?:\?|$)/;
+
+export const isOpenAiPath = (url = ''): boolean => OPENAI_PATH.test(url);
 
 const TYPES: Partial<Record<ErrorCode, string>> = {
   unauthorized: 'authentication_error',

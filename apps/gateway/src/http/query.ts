@@ -1,6 +1,6 @@
 // Contract 5: reads the query of a route whose parameters are described by a schema.
 import { z } from 'zod';
-import { Query, refused } from './once.ts';
+import { Query, refused } from './request-head.ts';
 
 /**
  * Reads the parameters of a query. Each parameter may be given once.

@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { JSON_TYPE, SERVER, send } from './answer.ts';
 import type { AnswersInFlight } from './answers-in-flight.ts';
-import { breakOff } from './break-off.ts';
 
 /** A body that is still in the store. */
 export interface StoredBody {
@@ -95,4 +94,16 @@ export async function all(pieces: AsyncIterable<Buffer>): Promise<Buffer[]> {
   const list: Buffer[] = [];
   for await (const piece of pieces) list.push(piece);
   return list;
+}
+
+/**
+ * Closes the connection in the middle of an answer, after the bytes that are already written (RFC 9112 §8).
+ * The reader then notices the missing last chunk.
+ * In HTTP/1.0 the end of the connection ends a body, so only a reset shows that the body is incomplete.
+ */
+export function breakOff(raw: ServerResponse): void {
+  const { socket } = raw;
+  if (socket === null) raw.destroy();
+  else if (raw.req.httpVersion === '1.0') socket.resetAndDestroy();
+  else socket.destroySoon();
 }

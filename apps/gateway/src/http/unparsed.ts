@@ -3,15 +3,22 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type ErrorFields, errorKinds, errorObject, ServiceError } from '@inference-proxy/contracts';
+import { type ErrorCode, type ErrorFields, errorKinds, errorObject, ServiceError } from '@inference-proxy/contracts';
 import { JSON_TYPE, SERVER, sendError } from './answer.ts';
-import { originLines } from './cors.ts';
-import type { Edge } from './edges.ts';
+import { type Origins, originLines } from './cors.ts';
 
 const REASONS: Readonly<Record<string, string>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'The request did not arrive in time.',
   HPE_HEADER_OVERFLOW: 'The headers are too large.',
 };
+
+/** What answers before a route need: ids, the allowed origins, and the count of errors. */
+export interface Edge {
+  readonly origins: Origins;
+  readonly newRequestId: () => string;
+  /** Called with the code of every error that is answered here. */
+  readonly count: (code: ErrorCode) => void;
+}
 
 export interface ParseError extends Error {
   readonly code?: string;

@@ -2,7 +2,7 @@
 // Which members are joined follows OpenAI's own client (ChatCompletionStream).
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ItemBatch } from '@inference-proxy/contracts';
-import { isEvents, itemTexts, LINE_END } from '../streaming/sse-encoding.ts';
+import { isEvents, itemTexts, LINE_END } from '../streaming/events.ts';
 
 /** The `object` of a whole completion. */
 export type CompletionKind = 'chat.completion' | 'text_completion';

@@ -1,7 +1,7 @@
 // Contract 1, "OpenAI clients": lists a function as a model (`GET …/{function}/models`).
 import { ServiceError } from '@inference-proxy/contracts';
 import type { Admission } from '../calls/admission.ts';
-import type { CallPath } from '../calls/call-request.ts';
+import type { CallPath } from '../http/request-head.ts';
 
 export class Models {
   readonly #admission: Admission;

@@ -1,20 +1,21 @@
 // Contract 1, "OpenAI clients": the routes below `base_url = …/v4/{project}/{app}/{function}`.
-import { Controller, Get, HttpCode, Post, Req, Res, UseGuards } from '@nestjs/common';
+import { Controller, Get, Post, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { CallGuard } from '../auth/guard.ts';
-import type { CallPath } from '../calls/call-request.ts';
+import { CallGuard } from '../auth/tokens.ts';
+import { functionProtocol } from '../calls/calls.controller.ts';
 import { Calls } from '../calls/calls.ts';
 import { send } from '../http/answer.ts';
+import type { CallPath } from '../http/request-head.ts';
 import { Models } from './models.ts';
-import { openAiSurface } from './openai-surface.ts';
+import { openAiProtocol } from './openai-protocol.ts';
 
 type CallOfFunction = FastifyRequest<{ Params: CallPath }>;
 type ModelOfFunction = FastifyRequest<{ Params: CallPath & { readonly model: string } }>;
 
-const chats = openAiSurface({ endsByDone: true, merges: 'chat.completion' });
-const texts = openAiSurface({ endsByDone: true, merges: 'text_completion' });
-const embeddings = openAiSurface({ endsByDone: true });
-const responses = openAiSurface({ endsByDone: false });
+const chats = openAiProtocol({ endsByDone: true, merges: 'chat.completion' });
+const texts = openAiProtocol({ endsByDone: true, merges: 'text_completion' });
+const embeddings = openAiProtocol({ endsByDone: true });
+const responses = openAiProtocol({ endsByDone: false });
 
 @Controller('v4/:project/:app/:function')
 @UseGuards(CallGuard)
@@ -28,32 +29,29 @@ export class OpenAiController {
   }
 
   @Post('chat/completions')
-  @HttpCode(200)
   chat(@Req() request: CallOfFunction, @Res() reply: FastifyReply): Promise<void> {
     return this.#calls.answer(request, reply, chats);
   }
 
   @Post('completions')
-  @HttpCode(200)
   complete(@Req() request: CallOfFunction, @Res() reply: FastifyReply): Promise<void> {
     return this.#calls.answer(request, reply, texts);
   }
 
   @Post('embeddings')
-  @HttpCode(200)
   embed(@Req() request: CallOfFunction, @Res() reply: FastifyReply): Promise<void> {
     return this.#calls.answer(request, reply, embeddings);
   }
 
   @Post('responses')
-  @HttpCode(200)
   respond(@Req() request: CallOfFunction, @Res() reply: FastifyReply): Promise<void> {
     return this.#calls.answer(request, reply, responses);
   }
 
   @Get('models')
   async list(@Req() request: CallOfFunction, @Res() reply: FastifyReply): Promise<void> {
-    if ((await this.#calls.kindOf(request.params)) === 'server') return this.#calls.answer(request, reply);
+    if ((await this.#calls.kindOf(request.params)) === 'server')
+      return this.#calls.answer(request, reply, functionProtocol);
     const body = await this.#models.list(request.params);
     reply.hijack();
     send(reply.raw, request.id, 200, body);
@@ -61,7 +59,8 @@ export class OpenAiController {
 
   @Get('models/:model')
   async describe(@Req() request: ModelOfFunction, @Res() reply: FastifyReply): Promise<void> {
-    if ((await this.#calls.kindOf(request.params)) === 'server') return this.#calls.answer(request, reply);
+    if ((await this.#calls.kindOf(request.params)) === 'server')
+      return this.#calls.answer(request, reply, functionProtocol);
     const body = await this.#models.describe(request.params, request.params.model);
     reply.hijack();
     send(reply.raw, request.id, 200, body);

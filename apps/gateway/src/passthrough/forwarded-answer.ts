@@ -8,14 +8,13 @@ import {
   type ServiceError,
 } from '@inference-proxy/contracts';
 import { pieceBytes, type RunReader } from '@inference-proxy/store';
-import type { ForwardedOptions, LiveAnswer } from '../calls/surface.ts';
+import type { ForwardedOptions, LiveAnswer } from '../calls/call-protocol.ts';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
 import type { OpenCall } from '../http/open-calls.ts';
 import { writePieces } from '../http/stored-answer.ts';
 import type { EntryTaker, RunEntry } from '../streaming/entry-pull.ts';
-import type { KeepAlive } from '../streaming/keep-alive.ts';
-import { LiveResponse, type StreamEnd } from '../streaming/live-response.ts';
-import { writeStreamHead } from '../streaming/stream-head.ts';
+import type { KeepAlive } from '../streaming/live-response.ts';
+import { LiveResponse, type StreamEnd, writeStreamHead } from '../streaming/live-response.ts';
 import { type HeadRules, putHead } from './answer-head.ts';
 import { isStreamed, itemBytes, lastWords } from './streamed-forms.ts';
 

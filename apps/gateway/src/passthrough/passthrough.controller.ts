@@ -2,10 +2,11 @@
 import { isAppName } from '@inference-proxy/contracts';
 import { All, Controller, NotFoundException, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { CallGuard } from '../auth/guard.ts';
+import { CallGuard } from '../auth/tokens.ts';
 import { noSuchApp } from '../calls/admission.ts';
-import type { CallPath } from '../calls/call-request.ts';
+import { functionProtocol } from '../calls/calls.controller.ts';
 import { Calls } from '../calls/calls.ts';
+import type { CallPath } from '../http/request-head.ts';
 import { serverTarget } from './server-target.ts';
 
 @Controller('v4/:project/:app')
@@ -27,6 +28,6 @@ export class PassthroughController {
     // An app with functions has no such path or method.
     if (kind !== 'server') throw new NotFoundException();
     request.params = { project, app, function: serverTarget(url).name };
-    return this.#calls.answer(request, reply);
+    return this.#calls.answer(request, reply, functionProtocol);
   }
 }

@@ -1,7 +1,6 @@
 // Contract 1, "Custom runtimes": converts items back into the server's body. Pure.
 import { type AnswerForm, type AnswerHead, type ItemBatch, piecesOf, type RunId } from '@inference-proxy/contracts';
-import { encodedItems } from '../streaming/encoded-items.ts';
-import { encodeEvent, errorData } from '../streaming/sse-encoding.ts';
+import { encodedItems, encodeEvent, errorData } from '../streaming/events.ts';
 
 const LINE_END = Buffer.from('\n');
 

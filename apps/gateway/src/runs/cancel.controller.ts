@@ -1,9 +1,9 @@
 // Contract 5, "Cancel: `POST /runs/{run_id}/cancel`".
 import { ServiceError } from '@inference-proxy/contracts';
 import { GatewayStore } from '@inference-proxy/store';
-import { Controller, HttpCode, Post, Req, Res, UseGuards } from '@nestjs/common';
+import { Controller, Post, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { WriteRunsGuard } from '../auth/guard.ts';
+import { WriteRunsGuard } from '../auth/tokens.ts';
 import { send } from '../http/answer.ts';
 import { ofRun } from '../http/not-found.ts';
 
@@ -18,7 +18,6 @@ export class CancelController {
 
   /** Answers 202: the cancel is requested. A queued run has ended then. A running run is interrupted, and may still succeed first. */
   @Post(':run/cancel')
-  @HttpCode(202)
   async cancel(
     @Req() request: FastifyRequest<{ Params: { project: string; run: string } }>,
     @Res() reply: FastifyReply,

@@ -2,7 +2,7 @@ import { ServiceError } from '@inference-proxy/contracts';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { GatewayUnderTest, PROJECT, token } from '../../test/gateway-under-test.ts';
 import { app, type PlayedRun } from '../../test/played-worker.ts';
-import { Query } from '../http/once.ts';
+import { Query } from '../http/request-head.ts';
 import { runQueryOf } from './list.ts';
 
 function refusal(query: string): string {

@@ -3,8 +3,8 @@ import type { RunState } from '@inference-proxy/contracts';
 import type { GatewayStore, RunQuery } from '@inference-proxy/store';
 import { z } from 'zod';
 import { checkProject } from '../http/not-found.ts';
-import type { Query } from '../http/once.ts';
 import { readQuery } from '../http/query.ts';
+import type { Query } from '../http/request-head.ts';
 import { filterOf, filterWord, paging } from '../http/values.ts';
 import { runView } from './run-view.ts';
 

@@ -6,13 +6,11 @@ import type { GatewayStore, RunLog } from '@inference-proxy/store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { send, sendNothing } from '../http/answer.ts';
 import { ofRun } from '../http/not-found.ts';
-import { Query } from '../http/once.ts';
 import type { OpenCalls } from '../http/open-calls.ts';
-import { logData } from '../streaming/full-events.ts';
-import type { KeepAlive } from '../streaming/keep-alive.ts';
+import { Query, type RunPath } from '../http/request-head.ts';
+import { logData } from '../streaming/events.ts';
+import { type KeepAlive, writeEventsHead } from '../streaming/live-response.ts';
 import { LogStream } from '../streaming/log-stream.ts';
-import { writeEventsHead } from '../streaming/stream-head.ts';
-import type { RunPath } from './resume.ts';
 import { type ResumeRequest, resumeRequest } from './resume-request.ts';
 
 export interface RunLogsParts {

@@ -1,7 +1,6 @@
 // Contract 5 and WHATWG HTML §9.2.4 (`Last-Event-ID`): reads the start and the form of a requested stream. Pure.
 
-import { accepts, type RequestHead } from '../calls/call-request.ts';
-import { Query } from '../http/once.ts';
+import { accepts, Query, type RequestHead } from '../http/request-head.ts';
 import { resumePoint } from '../streaming/resume-point.ts';
 import { type StreamForm, streamFormOf } from '../streaming/stream-form.ts';
 

@@ -1,8 +1,9 @@
 // Contract 5, "Resume: `GET /runs/{run_id}/stream`": the route.
 import { Controller, Get, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ReadRunsGuard } from '../auth/guard.ts';
-import { Resume, type RunPath } from './resume.ts';
+import { ReadRunsGuard } from '../auth/tokens.ts';
+import { type RunPath } from '../http/request-head.ts';
+import { Resume } from './resume.ts';
 
 @Controller('v4/:project/runs')
 @UseGuards(ReadRunsGuard)

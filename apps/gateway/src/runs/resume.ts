@@ -1,26 +1,19 @@
 // Contract 5, "Resume: `GET /runs/{run_id}/stream`": sends a run's items after the reader's last item, then live.
 // A run may have any number of readers, on any gateway.
 import type { ServerResponse } from 'node:http';
-import { ServiceError } from '@inference-proxy/contracts';
+import { errorObject, ServiceError } from '@inference-proxy/contracts';
 import type { Logger } from '@inference-proxy/platform';
 import type { GatewayStore } from '@inference-proxy/store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { managed } from '../calls/surface.ts';
 import { asServiceError, sendNothing } from '../http/answer.ts';
 import type { AnswersInFlight } from '../http/answers-in-flight.ts';
 import { ofRun } from '../http/not-found.ts';
 import type { OpenCall, OpenCalls } from '../http/open-calls.ts';
+import type { RunPath } from '../http/request-head.ts';
 import { EventStream } from '../streaming/event-stream.ts';
-import type { KeepAlive } from '../streaming/keep-alive.ts';
-import { nothingFollows } from '../streaming/last-event.ts';
-import type { StreamEnd } from '../streaming/live-response.ts';
-import { writeEventsHead } from '../streaming/stream-head.ts';
+import { nothingFollows } from '../streaming/events.ts';
+import { type KeepAlive, type StreamEnd, writeEventsHead } from '../streaming/live-response.ts';
 import { resumeRequest } from './resume-request.ts';
-
-export interface RunPath {
-  readonly project: string;
-  readonly run: string;
-}
 
 export interface ResumeParts {
   readonly store: GatewayStore;
@@ -94,7 +87,7 @@ export class Resume {
         gzip: asked.gzip,
         form: asked.form,
         preformatted,
-        surface: managed,
+        protocol: { error: errorObject },
         commitMs,
         store,
         answers,

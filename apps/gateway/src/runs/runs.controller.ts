@@ -1,15 +1,15 @@
 // Contract 5: the routes that read runs.
 import { Controller, Get, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ReadRunsGuard } from '../auth/guard.ts';
+import { ReadRunsGuard } from '../auth/tokens.ts';
 import { send } from '../http/answer.ts';
 import { AnswersInFlight } from '../http/answers-in-flight.ts';
-import { Query } from '../http/once.ts';
+import type { RunPath } from '../http/request-head.ts';
+import { Query } from '../http/request-head.ts';
 import { sendBody } from '../http/stored-answer.ts';
 import { RunList } from './list.ts';
 import { RunLogs } from './logs.ts';
 import { LookUp } from './look-up.ts';
-import type { RunPath } from './resume.ts';
 
 @Controller('v4/:project/runs')
 @UseGuards(ReadRunsGuard)

@@ -1,6 +1,6 @@
 import type { ItemBatch } from '@inference-proxy/contracts';
 import { expect, test } from '@jest/globals';
-import { encodedItems } from './encoded-items.ts';
+import { encodedItems } from './events.ts';
 
 const batch: ItemBatch = { first: 7, count: 1, kind: 's', blob: Buffer.from('data: x\r\r') };
 

@@ -8,22 +8,34 @@ import {
   type ServiceError,
 } from '@inference-proxy/contracts';
 import type { GatewayStore, RunReader } from '@inference-proxy/store';
-import type { Surface } from '../calls/surface.ts';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
 import type { AnswersInFlight } from '../http/answers-in-flight.ts';
 import type { OpenCall } from '../http/open-calls.ts';
 import { taken } from '../http/stored-answer.ts';
 import { wholeOutcome } from '../http/stored-result.ts';
-import { encodedItems } from './encoded-items.ts';
 import type { EntryTaker, RunEntry } from './entry-pull.ts';
-import { doneData, logData, startedData } from './full-events.ts';
-import type { KeepAlive } from './keep-alive.ts';
-import { lastEventOf } from './last-event.ts';
-import { LiveResponse, type StreamEnd } from './live-response.ts';
-import { openingLines } from './resume-point.ts';
-import { batchOfResult, encodeEvent, errorData } from './sse-encoding.ts';
+import {
+  batchOfResult,
+  doneData,
+  encodedItems,
+  encodeEvent,
+  errorData,
+  lastEventOf,
+  logData,
+  openingLines,
+  startedData,
+} from './events.ts';
+import type { KeepAlive } from './live-response.ts';
+import { LiveResponse, type StreamEnd, writeEventsHead } from './live-response.ts';
 import type { StreamForm } from './stream-form.ts';
-import { writeEventsHead } from './stream-head.ts';
+
+/** The parts of a call protocol that a stream needs. */
+export interface StreamProtocol {
+  /** Returns the `error` object of a failure. */
+  error(fields: ErrorFields): object;
+  /** Returns the bytes that follow the last event of a complete stream. `lastEvent` is the end of that event. */
+  closing?(lastEvent: Buffer): Buffer | undefined;
+}
 
 export interface StreamOptions {
   /** `performance.now()` when the request arrived. */
@@ -34,7 +46,7 @@ export interface StreamOptions {
   readonly form: StreamForm;
   readonly preformatted: boolean;
   /** The form of errors and of the end. */
-  readonly surface: Pick<Surface, 'error' | 'closing'>;
+  readonly protocol: StreamProtocol;
   /** Longest time for which the status line is held back, ms. */
   readonly commitMs: number;
   /** The store of a large plain value, which is read when there is room for it. */
@@ -130,7 +142,7 @@ export class EventStream implements EntryTaker {
       if (event) this.#write(event);
       if (form === 'full' && !outcome.error)
         this.#write(encodeEvent('done', doneData(this.#reader.runId, outcome), last));
-      const closing = this.#options.surface.closing?.(this.#last);
+      const closing = this.#options.protocol.closing?.(this.#last);
       if (closing) this.#response.write(closing);
       this.#response.end({ how: 'complete' });
     }
@@ -151,8 +163,8 @@ export class EventStream implements EntryTaker {
       this.#response.settle({ how: 'early', ...cause });
       return;
     }
-    const { form, surface } = this.#options;
-    const data = errorData(this.#reader.runId, surface.error(fields));
+    const { form, protocol } = this.#options;
+    const data = errorData(this.#reader.runId, protocol.error(fields));
     this.#write(encodeEvent('error', data, form === 'plain' ? undefined : id));
     this.#response.end({ how: 'failed', error: undefined, ...cause });
   }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
-import { KeepAlive } from './keep-alive.ts';
+import { KeepAlive } from './live-response.ts';
 
 beforeEach(() => {
   jest.useFakeTimers();

@@ -6,9 +6,7 @@ import { open } from '@inference-proxy/test/client';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { NEVER } from 'rxjs';
 import { isFull } from './entry-pull.ts';
-import { KeepAlive } from './keep-alive.ts';
-import { LiveResponse } from './live-response.ts';
-import { writeEventsHead } from './stream-head.ts';
+import { KeepAlive, LiveResponse, writeEventsHead } from './live-response.ts';
 
 let server: Server;
 beforeAll(async () => {

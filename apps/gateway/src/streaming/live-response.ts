@@ -1,13 +1,60 @@
 // Contract 1, 3 and 5: the life of an answer that is written while a run's entries arrive. All streams use it.
 // The time limit for a reader that takes no bytes (`ANSWER_STALL_S`) is in http/server.ts, because it applies to every answer.
-import type { ServerResponse } from 'node:http';
+
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Outcome, ServiceError } from '@inference-proxy/contracts';
-import { breakOff } from '../http/break-off.ts';
+import { SERVER } from '../http/answer.ts';
 import type { Interruption, OpenCall } from '../http/open-calls.ts';
+import { breakOff } from '../http/stored-answer.ts';
 import { EntryPull, type EntrySource, type EntryTaker, isFull } from './entry-pull.ts';
+import { keepAliveComment } from './events.ts';
 import { GzipMember } from './gzip-member.ts';
-import type { KeepAlive, Quiet } from './keep-alive.ts';
-import { keepAliveComment } from './sse-encoding.ts';
+
+const TICK_MS = 1000;
+
+/** A stream that may be quiet. */
+export interface Quiet {
+  /** Whole ticks since the last byte. Counting costs less at each write than reading a clock. */
+  quietTicks: number;
+  keepAlive(): void;
+}
+
+/** Writes comments into all quiet streams of a gateway, with one timer. */
+export class KeepAlive {
+  readonly #streams = new Set<Quiet>();
+  readonly #quietTicks: number;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(quietMs = 15_000) {
+    this.#quietTicks = Math.ceil(quietMs / TICK_MS);
+  }
+
+  /** Number of open streams. */
+  get size(): number {
+    return this.#streams.size;
+  }
+
+  add(stream: Quiet): void {
+    this.#streams.add(stream);
+    this.#timer ??= setInterval(this.#tick, TICK_MS);
+  }
+
+  delete(stream: Quiet): void {
+    this.#streams.delete(stream);
+    if (this.#streams.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  readonly #tick = (): void => {
+    for (const stream of this.#streams) {
+      stream.quietTicks += 1;
+      if (stream.quietTicks < this.#quietTicks) continue;
+      stream.quietTicks = 0;
+      stream.keepAlive();
+    }
+  };
+}
 
 /**
  * How a live answer ended.
@@ -148,4 +195,43 @@ export class LiveResponse implements Quiet {
     if (this.#body?.comments) this.keepAlive();
     else if (this.#body) this.raw.destroy();
   };
+}
+
+export interface EventsHead {
+  readonly requestId: string;
+  /** `performance.now()` when the request arrived. */
+  readonly startedAt: number;
+  readonly gzip: boolean;
+}
+
+/**
+ * Writes the status line and the headers of any stream.
+ *
+ * @param raw may already have a status and headers, such as the headers of a custom runtime
+ * @param headers of this kind of stream. The headers of every stream are added to the object
+ */
+export function writeStreamHead(raw: ServerResponse, requestId: string, headers: OutgoingHttpHeaders = {}): void {
+  headers['x-request-id'] = requestId;
+  // Without this header, proxies before the gateway would buffer the stream.
+  if (!raw.hasHeader('x-accel-buffering')) headers['x-accel-buffering'] = 'no';
+  raw.writeHead(raw.statusCode, headers);
+}
+
+/** Writes the head of a stream of the service's own events. */
+export function writeEventsHead(raw: ServerResponse, { requestId, startedAt, gzip }: EventsHead): void {
+  raw.statusCode = 200;
+  writeStreamHead(raw, requestId, {
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-cache',
+    vary: varyWith(raw, 'Accept-Encoding'),
+    server: SERVER,
+    'x-envoy-upstream-service-time': Math.round(performance.now() - startedAt),
+    ...(gzip && { 'content-encoding': 'gzip' }),
+  });
+}
+
+/** Returns the value of `Vary` for an answer that also varies with `names`. */
+function varyWith(response: ServerResponse, names: string): string {
+  const already = response.getHeader('vary');
+  return already === undefined ? names : `${already}, ${names}`;
 }

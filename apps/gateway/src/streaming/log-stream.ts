@@ -5,11 +5,9 @@ import type { LogLine, RunReader } from '@inference-proxy/store';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
 import type { OpenCall } from '../http/open-calls.ts';
 import type { EntryTaker, RunEntry } from './entry-pull.ts';
-import { logData } from './full-events.ts';
-import type { KeepAlive } from './keep-alive.ts';
-import { LiveResponse, type StreamEnd } from './live-response.ts';
-import { encodeEvent, errorData } from './sse-encoding.ts';
-import { type EventsHead, writeEventsHead } from './stream-head.ts';
+import { encodeEvent, errorData, logData } from './events.ts';
+import type { KeepAlive } from './live-response.ts';
+import { type EventsHead, LiveResponse, type StreamEnd, writeEventsHead } from './live-response.ts';
 
 /** Pulls lines as items are pulled: lines that the socket cannot take stay in the store. */
 export class LogStream implements EntryTaker {

@@ -2,7 +2,7 @@ import type { ItemBatch, ItemKind } from '@inference-proxy/contracts';
 import { describe, expect, test } from '@jest/globals';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import fc from 'fast-check';
-import { encodeNumbered } from './numbered-encoding.ts';
+import { encodeNumbered } from './events.ts';
 
 const batch = (first: number, kind: ItemKind, ...items: string[]): ItemBatch => ({
   first,

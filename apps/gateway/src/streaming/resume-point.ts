@@ -1,11 +1,9 @@
-// Contract 3 and 5 (`Last-Event-ID`, WHATWG HTML §9.2.4): reads the event after which a stream resumes, and opens that stream. Pure.
-import { headerOnce, type Query, refused } from '../http/once.ts';
+// Contract 3 and 5 (`Last-Event-ID`, WHATWG HTML §9.2.4): reads the event after which a stream resumes. Pure.
+import { headerOnce, type Query, refused } from '../http/request-head.ts';
 
 const HEADER = 'Last-Event-ID';
 /** No run has more than a quadrillion items, and a double is exact up to that number. */
 const NUMBER = /^\d{1,15}$/;
-/** Time after which an EventSource connects again, ms. */
-const RETRY_MS = 1000;
 
 /**
  * Returns the number of the reader's last event, or `undefined` if the request names no event.
@@ -26,9 +24,6 @@ export function resumePoint(query: Query, rawHeaders: readonly string[]): number
   ];
   return header ?? after ?? lastEventId;
 }
-
-/** Returns the first lines of a stream with ids. With them, a client that loses the connection before the first event can resume. */
-export const openingLines = (after: number): Buffer => Buffer.from(`retry: ${RETRY_MS}\nid: ${after}\n\n`);
 
 function numberOf(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;

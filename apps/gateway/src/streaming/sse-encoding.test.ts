@@ -2,7 +2,7 @@ import { errorObject, type ItemBatch, type ItemKind } from '@inference-proxy/con
 import { describe, expect, test } from '@jest/globals';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import fc from 'fast-check';
-import { batchOfResult, encodeEvent, encodeItems, errorData, isEvents } from './sse-encoding.ts';
+import { batchOfResult, encodeEvent, encodeItems, errorData, isEvents } from './events.ts';
 
 const batch = (kind: ItemKind, ...items: string[]): ItemBatch => ({
   first: 1,

@@ -1,5 +1,5 @@
 // Contract 1 and 3 (`ids`, `events`): reads the form of the stream from a query. Pure.
-import type { Query } from '../http/once.ts';
+import type { Query } from '../http/request-head.ts';
 
 /**
  * - `plain`: only items

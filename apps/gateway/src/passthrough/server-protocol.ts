@@ -1,11 +1,11 @@
 // Contract 1, "Custom runtimes": the form of calls to an app's web server and of its answers.
 import { encodeRequest, errorObject } from '@inference-proxy/contracts';
 import type { Network } from '@inference-proxy/egress';
+import type { CallProtocol } from '../calls/call-protocol.ts';
 import { callOnTerms } from '../calls/call-request.ts';
 import { envelopeAnswer } from '../calls/outcome.ts';
-import type { Surface } from '../calls/surface.ts';
 import type { Origins } from '../http/cors.ts';
-import { Query } from '../http/once.ts';
+import { Query } from '../http/request-head.ts';
 import { ForwardedAnswer } from './forwarded-answer.ts';
 import { forwardedHeaders } from './forwarded-headers.ts';
 import { serverTarget } from './server-target.ts';
@@ -14,10 +14,10 @@ import { serverTarget } from './server-target.ts';
  * @param trustedProxies proxies whose `X-Forwarded-*` headers are believed
  * @param origins `CORS_ORIGINS`; if it is empty, each server decides which pages may read its answers
  */
-export function serverSurface(trustedProxies: readonly Network[], origins: Origins): Surface {
+export function serverProtocol(trustedProxies: readonly Network[], origins: Origins): CallProtocol {
   const corsIsOurs = origins === '*' || origins.size > 0;
   return {
-    ask: (runId, path, head, webhooks) => {
+    readHead: (runId, path, head, webhooks) => {
       const { prefix, target, name } = serverTarget(head.url ?? '');
       return callOnTerms(runId, { ...path, function: name }, head, Query.of(head.url), webhooks, {
         path: prefix + target,
@@ -26,8 +26,8 @@ export function serverSurface(trustedProxies: readonly Network[], origins: Origi
         forwarded: true,
       });
     },
-    body: (bytes) => bytes,
-    read: (call, { forwardAuth = false }, body, request) => {
+    checkBody: (bytes) => bytes,
+    readBody: (call, { forwardAuth = false }, body, request) => {
       const { prefix, target } = serverTarget(request.url ?? '');
       const headers = forwardedHeaders(request, { trustedProxies, forwardAuth, prefix });
       return { call, params: encodeRequest({ method: call.method, target, headers, body }) };

@@ -1,21 +1,14 @@
-// Contract 1 and 2: the form of a call and of its answer. The form is this service's own, that of OpenAI clients, or that of a custom runtime.
+// Contract 1 and 2: a call protocol, which is the form of calls and of their answers. There are three: functions, OpenAI clients, custom runtimes.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import {
-  type AppDescription,
-  type ErrorFields,
-  errorObject,
-  type Outcome,
-  type RunId,
-} from '@inference-proxy/contracts';
+import type { AppDescription, Outcome, RunId } from '@inference-proxy/contracts';
 import type { WebhookUrls } from '@inference-proxy/egress';
 import type { GatewayStore, RunReader } from '@inference-proxy/store';
 import type { OpenCall } from '../http/open-calls.ts';
-import type { StreamOptions } from '../streaming/event-stream.ts';
-import type { KeepAlive } from '../streaming/keep-alive.ts';
-import type { StreamEnd } from '../streaming/live-response.ts';
-import { type CallPath, type CallRequest, callRequest, type RequestHead } from './call-request.ts';
-import { type EnvelopeAnswer, envelopeAnswer } from './outcome.ts';
-import { parametersOf } from './parameters.ts';
+import { type CallPath, type RequestHead } from '../http/request-head.ts';
+import type { StreamOptions, StreamProtocol } from '../streaming/event-stream.ts';
+import type { KeepAlive, StreamEnd } from '../streaming/live-response.ts';
+import type { CallRequest } from './call-request.ts';
+import type { EnvelopeAnswer } from './outcome.ts';
 
 /** A call whose body has been read. */
 export interface ReadCall {
@@ -37,28 +30,15 @@ export interface ForwardedOptions extends Pick<StreamOptions, 'onItems' | 'waitM
   readonly onStream: () => void;
 }
 
-export interface Surface {
+export interface CallProtocol extends StreamProtocol {
   /** Reads the head of a request. @throws ServiceError `invalid_request`, `unsupported_media_type` */
-  ask(runId: RunId, path: CallPath, head: RequestHead, webhooks: WebhookUrls): CallRequest;
+  readHead(runId: RunId, path: CallPath, head: RequestHead, webhooks: WebhookUrls): CallRequest;
   /** Checks the body and returns its bytes. @throws ServiceError `invalid_request` */
-  body(bytes: Buffer): Buffer;
+  checkBody(bytes: Buffer): Buffer;
   /** Reads the options that the body adds to the head. */
-  read(call: CallRequest, app: ReadApp, body: Buffer, request: IncomingMessage): ReadCall;
+  readBody(call: CallRequest, app: ReadApp, body: Buffer, request: IncomingMessage): ReadCall;
   /** Returns the writer of a forwarded call's answer. */
   forwarded?(raw: ServerResponse, reader: RunReader, keepAlives: KeepAlive, options: ForwardedOptions): LiveAnswer;
   /** Returns the whole answer of a run that has ended. */
   answer(store: GatewayStore, project: string, runId: RunId, outcome: Outcome): Promise<EnvelopeAnswer>;
-  /** Returns the `error` object of a failure. */
-  error(fields: ErrorFields): object;
-  /** Returns the bytes that follow the last event of a complete stream. `lastEvent` is the end of that event. */
-  closing?(lastEvent: Buffer): Buffer | undefined;
 }
-
-/** The service's own form, contract 1 and 2. */
-export const managed: Surface = {
-  ask: callRequest,
-  body: parametersOf,
-  read: (call, _app, params) => ({ call, params }),
-  answer: envelopeAnswer,
-  error: errorObject,
-};

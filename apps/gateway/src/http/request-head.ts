@@ -1,5 +1,52 @@
-// Contract 1, 3 and 5: reads headers and query parameters that may occur once. A doubled or malformed value returns 400. Pure.
+// Contract 1, 3 and 5: reads the head of a request. A header or query parameter that is doubled or malformed returns 400. Pure.
+import type { IncomingHttpHeaders } from 'node:http';
 import { ServiceError } from '@inference-proxy/contracts';
+
+/** The head of a request, as Node parses it. */
+export interface RequestHead {
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+  readonly headers: IncomingHttpHeaders;
+  /** Names and values as received: Node joins or drops repeated headers. */
+  readonly rawHeaders: readonly string[];
+}
+
+/** The parameters of a path that names a function. */
+export interface CallPath {
+  readonly project: string;
+  readonly app: string;
+  readonly function: string;
+}
+
+/** The parameters of a path that names a run. */
+export interface RunPath {
+  readonly project: string;
+  readonly run: string;
+}
+
+/** Returns whether a request has a body (RFC 9112 §6.3). */
+export const hasBody = (headers: IncomingHttpHeaders): boolean =>
+  headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0;
+
+/**
+ * Returns whether a list with q-values (RFC 9110 §12.4.2) contains a name of `wanted` with a q above zero.
+ * If several names of `wanted` are listed, the first of them in `wanted` decides.
+ *
+ * @param wanted in lower case, without parameters
+ */
+export function accepts(list: string | undefined, wanted: readonly string[]): boolean {
+  if (list === undefined) return false;
+  const lower = list.toLowerCase();
+  if (!wanted.some((name) => lower.includes(name))) return false;
+  const listed = new Map<string, boolean>();
+  for (const element of lower.split(',')) {
+    const [name = '', ...parameters] = element.split(';').map((part) => part.trim());
+    const q = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2);
+    listed.set(name, (listed.get(name) ?? false) || q === undefined || Number(q) > 0);
+  }
+  const decisive = wanted.find((name) => listed.has(name));
+  return decisive !== undefined && listed.get(decisive) === true;
+}
 
 /** Returns the error for a value that cannot be accepted. @param why continues the sentence that begins with the name */
 export const refused = (name: string, why: string): ServiceError =>

@@ -1,10 +1,9 @@
 // Contract 1, "OpenAI clients": the form of calls and answers on the OpenAI paths.
 import { envelope, errorStatus, type Outcome, type RunId } from '@inference-proxy/contracts';
 import type { GatewayStore } from '@inference-proxy/store';
-import { type CallRequest, callRequest } from '../calls/call-request.ts';
+import type { CallProtocol, ReadApp, ReadCall } from '../calls/call-protocol.ts';
+import { type CallRequest, callRequest, parametersOf } from '../calls/call-request.ts';
 import type { EnvelopeAnswer } from '../calls/outcome.ts';
-import { parametersOf } from '../calls/parameters.ts';
-import type { ReadApp, ReadCall, Surface } from '../calls/surface.ts';
 import { retryAfter } from '../http/answer.ts';
 import { openAiError } from '../http/openai-errors.ts';
 import { resultBody } from '../http/stored-result.ts';
@@ -24,11 +23,11 @@ export interface OpenAiTerms {
   readonly merges?: CompletionKind;
 }
 
-export function openAiSurface({ endsByDone, merges }: OpenAiTerms): Surface {
+export function openAiProtocol({ endsByDone, merges }: OpenAiTerms): CallProtocol {
   return {
-    ask: callRequest,
-    body: parametersOf,
-    read,
+    readHead: callRequest,
+    checkBody: parametersOf,
+    readBody: read,
     answer: (...run) => answer(merges, ...run),
     error: openAiError,
     ...(endsByDone && { closing }),

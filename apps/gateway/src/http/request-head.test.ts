@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { headerCount, headerOnce, Query, textHeaderOnce } from './once.ts';
+import { headerCount, headerOnce, Query, textHeaderOnce } from './request-head.ts';
 
 const HEADERS = ['Host', 'a', 'X-Key', 'one', 'Accept', 'x-key', 'X-TWICE', '1', 'x-twice', '1', 'X-Empty', ' '];
 const refused = (message: string) => expect.objectContaining({ code: 'invalid_request', message });
