@@ -9,7 +9,7 @@ import {
   redisReady,
   repeatedLines,
 } from '@inference-proxy/platform';
-import { DeliveryQueue, GatewayStore } from '@inference-proxy/store';
+import { DeliveryQueue, GatewayStore, Maintenance, Shares } from '@inference-proxy/store';
 import { listen } from './gateway.ts';
 import { GatewaySettings } from './settings.ts';
 
@@ -37,16 +37,13 @@ await bootService({
       workerGraceMs: settings.WORKER_GRACE_S * 1000,
     };
     const storeMaxBytes = settings.RUN_STORE_MAX_BYTES;
-    const store = new GatewayStore({
-      ...redis,
-      gatewayId,
-      deliveries,
-      logger: repeated,
-      timings,
-      ...(storeMaxBytes !== undefined && { storeMaxBytes }),
-    });
+    const shared = { ...redis, deliveries, logger: repeated, timings, shares: new Shares() };
+    const store = new GatewayStore({ ...shared, gatewayId });
+    const maintenance = new Maintenance({ ...shared, ...(storeMaxBytes !== undefined && { storeMaxBytes }) });
     store.start();
+    maintenance.start();
     shutdown.add('flush', 'store', async () => {
+      maintenance.stop();
       store.stop();
       await deliveries.close();
     });

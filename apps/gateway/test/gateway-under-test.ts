@@ -12,7 +12,7 @@ import {
   Shutdown,
   type Tracing,
 } from '@inference-proxy/platform';
-import { DeliveryQueue, GatewayStore, WorkerStore } from '@inference-proxy/store';
+import { DeliveryQueue, GatewayStore, Maintenance, Shares, WorkerStore } from '@inference-proxy/store';
 import { type Answer, open, type RequestOptions, request } from '@inference-proxy/test/client';
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { JwtService, type JwtSignOptions } from '@nestjs/jwt';
@@ -92,15 +92,19 @@ export class GatewayUnderTest {
     };
     const deliveries = new DeliveryQueue(await client('deliveries'), logger);
     const shared = { deliveries, logger };
-    const store = new GatewayStore({
-      ...shared,
-      commands: await client('commands'),
-      subscriber: await client('subscriber'),
-      gatewayId: `g${number}`,
+    const ofGateway = {
+      ...{ ...shared, shares: new Shares(), commands: await client('commands') },
       // After a long pause between two reaps, every lease gets a fresh term of this length.
       timings: { leaseMs: NEVER_MS, commandMs },
+    };
+    const store = new GatewayStore({
+      ...ofGateway,
+      subscriber: await client('subscriber'),
+      gatewayId: `g${number}`,
     });
+    const maintenance = new Maintenance(ofGateway);
     store.start();
+    maintenance.start();
     const workerStore = new WorkerStore({
       ...shared,
       commands: await client('worker'),
@@ -114,6 +118,7 @@ export class GatewayUnderTest {
     // A gateway beside an earlier gateway has no worker, because the earlier gateway's worker takes all runs.
     if (!beside) await worker.start(app());
     shutdown.add('flush', 'stores', async () => {
+      maintenance.stop();
       store.stop();
       workerStore.close();
       await deliveries.close();

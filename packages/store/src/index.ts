@@ -25,6 +25,8 @@ export {
   type HostStoreOptions,
   type Slot,
 } from './hosts/host-store.ts';
+export { Maintenance, type MaintenanceOptions } from './maintenance/maintenance.ts';
+export { Shares } from './maintenance/shares.ts';
 export { storeTrouble } from './ready.ts';
 export type { Accepted, NewRun } from './runs/accept.ts';
 export type { AppDepth, ProjectDepth, StoreDepths } from './runs/depths.ts';

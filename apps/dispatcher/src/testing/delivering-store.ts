@@ -8,7 +8,9 @@ import {
   DeliveryStore,
   defaultTimings,
   GatewayStore,
+  Maintenance,
   newRunId,
+  Shares,
   type StoreTimings,
   WorkerStore,
 } from '@inference-proxy/store';
@@ -46,17 +48,20 @@ export class DeliveringStore {
 
   readonly #queue: DeliveryQueue;
   readonly #gateway: GatewayStore;
+  readonly #maintenance: Maintenance;
   readonly #worker: WorkerStore;
 
   private constructor(
     readonly redis: TestRedis,
     queue: DeliveryQueue,
     gateway: GatewayStore,
+    maintenance: Maintenance,
     worker: WorkerStore,
     clients: Redis[],
   ) {
     this.#queue = queue;
     this.#gateway = gateway;
+    this.#maintenance = maintenance;
     this.#worker = worker;
 
     this.#clients.push(...clients);
@@ -73,15 +78,19 @@ export class DeliveringStore {
     };
     const queue = new DeliveryQueue(connect(), quiet);
     const shared = { deliveries: queue, logger: quiet, timings };
-    const gateway = new GatewayStore({ commands: connect(), subscriber: connect(), gatewayId: 'g1', ...shared });
+    const ofGateway = { ...shared, commands: connect(), shares: new Shares() };
+    const gateway = new GatewayStore({ ...ofGateway, subscriber: connect(), gatewayId: 'g1' });
+    const maintenance = new Maintenance(ofGateway);
     const worker = new WorkerStore({ commands: connect(), subscriber: connect(), workerId: 'w1', ...shared });
     gateway.start();
+    maintenance.start();
     await worker.serve(PROJECT);
-    return new DeliveringStore(redis, queue, gateway, worker, clients);
+    return new DeliveringStore(redis, queue, gateway, maintenance, worker, clients);
   }
 
   async close(): Promise<void> {
     await this.stopDispatchers();
+    this.#maintenance.stop();
     this.#gateway.stop();
     this.#worker.close();
     await this.#queue.close();

@@ -40,7 +40,7 @@ test('a revoked token returns 401 at once, although it was remembered as valid, 
   expect(answer.headers['www-authenticate']).toContain('Bearer');
   expect(await status(gateway, good)).toBe(404);
   // Another gateway polls every second. The test does not wait for the timer.
-  await other.store.revocations.once();
+  await other.store.revocations.run();
   expect(await status(other, bad)).toBe(401);
 });
 

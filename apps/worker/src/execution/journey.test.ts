@@ -7,10 +7,12 @@ import { connectRedis, createLogger, OperationsPort, phases, readSettings, Shutd
 import {
   DeliveryQueue,
   GatewayStore,
+  Maintenance,
   type NewRun,
   newRunId,
   type RunEvent,
   type RunReader,
+  Shares,
 } from '@inference-proxy/store';
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
@@ -123,6 +125,7 @@ createServer((request, response) => {
 let folder: string;
 let redis: TestRedis;
 let gateway: GatewayStore;
+let maintenance: Maintenance;
 let deliveries: DeliveryQueue;
 const clients: Redis[] = [];
 const workers: Shutdown[] = [];
@@ -163,20 +166,18 @@ beforeAll(async () => {
     return client;
   };
   deliveries = new DeliveryQueue(connect('deliveries'), logger);
-  gateway = new GatewayStore({
-    commands: connect('g'),
-    subscriber: connect('gs'),
-    gatewayId: 'g1',
-    deliveries,
-    logger,
-  });
+  const shared = { commands: connect('g'), deliveries, logger, shares: new Shares() };
+  gateway = new GatewayStore({ ...shared, subscriber: connect('gs'), gatewayId: 'g1' });
+  maintenance = new Maintenance(shared);
   gateway.start();
+  maintenance.start();
   Object.assign(process.env, { REDIS_URL: redis.url, JWT_SECRET: 'not for apps' });
   await worker();
 });
 
 afterAll(async () => {
   for (const shutdown of workers) await shutdown.stop('test over');
+  maintenance.stop();
   gateway.stop();
   await deliveries.close();
   for (const client of clients) client.disconnect();

@@ -3,7 +3,9 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { type GatewayStore, type NewRun, newRunId, type WorkerStore } from '../index.ts';
 import { projectPrefix } from '../keys.ts';
-import { Sweeper } from '../runs/sweeper.ts';
+import { ProjectIndex } from '../maintenance/project-index.ts';
+import { Shares } from '../maintenance/shares.ts';
+import { Sweeper } from '../maintenance/sweeper.ts';
 import { defaultTimings } from '../timings.ts';
 import { APP, append, call, collect, itemsOf, RealStore, succeed, takeOne, until } from './real-store.ts';
 
@@ -110,12 +112,14 @@ test('ten turnovers by retention keep memory flat and leave no keys of forgotten
 test('a run is forgotten in the first round after its retention, even if no run was forgotten before', async () => {
   const gateway = store.gateway('g1');
   const worker = await store.worker('w1', 'demo');
-  const sweeper = new Sweeper(store.admin, { warn: () => {}, error: () => {} }, defaultTimings, MIB);
+  const logger = { warn: () => {}, error: () => {} };
+  const projects = new ProjectIndex(store.admin, defaultTimings.commandMs);
+  const sweeper = new Sweeper({ redis: store.admin, logger, timings: defaultTimings, projects }, new Shares(), MIB);
   for (let n = 0; n < 5; n++) {
     const [id] = await run(gateway, worker, 'demo', 1, { keepMs: 0, promised: n % 2 === 0 });
-    await sweeper.once();
+    await sweeper.run();
     expect(await gateway.look('demo', id as string)).toBeUndefined();
-    await sweeper.once();
+    await sweeper.run();
   }
 });
 

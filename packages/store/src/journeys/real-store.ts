@@ -6,10 +6,13 @@ import {
   DeliveryQueue,
   GatewayStore,
   type GatewayStoreOptions,
+  Maintenance,
+  type MaintenanceOptions,
   type NewRun,
   newRunId,
   type RunEvent,
   type RunReader,
+  Shares,
   type TakenRun,
   WorkerStore,
   type WorkerStoreOptions,
@@ -20,6 +23,26 @@ const logger = { warn: () => {}, error: () => {} };
 export const APP = 'hello';
 /** Times for a busy machine: no store counts as away. */
 const PATIENT = { commandMs: 600_000, leaseMs: 600_000 };
+
+/** A gateway process: the store's interface for calls, and maintenance beside it. */
+export class MaintainingGateway extends GatewayStore {
+  readonly #maintenance: Maintenance;
+
+  constructor(options: GatewayStoreOptions & MaintenanceOptions) {
+    super(options);
+    this.#maintenance = new Maintenance(options);
+  }
+
+  override start(): void {
+    super.start();
+    this.#maintenance.start();
+  }
+
+  override stop(): void {
+    this.#maintenance.stop();
+    super.stop();
+  }
+}
 
 export class RealStore {
   readonly #clients: Redis[] = [];
@@ -43,10 +66,11 @@ export class RealStore {
     await this.redis.stop();
   }
 
-  /** Returns a gateway that attends and reaps only after `start`. */
-  gateway(gatewayId: string, options: Partial<GatewayStoreOptions> = {}): GatewayStore {
+  /** Returns a gateway that attends and does maintenance only after `start`. */
+  gateway(gatewayId: string, options: Partial<GatewayStoreOptions & MaintenanceOptions> = {}): GatewayStore {
     const parts = { commands: this.#connect(), subscriber: this.#connect(), deliveries: this.deliveries, logger };
-    const gateway = new GatewayStore({ ...parts, gatewayId, ...options, timings: { ...PATIENT, ...options.timings } });
+    const timings = { ...PATIENT, ...options.timings };
+    const gateway = new MaintainingGateway({ ...parts, shares: new Shares(), gatewayId, ...options, timings });
     this.#closing.push(() => gateway.stop());
     return gateway;
   }

@@ -4,7 +4,7 @@ import type { DeliveryJob, Outcome, RunId } from '@inference-proxy/contracts';
 import type { TestRedis } from '@inference-proxy/test/redis';
 import { Redis } from 'ioredis';
 import { DeliveryQueue } from '../deliveries/queue.ts';
-import { sweepScript } from '../runs/sweep.ts';
+import { sweepScript } from '../maintenance/sweep.ts';
 import { runScript, type ScriptName, scriptSource, scriptText } from '../scripts.ts';
 import { defaultTimings } from '../timings.ts';
 import { Faults } from './faults.ts';

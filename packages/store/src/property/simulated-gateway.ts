@@ -3,7 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
-import { GatewayStore } from '../runs/gateway-store.ts';
+import { MaintainingGateway } from '../journeys/real-store.ts';
+import { Shares } from '../maintenance/shares.ts';
+import type { GatewayStore } from '../runs/gateway-store.ts';
 import { newRunId } from '../runs/ids.ts';
 import type { RunReader } from '../runs/reader.ts';
 import type { StoreTimings } from '../timings.ts';
@@ -33,7 +35,8 @@ export class SimulatedGateway {
     this.#history = history;
     this.#another = another;
 
-    this.store = new GatewayStore({ ...parts, gatewayId: id, logger: { warn: () => {}, error: () => {} } });
+    const logger = { warn: () => {}, error: () => {} };
+    this.store = new MaintainingGateway({ ...parts, gatewayId: id, logger, shares: new Shares() });
     this.store.start();
   }
 

@@ -124,3 +124,17 @@ test('a read that is older than an announcement does not overwrite it', async ()
   expect((await reading.apps(project)).get(APP)?.state).toBe('broken');
   for (const client of [commands, subscriber]) client.disconnect();
 });
+
+test('a gateway releases the channel of a project whose apps were all withdrawn', async () => {
+  const refreshing = store.gateway(`r${count}`, { timings: { attendMs: 20 } });
+  refreshing.start();
+  const channels = async (): Promise<unknown> =>
+    store.admin.call('PUBSUB', 'SHARDCHANNELS', `ip:{${project}}:announced`);
+  await well.announce(project, ready);
+  expect((await refreshing.apps(project)).size).toBe(1);
+  expect(await channels()).toEqual([`ip:{${project}}:announced`]);
+  await well.withdraw(project, APP);
+  await until(async () => ((await channels()) as string[]).length === 0);
+  await well.announce(project, ready);
+  expect((await refreshing.apps(project)).size).toBe(1);
+});

@@ -2,6 +2,8 @@
 import type { AppDescription } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix, projectsKey } from '../keys.ts';
+import type { Task } from '../maintenance/rounds.ts';
+import { ProjectChannels } from '../project-channels.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 
@@ -42,29 +44,30 @@ async function serversOf(redis: Redis, prefix: string, app: string): Promise<str
 type Announcement = AppDescription | { readonly app: string; readonly gone: true };
 
 /** A gateway's view of the apps. */
-export class Registry {
+export class Registry implements Task {
+  readonly everyMs: number;
   readonly #projects = new Map<string, Map<string, AppDescription>>();
   /** By project, for each read under way: the announcements since the read began. */
   readonly #reads = new Map<string, Set<Announcement[]>>();
-  #refreshing: NodeJS.Timeout | undefined;
+  readonly #channels: ProjectChannels;
 
   readonly #options: { commands: Redis; subscriber: Redis; logger: StoreLogger; timings: StoreTimings };
 
   constructor(options: { commands: Redis; subscriber: Redis; logger: StoreLogger; timings: StoreTimings }) {
     this.#options = options;
 
-    options.subscriber.on('smessageBuffer', this.#onMessage);
-    options.subscriber.on('ready', this.#refreshAll);
+    this.everyMs = options.timings.attendMs;
+    this.#channels = new ProjectChannels({
+      ...options,
+      name: names.announced,
+      onMessage: (project, message) => this.#announced(project, message),
+      onRestored: (project) => void this.#refresh(project),
+    });
   }
 
-  start(): void {
-    this.#refreshing ??= setInterval(this.#refreshAll, this.#options.timings.attendMs);
-  }
-
-  stop(): void {
-    clearInterval(this.#refreshing);
-    this.#options.subscriber.off('smessageBuffer', this.#onMessage);
-    this.#options.subscriber.off('ready', this.#refreshAll);
+  /** Stops listening. */
+  close(): void {
+    this.#channels.close();
   }
 
   /** Returns the project's apps by name. The map is empty for a project without announcements. */
@@ -78,7 +81,7 @@ export class Registry {
     const first = await this.#read(project);
     // A project without announcements costs one read per call, and no memory.
     if (first.size === 0) return first;
-    await withinLimit(this.#options.subscriber.ssubscribe(projectPrefix(project) + names.announced), limit);
+    await withinLimit(this.#channels.subscribe(project), limit);
     const apps = await this.#read(project);
     const known = this.#projects.get(project);
     if (known) return known;
@@ -104,30 +107,37 @@ export class Registry {
   }
 
   /** Reads all projects again, because announcements may be lost. */
-  readonly #refreshAll = (): void => {
-    for (const project of this.#projects.keys()) {
-      // Two reads at once could finish in the wrong order, and the older result would overwrite the newer result.
-      if (this.#reads.has(project)) continue;
-      this.#read(project).then(
-        (apps) => this.#projects.set(project, apps),
-        (error: unknown) =>
-          this.#options.logger.warn(
-            { err: error, project },
-            'the apps of a project could not be read again; the last copy stays in use',
-          ),
+  async run(): Promise<void> {
+    await Promise.all([...this.#projects.keys()].map((project) => this.#refresh(project)));
+  }
+
+  async #refresh(project: string): Promise<void> {
+    // Two reads at once could finish in the wrong order, and the older result would overwrite the newer result.
+    if (!this.#projects.has(project) || this.#reads.has(project)) return;
+    try {
+      const apps = await this.#read(project);
+      if (apps.size > 0) this.#projects.set(project, apps);
+      else await this.#release(project);
+    } catch (error) {
+      this.#options.logger.warn(
+        { err: error, project },
+        'the apps of a project could not be read again; the last copy stays in use',
       );
     }
-  };
+  }
 
-  readonly #onMessage = (channel: Buffer, message: Buffer): void => {
-    const name = channel.toString();
-    if (!name.endsWith(names.announced)) return;
-    const project = name.slice(name.indexOf('{') + 1, name.indexOf('}'));
+  /** Forgets a project whose apps were all withdrawn. The next call reads the project again. */
+  async #release(project: string): Promise<void> {
+    this.#projects.delete(project);
+    await withinLimit(this.#channels.leave(project), this.#options.timings.commandMs);
+  }
+
+  #announced(project: string, message: Buffer): void {
     const announcement = JSON.parse(message.toString()) as Announcement;
     for (const since of this.#reads.get(project) ?? []) since.push(announcement);
     const apps = this.#projects.get(project);
     if (apps) apply(apps, announcement);
-  };
+  }
 }
 
 function apply(apps: Map<string, AppDescription>, announcement: Announcement): void {

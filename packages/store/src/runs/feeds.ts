@@ -5,6 +5,8 @@ import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { names, projectPrefix } from '../keys.ts';
 import { Lane } from '../lane.ts';
+import type { Task } from '../maintenance/rounds.ts';
+import { ProjectChannels } from '../project-channels.ts';
 import { runScript } from '../scripts.ts';
 import { TickBatch } from '../tick-batch.ts';
 import { withinLimit } from '../time-limit.ts';
@@ -33,9 +35,12 @@ export interface FeedsOptions {
   readonly timings: StoreTimings;
 }
 
-export class Feeds {
+export class Feeds implements Task {
+  readonly everyMs: number;
   readonly #projects = new Map<string, Map<RunId, Feed>>();
-  readonly #listening = new Map<string, Listening>();
+  readonly #channels: ProjectChannels;
+  /** By project: time of the last use of this gateway's channel (monotonic ms). */
+  readonly #usedAt = new Map<string, number>();
   /**
    * Rising number of follow, unfollow and attend calls: an overtaken call does nothing.
    * It starts at the clock, because a gateway may come back under its name.
@@ -45,7 +50,6 @@ export class Feeds {
   readonly #departures: TickBatch<RunId, void>;
   readonly #lane: Lane;
   readonly #positions: Positions;
-  #attending: NodeJS.Timeout | undefined;
 
   readonly #options: FeedsOptions;
 
@@ -63,39 +67,25 @@ export class Feeds {
       () => 0,
     );
     this.#positions = new Positions(options.commands);
-    options.subscriber.on('smessageBuffer', this.#onMessage);
-    // Every (re)connect sends the lists again. Entries that were published in between are read from the store.
-    options.subscriber.on('ready', this.#onReady);
+    this.everyMs = options.timings.attendMs;
+    this.#channels = new ProjectChannels({
+      ...options,
+      name: names.toGateway + options.gatewayId,
+      onMessage: (project, message) => this.#heard(project, message),
+      // Only messages after the confirmation come live, so an earlier attend would miss the messages in between.
+      onRestored: (project) => void this.#attendSafely(project),
+    });
   }
 
-  start(): void {
-    this.#attending ??= setInterval(this.#attendAll, this.#options.timings.attendMs);
-  }
-
-  stop(): void {
-    clearInterval(this.#attending);
-    this.#attending = undefined;
-    this.#options.subscriber.off('smessageBuffer', this.#onMessage);
-    this.#options.subscriber.off('ready', this.#onReady);
+  /** Stops listening. */
+  close(): void {
+    this.#channels.close();
   }
 
   /** Resolves when this gateway's channel of the project is confirmed. Nothing is accepted or followed before. */
   listen(project: string): Promise<void> {
-    const usedAt = performance.now();
-    const known = this.#listening.get(project);
-    if (known) {
-      known.usedAt = usedAt;
-      return known.confirmed;
-    }
-    const confirmed = this.#options.subscriber.ssubscribe(this.#channel(project)).then(
-      () => undefined,
-      (error: unknown) => {
-        if (this.#listening.get(project)?.confirmed === confirmed) this.#listening.delete(project);
-        throw error;
-      },
-    );
-    this.#listening.set(project, { confirmed, usedAt });
-    return confirmed;
+    this.#usedAt.set(project, performance.now());
+    return this.#channels.subscribe(project);
   }
 
   /** Opens a reader of a run that this gateway is about to accept. The reader is live from the run's first item. */
@@ -186,15 +176,7 @@ export class Feeds {
     });
   }
 
-  #channel(project: string): string {
-    return projectPrefix(project) + names.toGateway + this.#options.gatewayId;
-  }
-
-  readonly #onMessage = (channel: Buffer, published: Buffer): void => {
-    const name = channel.toString('latin1');
-    const open = name.indexOf('{') + 1;
-    const project = name.slice(open, name.indexOf('}', open));
-    if (name !== this.#channel(project)) return;
+  #heard(project: string, published: Buffer): void {
     const feeds = this.#projects.get(project);
     if (!feeds) return;
     try {
@@ -210,7 +192,7 @@ export class Feeds {
       );
       void this.#attendSafely(project);
     }
-  };
+  }
 
   #hand(feed: Feed, message: LiveMessage): void {
     if (message.type === 'ended') end(feed, message.outcome.items);
@@ -281,42 +263,31 @@ export class Feeds {
     return ids.map(() => undefined);
   }
 
-  /** Attends after the subscription is confirmed. Only later messages come live, so an earlier attend would miss the messages in between. */
-  readonly #onReady = (): void => {
-    for (const project of this.#listening.keys()) {
-      this.#options.subscriber.ssubscribe(this.#channel(project)).then(
-        () => this.#attendSafely(project),
-        (error: unknown) =>
-          this.#options.logger.warn(
-            { err: error, project },
-            'the subscription after a reconnect failed; the next reconnect repeats it',
-          ),
-      );
-    }
-  };
-
-  readonly #attendAll = (): void => {
-    for (const project of this.#listening.keys()) {
-      if (this.#isIdle(project)) this.#leave(project);
-      else void this.#attendSafely(project);
-    }
-  };
+  /** Attends every project that was used within a lease. */
+  async run(): Promise<void> {
+    const rounds = [...this.#usedAt.keys()].map((project) =>
+      this.#isIdle(project) ? this.#leave(project) : this.#attendSafely(project),
+    );
+    await Promise.all(rounds);
+  }
 
   /** Returns whether no run of the project was read here for a lease. Departures of earlier readers have been reported in that time. */
   #isIdle(project: string): boolean {
-    const idleMs = performance.now() - (this.#listening.get(project)?.usedAt ?? 0);
+    const idleMs = performance.now() - (this.#usedAt.get(project) ?? 0);
     return !this.#projects.has(project) && idleMs > this.#options.timings.leaseMs;
   }
 
   /** Unsubscribes from a project. Otherwise a gateway would attend to every project that it has ever served. */
-  #leave(project: string): void {
-    this.#listening.delete(project);
-    this.#options.subscriber.sunsubscribe(this.#channel(project)).catch((error: unknown) => {
+  async #leave(project: string): Promise<void> {
+    this.#usedAt.delete(project);
+    try {
+      await this.#channels.leave(project);
+    } catch (error) {
       this.#options.logger.warn(
         { err: error, project },
         'the channel of an idle project is still subscribed: unsubscribing failed',
       );
-    });
+    }
   }
 
   async #attendSafely(project: string): Promise<void> {
@@ -367,11 +338,4 @@ export class Feeds {
     const following = await withinLimit(commands.smembers(key), timings.commandMs);
     for (const runId of following) if (!this.#projects.get(project)?.has(runId)) this.#depart(project, runId);
   }
-}
-
-interface Listening {
-  /** Resolves when the subscription is confirmed. */
-  readonly confirmed: Promise<void>;
-  /** Last time at which a run of the project was accepted, followed or left here (`performance.now()`). */
-  usedAt: number;
 }

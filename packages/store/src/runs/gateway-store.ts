@@ -6,6 +6,8 @@ import { DeliveryLog } from '../deliveries/delivery-log.ts';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { INDEX_MS, names, projectPrefix, projectsKey } from '../keys.ts';
 import { Lane } from '../lane.ts';
+import { Rounds } from '../maintenance/rounds.ts';
+import { type Shares, shareText } from '../maintenance/shares.ts';
 import { storeTrouble } from '../ready.ts';
 import { Registry } from '../registry/registry.ts';
 import { runScript } from '../scripts.ts';
@@ -14,7 +16,6 @@ import { withinLimit } from '../time-limit.ts';
 import { defaultTimings, type StoreLogger, type StoreTimings } from '../timings.ts';
 import { Revocations } from '../tokens/revocations.ts';
 import { type Accepted, Acceptor, type NewRun } from './accept.ts';
-import { AppendOnlyFile } from './append-only-file.ts';
 import { type CancelledFrom, cancelScript } from './cancel.ts';
 import { type KeyClaim, readClaim } from './claim.ts';
 import { readDepths, type StoreDepths } from './depths.ts';
@@ -24,11 +25,9 @@ import { itemBatches, readItems } from './items.ts';
 import { listRuns, type RunPage, type RunQuery } from './list.ts';
 import type { LiveMode } from './live.ts';
 import type { RunReader } from './reader.ts';
-import { Reaper } from './reaper.ts';
 import { type RunExtent, type RunRecord, readExtent, readRecord } from './record.ts';
 import { readResult } from './result.ts';
 import { type RunLog, readLog } from './run-log.ts';
-import { Sweeper, shareText } from './sweeper.ts';
 
 /**
  * The events that a reader follows beside the outcome:
@@ -58,8 +57,8 @@ export interface GatewayStoreOptions {
   readonly deliveries: DeliveryQueue;
   readonly logger: StoreLogger;
   readonly timings?: Partial<StoreTimings>;
-  /** Bytes that runs may take in Redis (`RUN_STORE_MAX_BYTES`). If absent: 60 % of its `maxmemory`, or 1 GiB without a `maxmemory`. */
-  readonly storeMaxBytes?: number;
+  /** The shares that calls are held to. `Maintenance` measures them. */
+  readonly shares: Shares;
 }
 
 export class GatewayStore {
@@ -70,9 +69,8 @@ export class GatewayStore {
   readonly #timings: StoreTimings;
   readonly #feeds: Feeds;
   readonly #registry: Registry;
-  readonly #reaper: Reaper;
-  readonly #sweeper: Sweeper;
-  readonly #file: AppendOnlyFile;
+  readonly #shares: Shares;
+  readonly #rounds: Rounds;
   readonly #acceptor: Acceptor;
   readonly #resultLane: Lane;
   readonly #indexed = new Map<string, number>();
@@ -90,35 +88,26 @@ export class GatewayStore {
     this.#registry = new Registry(shared);
     this.deliveryLog = new DeliveryLog(commands, deliveries, this.#timings);
     this.revocations = new Revocations(commands, logger, this.#timings);
-    this.#reaper = new Reaper(commands, deliveries, logger, this.#timings);
-    this.#sweeper = new Sweeper(commands, logger, this.#timings, options.storeMaxBytes);
-    this.#file = new AppendOnlyFile(commands, logger, this.#timings);
+    this.#shares = options.shares;
+    this.#rounds = new Rounds([this.#feeds, this.#registry, this.revocations]);
     this.#acceptor = new Acceptor(
       commands,
       gatewayId,
       this.#timings,
       (project) => this.#prepare(project),
-      (project) => this.#sweeper.roomOf(project),
+      (project) => this.#shares.roomOf(project),
     );
   }
 
-  /** Starts attending, reaping and sweeping. */
+  /** Reports readers to the store, and reads apps and revocations again, at intervals. */
   start(): void {
-    this.#feeds.start();
-    this.#registry.start();
-    this.revocations.start();
-    this.#reaper.start();
-    this.#sweeper.start();
-    this.#file.start();
+    this.#rounds.start();
   }
 
   stop(): void {
-    this.#feeds.stop();
-    this.#registry.stop();
-    this.revocations.stop();
-    this.#reaper.stop();
-    this.#sweeper.stop();
-    this.#file.stop();
+    this.#rounds.stop();
+    this.#feeds.close();
+    this.#registry.close();
   }
 
   /** Returns the reason why calls cannot be served now, or undefined if they can. */
@@ -215,7 +204,7 @@ export class GatewayStore {
   /** Returns the queued runs, the running runs and the bytes of one project or of all projects. @throws ServiceError `unavailable` */
   async depths(project?: string): Promise<StoreDepths> {
     const projects = await withinLimit(readDepths(this.#options.commands, project), this.#timings.commandMs);
-    return { projects, store: this.#sweeper.usage };
+    return { projects, store: this.#shares.usage };
   }
 
   /** Cancels a run and returns its state before. @throws ServiceError `unavailable` */
@@ -280,7 +269,7 @@ export class GatewayStore {
       this.#indexed.delete(other);
     }
     if (this.#indexed.has(project)) return;
-    const share = this.#sweeper.shareOf(project);
+    const share = this.#shares.shareOf(project);
     await Promise.all([
       this.#options.commands.zadd(projectsKey, Date.now(), project),
       // A new project is held to its share before the next sweep writes it.

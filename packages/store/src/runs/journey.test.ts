@@ -10,6 +10,7 @@ import {
   newRunId,
   type RunEvent,
   type RunReader,
+  Shares,
   WorkerStore,
 } from '../index.ts';
 
@@ -34,6 +35,7 @@ beforeAll(async () => {
   gateway = new GatewayStore({
     commands: connect(),
     subscriber: connect(),
+    shares: new Shares(),
     gatewayId: 'g1',
     deliveries,
     logger,

@@ -2,7 +2,7 @@
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
-import { DeliveryQueue, GatewayStore, type NewRun, newRunId, type RunReader, WorkerStore } from '../index.ts';
+import { DeliveryQueue, GatewayStore, type NewRun, newRunId, type RunReader, Shares, WorkerStore } from '../index.ts';
 import { Faults } from '../property/faults.ts';
 
 const logger = { warn: () => {}, error: () => {} };
@@ -26,7 +26,15 @@ beforeAll(async () => {
   deliveries = new DeliveryQueue(connect(), logger);
   const subscriber = faults.subscriber(connect());
   // No attend runs. A reader gets a lost message only through other readers of its gateway.
-  gateway = new GatewayStore({ commands: connect(), subscriber, gatewayId: 'g1', deliveries, logger, timings });
+  gateway = new GatewayStore({
+    commands: connect(),
+    subscriber,
+    shares: new Shares(),
+    gatewayId: 'g1',
+    deliveries,
+    logger,
+    timings,
+  });
   worker = new WorkerStore({ commands: connect(), subscriber: connect(), workerId: 'w1', deliveries, logger, timings });
 });
 
@@ -88,6 +96,7 @@ test('log lines of a lost message are read at the next attend, without waiting f
   const attending = new GatewayStore({
     commands: connect(),
     subscriber: faults.subscriber(connect()),
+    shares: new Shares(),
     gatewayId: 'g2',
     deliveries,
     logger,

@@ -9,6 +9,7 @@ import {
   GatewayStore,
   type NewRun,
   newRunId,
+  Shares,
   type TakenRun,
   WorkerStore,
 } from '../index.ts';
@@ -37,6 +38,7 @@ beforeAll(async () => {
   gateway = new GatewayStore({
     commands: connect(),
     subscriber: connect(),
+    shares: new Shares(),
     gatewayId: 'g1',
     deliveries,
     logger,

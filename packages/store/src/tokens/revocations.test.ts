@@ -48,7 +48,7 @@ test('another gateway has a revocation after its next round, without a message',
   await there.ready();
   await here.revoke('acme', { jti: 'a' }, LATER);
   expect(there.covers('acme', { jti: 'a' })).toBe(false);
-  await there.once();
+  await there.run();
   expect(there.covers('acme', { jti: 'a' })).toBe(true);
 });
 
@@ -56,10 +56,10 @@ test('a round costs one read while nothing changes, and an emptied Redis is noti
   const here = gateway();
   await here.revoke('acme', { jti: 'a' }, LATER);
   await redis.del(revokedKey);
-  await here.once();
+  await here.run();
   expect(here.covers('acme', { jti: 'a' })).toBe(true);
   await redis.del(revocationChangesKey);
-  await here.once();
+  await here.run();
   expect(here.covers('acme', { jti: 'a' })).toBe(false);
 });
 

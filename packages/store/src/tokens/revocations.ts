@@ -2,7 +2,7 @@
 import { ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { revocationChangesKey, revokedKey } from '../keys.ts';
-import { Rounds } from '../runs/rounds.ts';
+import type { Task } from '../maintenance/rounds.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 
@@ -32,7 +32,10 @@ interface Entry {
 
 const EMPTY: Entry = { tokens: new Map(), subjects: new Map() };
 
-export class Revocations extends Rounds {
+export class Revocations implements Task {
+  readonly everyMs = EVERY_MS;
+  /** No token may be admitted before the first read. */
+  readonly atOnce = true;
   readonly #redis: Redis;
   readonly #logger: StoreLogger;
   readonly #limitMs: number;
@@ -42,15 +45,9 @@ export class Revocations extends Rounds {
   #reading: Promise<void> | undefined;
 
   constructor(redis: Redis, logger: StoreLogger, { commandMs }: Pick<StoreTimings, 'commandMs'>) {
-    super(EVERY_MS);
     this.#redis = redis;
     this.#logger = logger;
     this.#limitMs = commandMs;
-  }
-
-  override start(): void {
-    super.start();
-    void this.once();
   }
 
   /** Whether the list was read once. Before that, no token may be admitted. */
@@ -89,7 +86,7 @@ export class Revocations extends Rounds {
     await this.#read();
   }
 
-  protected override async look(): Promise<void> {
+  async run(): Promise<void> {
     try {
       await this.#read();
     } catch (error) {

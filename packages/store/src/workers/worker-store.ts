@@ -3,7 +3,8 @@ import type { AppDescription, RunId } from '@inference-proxy/contracts';
 import { retry } from '@inference-proxy/retry';
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
-import { names, projectPrefix } from '../keys.ts';
+import { names } from '../keys.ts';
+import { ProjectChannels } from '../project-channels.ts';
 import { announce, withdraw } from '../registry/registry.ts';
 import { runScript } from '../scripts.ts';
 import { storeError } from '../store-error.ts';
@@ -59,7 +60,7 @@ export class WorkerStore {
   onForgotten: (project: string) => void = () => {};
 
   readonly timings: StoreTimings;
-  readonly #served = new Set<string>();
+  readonly #channels: ProjectChannels;
   readonly #takes = new Map<string, Takes>();
   readonly #writer: AttemptWriter;
   readonly #logs: LogWriter;
@@ -75,27 +76,29 @@ export class WorkerStore {
     const handOver = deliveries.handOver.bind(deliveries);
     this.#writer = new AttemptWriter({ redis, timings: this.timings, windowBytes, handOver });
     this.#logs = new LogWriter(redis, options.maxLogBytes ?? LOG_BYTES, this.timings.commandMs);
-    options.subscriber.on('smessageBuffer', this.#onMessage);
-    options.subscriber.on('ready', this.#onReady);
+    this.#channels = new ProjectChannels({
+      ...options,
+      name: names.toWorker + options.workerId,
+      onMessage: (project, message) => this.#heard(project, message),
+      // Wakes before the confirmation were lost, so an earlier take could miss runs.
+      onRestored: (project) => this.onWake(project),
+    });
   }
 
   /** Subscribes to this worker's channel of the project. Must run before the project's first take. */
   async serve(project: string): Promise<void> {
-    await this.#options.subscriber.ssubscribe(this.#channel(project));
-    this.#served.add(project);
+    await this.#channels.subscribe(project);
     this.onWake(project);
   }
 
   async leave(project: string): Promise<void> {
-    this.#served.delete(project);
-    await this.#options.subscriber.sunsubscribe(this.#channel(project));
+    await this.#channels.leave(project);
   }
 
   /** Stops listening and repeating. */
   close(): void {
     this.#closing.abort();
-    this.#options.subscriber.off('smessageBuffer', this.#onMessage);
-    this.#options.subscriber.off('ready', this.#onReady);
+    this.#channels.close();
   }
 
   /**
@@ -194,27 +197,7 @@ export class WorkerStore {
     return withinLimit(withdraw(this.#options.commands, project, app, this.#options.workerId), this.timings.commandMs);
   }
 
-  #channel(project: string): string {
-    return projectPrefix(project) + names.toWorker + this.#options.workerId;
-  }
-
-  /** Takes after the subscription is confirmed. Wakes before it were lost, so an earlier take could miss runs. */
-  readonly #onReady = (): void => {
-    for (const project of this.#served) {
-      this.#options.subscriber.ssubscribe(this.#channel(project)).then(
-        () => this.onWake(project),
-        (error: unknown) =>
-          this.#options.logger.warn(
-            { err: error, project },
-            'the subscription after a reconnect failed; the next reconnect repeats it',
-          ),
-      );
-    }
-  };
-
-  readonly #onMessage = (channel: Buffer, message: Buffer): void => {
-    const name = channel.toString('latin1');
-    const project = name.slice(name.indexOf('{') + 1, name.indexOf('}'));
+  #heard(project: string, message: Buffer): void {
     for (const line of message.toString('latin1').split('\n')) {
       const [verb, subject = '', token = '', upTo] = line.split(' ');
       if (verb === 'wake') {
@@ -226,7 +209,7 @@ export class WorkerStore {
         this.onTaken({ project, runId: subject, token, upTo: Number(upTo) });
       }
     }
-  };
+  }
 
   #takesOf(project: string): Takes {
     let takes = this.#takes.get(project);

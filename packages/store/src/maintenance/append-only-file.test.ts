@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { defaultTimings } from '../timings.ts';
 import { AppendOnlyFile } from './append-only-file.ts';
+import { ProjectIndex } from './project-index.ts';
 
 const LOOKS_EVERY_MS = 20;
 
@@ -12,7 +13,8 @@ let server: TestRedis;
 let redis: Redis;
 const warnings: string[] = [];
 const logger = { warn: (_fields: object, text: string) => warnings.push(text), error: () => {} };
-const gateway = (): AppendOnlyFile => new AppendOnlyFile(redis, logger, defaultTimings);
+const gateway = (): AppendOnlyFile =>
+  new AppendOnlyFile({ redis, logger, timings: defaultTimings, projects: new ProjectIndex(redis, 0) });
 
 /** Returns the number of rewrites since Redis started, and whether a rewrite is under way. */
 async function rewrites(): Promise<{ begun: number; underWay: boolean }> {
@@ -23,7 +25,7 @@ async function rewrites(): Promise<{ begun: number; underWay: boolean }> {
 /** Lets the gateways look until a rewrite has ended. */
 async function looked(...gateways: readonly AppendOnlyFile[]): Promise<void> {
   for (let now = await rewrites(); now.begun === 0 || now.underWay; now = await rewrites()) {
-    for (const one of gateways) await one.once();
+    for (const one of gateways) await one.run();
     await new Promise((resolve) => setTimeout(resolve, LOOKS_EVERY_MS));
   }
 }
@@ -50,7 +52,7 @@ afterAll(async () => {
 test('after a start of Redis the file is rewritten exactly once, for any number of gateways', async () => {
   const gateways = [gateway(), gateway(), gateway()];
   await looked(...gateways);
-  for (let n = 0; n < 3; n++) for (const one of [...gateways, gateway()]) await one.once();
+  for (let n = 0; n < 3; n++) for (const one of [...gateways, gateway()]) await one.run();
   expect(await rewrites()).toEqual({ begun: 1, underWay: false });
 });
 
@@ -76,7 +78,7 @@ test('if Redis does not allow the rewrite, one warning is logged', async () => {
   await redis.call('ACL', 'SETUSER', 'default', '-bgrewriteaof');
   await redis.set('ip:rewritten', 'from another start');
   const one = gateway();
-  for (let n = 0; n < 3; n++) await one.once();
+  for (let n = 0; n < 3; n++) await one.run();
   expect(warnings).toEqual([expect.stringMatching(/BGREWRITEAOF/)]);
   await redis.call('ACL', 'SETUSER', 'default', '+bgrewriteaof');
 });

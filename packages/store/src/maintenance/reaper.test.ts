@@ -4,7 +4,9 @@ import { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { INDEX_MS, projectsKey } from '../keys.ts';
 import { defaultTimings } from '../timings.ts';
+import { ProjectIndex } from './project-index.ts';
 import { Reaper } from './reaper.ts';
+import { Rounds } from './rounds.ts';
 
 const LOOK_EVERY_MS = 50;
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -27,16 +29,17 @@ test('a dead gateway and a dead worker of an idle project are forgotten', async 
   const logger = { warn: () => {}, error: () => {} };
   // No delivery is due in this test.
   const deliveries = { handOver: () => {} } as unknown as DeliveryQueue;
-  const reaper = new Reaper(redis, deliveries, logger, timings);
+  const projects = new ProjectIndex(redis, timings.commandMs);
+  const rounds = new Rounds([new Reaper({ redis, logger, timings, projects }, deliveries)]);
   await redis.zadd(projectsKey, '1', 'demo');
   // A project without an app would leave the index.
   await redis.hset('ip:{demo}:apps', 'hello', '{}');
-  reaper.start();
+  rounds.start();
   // A project is reaped in every round until this time has passed.
   await sleep(2.2 * INDEX_MS);
   await redis.zadd(gateways, Date.now() + timings.leaseMs, 'dead');
   await redis.zadd(workers, Date.now() + timings.leaseMs, 'dead');
   while ((await redis.zcard(gateways)) + (await redis.zcard(workers)) > 0) await sleep(LOOK_EVERY_MS);
-  reaper.stop();
+  rounds.stop();
   expect(await redis.zcard(gateways)).toBe(0);
 });

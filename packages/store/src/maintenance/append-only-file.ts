@@ -5,7 +5,8 @@ import { rewrittenKey } from '../keys.ts';
 import { redisInfo } from '../redis-info.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
-import { Rounds } from './rounds.ts';
+import type { MaintenanceParts } from './maintenance.ts';
+import type { Task } from './rounds.ts';
 
 /** Time between two failed rewrites. It also spares a Redis that does not allow the command. */
 const AGAIN_MS = 30_000;
@@ -22,7 +23,8 @@ interface FileState {
   readonly lastRewriteFailed: boolean;
 }
 
-export class AppendOnlyFile extends Rounds {
+export class AppendOnlyFile implements Task {
+  readonly everyMs: number;
   /** The state that a finished rewrite has covered. */
   #covered: string | undefined;
   /** The state of the last warning. Each state is logged once. */
@@ -33,15 +35,15 @@ export class AppendOnlyFile extends Rounds {
   readonly #logger: StoreLogger;
   readonly #timings: StoreTimings;
 
-  constructor(redis: Redis, logger: StoreLogger, timings: StoreTimings) {
-    super(timings.reapMs);
+  constructor({ redis, logger, timings }: MaintenanceParts) {
+    this.everyMs = timings.reapMs;
     this.#redis = redis;
     this.#logger = logger;
     this.#timings = timings;
   }
 
   /** Begins a rewrite if the file needs one. */
-  protected override async look(): Promise<void> {
+  async run(): Promise<void> {
     try {
       await this.#judge();
     } catch {

@@ -1,39 +1,38 @@
 // Ends runs of dead workers and gateways, and repeats lost jobs (reap.lua). Runs in every gateway. Doubles are harmless.
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
-import { INDEX_MS, projectsKey } from '../keys.ts';
+import { projectsKey } from '../keys.ts';
 import { runScript, runScriptAt } from '../scripts.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 import { forgetProjectScript } from './forget-project.ts';
+import type { MaintenanceParts } from './maintenance.ts';
+import { hasTurn, IDLE_ROUNDS, isSettled, type ProjectIndex } from './project-index.ts';
 import { type ProjectState, type Reaped, reapScript } from './reap.ts';
-import { Rounds } from './rounds.ts';
+import type { Task } from './rounds.ts';
 
 /** Runs handled at most per kind and call, so that a call stays short. */
 const MOST = 200;
 /** Calls in a row for one project. Further runs wait for the next round. */
 const MOST_CALLS = 50;
-/** A project without open runs is visited once in this many rounds. */
-const IDLE_ROUNDS = 30;
 /** A gap of this many rounds between two reaps of an idle project is normal on a busy machine. It is not a pause of Redis. */
 const IDLE_GAP_ROUNDS = 2 * IDLE_ROUNDS;
-/** A gateway that wrote a project's score accepts for `INDEX_MS` without writing it again. A project is not idle until well after this time. */
-const SETTLED_MS = 2 * INDEX_MS;
 
-export class Reaper extends Rounds {
+export class Reaper implements Task {
+  readonly everyMs: number;
   #round = 0;
   /** Last time at which Redis answered (monotonic ms). */
   #answeredAt = Number.NEGATIVE_INFINITY;
-  /** Per project: its score in the index, when the score last changed (monotonic ms), and whether it is idle. A newer score means new runs. */
-  readonly #seen = new Map<string, { score: string; since: number; idle: boolean }>();
 
   readonly #redis: Redis;
   readonly #deliveries: DeliveryQueue;
   readonly #logger: StoreLogger;
   readonly #timings: StoreTimings;
+  readonly #index: ProjectIndex;
 
-  constructor(redis: Redis, deliveries: DeliveryQueue, logger: StoreLogger, timings: StoreTimings) {
-    super(timings.reapMs);
+  constructor({ redis, logger, timings, projects }: MaintenanceParts, deliveries: DeliveryQueue) {
+    this.everyMs = timings.reapMs;
+    this.#index = projects;
     this.#redis = redis;
     this.#deliveries = deliveries;
     this.#logger = logger;
@@ -41,32 +40,21 @@ export class Reaper extends Rounds {
   }
 
   /** Visits all projects with something open. */
-  protected override async look(): Promise<void> {
+  async run(): Promise<void> {
     try {
       this.#round++;
-      const projects = await withinLimit(
-        this.#redis.zrange(projectsKey, '0', '-1', 'WITHSCORES'),
-        this.#timings.commandMs,
-      );
+      const projects = await this.#index.read();
       const now = performance.now();
-      // Redis or this gateway was away. Clients whose leases ended in that time may be alive, in every project.
-      if (now - this.#answeredAt > this.#timings.pauseMs) for (const seen of this.#seen.values()) seen.idle = false;
+      if (now - this.#answeredAt > this.#timings.pauseMs) this.#index.wake();
       this.#answeredAt = now;
-      const indexed = new Set(projects);
-      for (const project of this.#seen.keys()) if (!indexed.has(project)) this.#seen.delete(project);
-      for (let at = 0; at < projects.length; at += 2) {
-        const project = projects[at] as string;
-        const score = projects[at + 1] as string;
-        let seen = this.#seen.get(project);
-        if (seen?.score !== score) {
-          seen = { score, since: performance.now(), idle: false };
-          this.#seen.set(project, seen);
-        }
-        if (seen.idle && this.#round % IDLE_ROUNDS !== 0) continue;
-        const settled = performance.now() - seen.since > SETTLED_MS;
-        const state = await this.#safely(project, seen.idle, settled);
-        seen.idle = state !== 'open' && settled;
-        if (state === 'empty' && settled) await this.#forget(project, score);
+      for (const project of projects) {
+        if (project.idle && !hasTurn(project, this.#round)) continue;
+        const settled = isSettled(project);
+        const { name, score } = project;
+        const state = await this.#safely(name, project.idle, settled);
+        // The score may have changed during the call.
+        project.idle = state !== 'open' && settled && project.score === score;
+        if (state === 'empty' && settled) await this.#forget(name, score);
       }
     } catch (error) {
       this.#logger.warn(
