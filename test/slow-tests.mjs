@@ -34,7 +34,7 @@ export const SLOW_TESTS = [
   'apps/gateway/src/token.test.ts',
   'packages/platform/src/boot.test.ts',
   'packages/platform/src/redis.test.ts',
-  'packages/store/src/hosts/hosts.test.ts',
+  'packages/store/src/hosts/circuits.test.ts',
   'packages/store/src/journeys/bound.test.ts',
   'packages/store/src/journeys/counted.test.ts',
   'packages/store/src/journeys/idle-projects.test.ts',
