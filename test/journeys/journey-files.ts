@@ -18,7 +18,6 @@ const NO_ROUNDS = { LEASE_MS: '3600000', ATTEND_MS: '1800000', REAP_MS: '1800000
 
 const GATEWAY = 'apps/gateway/src/';
 const STORE = 'packages/store/src/';
-const LUA = 'packages/store/lua/';
 
 export const JOURNEYS = ['streamed call', 'resume', 'promised call with webhook', 'call of a web server'] as const;
 export type Journey = (typeof JOURNEYS)[number];
@@ -54,7 +53,7 @@ export async function journeyFiles(): Promise<Record<Journey, JourneyFiles>> {
     }),
   });
   const functions = await RanFunctions.start(await until(() => inspectorIn(stack.logs())));
-  const scripts = await RanScripts.start(stack.redisUrl, join(root, LUA));
+  const scripts = await RanScripts.start(stack.redisUrl, join(root, STORE));
   try {
     const steps = await stepsOf(stack, hook);
     for (let round = 0; round < CALLS; round++) for (const step of Object.values(steps)) await step();
@@ -75,7 +74,7 @@ export async function journeyFiles(): Promise<Record<Journey, JourneyFiles>> {
           .map((file) => relative(root, file))
           .filter((file) => file.startsWith(folder))
           .sort();
-      measured[journey] = { gateway: below(ran, GATEWAY), store: below(ran, STORE), lua: below(lua, LUA) };
+      measured[journey] = { gateway: below(ran, GATEWAY), store: below(ran, STORE), lua: below(lua, STORE) };
     }
     return measured;
   } finally {

@@ -1,12 +1,15 @@
 // Redis MONITOR: reports the Lua files whose scripts a service has run.
 import { createHash } from 'node:crypto';
 import { globSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { redisAddress } from '@inference-proxy/platform';
 import { Redis } from 'ioredis';
 
 interface LuaFile {
   readonly path: string;
+  readonly isScript: boolean;
+  /** Names of the files that this file includes. */
+  readonly includes: readonly string[];
   /** The code between the includes, without comments. A script contains all of these texts. */
   readonly parts: readonly string[];
 }
@@ -55,8 +58,16 @@ export class RanScripts {
   /** Returns the paths of the Lua files whose scripts the service has run since `forget`. */
   take(): ReadonlySet<string> {
     const texts = [...this.#ran].map((sha) => this.#texts.get(sha) ?? '');
-    const ran = this.#files.filter(({ parts }) => texts.some((text) => parts.every((part) => text.includes(part))));
-    return new Set(ran.map(({ path }) => path));
+    const ran = new Set<string>();
+    const add = (file: LuaFile): void => {
+      ran.add(file.path);
+      for (const name of file.includes) for (const part of this.#files) if (basename(part.path) === name) add(part);
+    };
+    for (const file of this.#files) {
+      // Only scripts have a first line with flags. Parts are in a script if the script includes them.
+      if (file.isScript && texts.some((text) => file.parts.every((part) => text.includes(part)))) add(file);
+    }
+    return ran;
   }
 
   close(): void {
@@ -66,8 +77,14 @@ export class RanScripts {
 }
 
 function luaFile(path: string): LuaFile {
-  const parts = readFileSync(path, 'utf8').split(/^--@include .*$/m);
-  return { path, parts: parts.map((part) => normalized(part).replace(/^#!.*\n/, '')).filter((part) => part !== '') };
+  const text = readFileSync(path, 'utf8');
+  const parts = text.split(/^--@include .*$/m).map((part) => normalized(part).replace(/^#!.*\n?/, ''));
+  return {
+    path,
+    isScript: text.startsWith('#!'),
+    includes: [...text.matchAll(/^--@include ([\w-]+)/gm)].map(([, name]) => `${name}.lua`),
+    parts: parts.filter((part) => part !== ''),
+  };
 }
 
 /** Returns code without comments and empty lines, and with the same text for every key. */

@@ -140,8 +140,7 @@ export class EventStream implements EntryTaker {
       const event = isLeft ? this.#encoded(batchOfResult(resultAsJson(outcome, []))) : undefined;
       this.#open();
       if (event) this.#write(event);
-      if (form === 'full' && !outcome.error)
-        this.#write(encodeEvent('done', doneData(this.#reader.runId, outcome), last));
+      if (form === 'full') this.#write(encodeEvent('done', doneData(this.#reader.runId, outcome), last));
       const closing = this.#options.protocol.closing?.(this.#last);
       if (closing) this.#response.write(closing);
       this.#response.end({ how: 'complete' });
