@@ -147,15 +147,25 @@ test('a folder of the gateway imports only from folders below it in docs/archite
   expect(upward).toEqual([]);
 });
 
-test('no files of the gateway import each other in a circle', () => {
-  const next = Map.groupBy(ownImports, ({ file }) => file);
-  const ended = new Set<string>();
-  const circles: string[] = [];
+/** Files of circles that are known. */
+const KNOWN_CIRCLES: readonly string[] = [
+  'apps/worker/src/runtimes/runtime.ts',
+  'apps/worker/src/runtimes/http-server/body-reader.ts',
+];
+
+test('no files import each other in a circle', () => {
+  const targets = new Map<string, string[]>();
+  for (const { file, from } of sources)
+    if (from.startsWith('.')) targets.set(file, [...(targets.get(file) ?? []), join(file, '..', from)]);
+  const circles: string[][] = [];
+  const done = new Set<string>();
   const visit = (file: string, path: readonly string[]): void => {
-    if (path.includes(file)) circles.push([...path.slice(path.indexOf(file)), file].join(' → '));
-    else if (!ended.has(file)) for (const { to } of next.get(file) ?? []) visit(to, [...path, file]);
-    ended.add(file);
+    const at = path.indexOf(file);
+    if (at >= 0) circles.push([...path.slice(at), file]);
+    if (at >= 0 || done.has(file)) return;
+    for (const next of targets.get(file) ?? []) visit(next, [...path, file]);
+    done.add(file);
   };
-  for (const file of next.keys()) visit(file, []);
-  expect(circles).toEqual([]);
+  for (const file of targets.keys()) visit(file, []);
+  expect(circles.filter((circle) => !circle.some((file) => KNOWN_CIRCLES.includes(file)))).toEqual([]);
 });

@@ -28,10 +28,9 @@ export {
 export { Maintenance, type MaintenanceOptions } from './maintenance/maintenance.ts';
 export { Shares } from './maintenance/shares.ts';
 export { storeTrouble } from './ready.ts';
-export type { Accepted, NewRun } from './runs/accept.ts';
+export { type Accepted, type NewRun, newRunId } from './runs/accept.ts';
 export type { AppDepth, ProjectDepth, StoreDepths } from './runs/depths.ts';
 export { type Following, GatewayStore, type GatewayStoreOptions, type Live } from './runs/gateway-store.ts';
-export { newRunId } from './runs/ids.ts';
 export type { RunPage, RunQuery } from './runs/list.ts';
 export { overShare } from './runs/outcome.ts';
 export type { RunEvent, RunReader } from './runs/reader.ts';

@@ -13,7 +13,7 @@ const PATIENT_BYTES = 4 * 1024 * 1024;
 /** The lane of one connection, for large calls. */
 export class Lane {
   #free: number;
-  readonly #waiting: { readonly room: number; readonly enter: () => void }[] = [];
+  readonly #waiting: { readonly bytes: number; readonly enter: () => void }[] = [];
 
   readonly #limitMs: number;
   readonly #waitMs: number | undefined;
@@ -40,22 +40,22 @@ export class Lane {
    */
   async call<T>(bytes: number, send: () => Promise<T>): Promise<T> {
     if (bytes < LARGE_BYTES) return withinLimit(send(), this.#limitMs);
-    const room = Math.min(bytes, this.#laneBytes);
-    await this.#enter(room);
+    const share = Math.min(bytes, this.#laneBytes);
+    await this.#enter(share);
     const sent = send();
     const leave = (): void => {
-      this.#free += room;
+      this.#free += share;
       this.#admit();
     };
     sent.then(leave, leave);
     return withinLimit(sent, this.#limitMs * (1 + bytes / PATIENT_BYTES));
   }
 
-  #enter(room: number): Promise<void> {
+  #enter(bytes: number): Promise<void> {
     return new Promise((resolve, reject) => {
       let timer: NodeJS.Timeout | undefined;
       const place = {
-        room,
+        bytes,
         enter: () => {
           clearTimeout(timer);
           resolve();
@@ -73,9 +73,9 @@ export class Lane {
   }
 
   #admit(): void {
-    for (let first = this.#waiting[0]; first && first.room <= this.#free; first = this.#waiting[0]) {
+    for (let first = this.#waiting[0]; first && first.bytes <= this.#free; first = this.#waiting[0]) {
       this.#waiting.shift();
-      this.#free -= first.room;
+      this.#free -= first.bytes;
       first.enter();
     }
   }

@@ -23,7 +23,7 @@ const OUTAGES: ReadonlySet<string> = new Set([
 ]);
 const TOO_MANY_CLIENTS = 'ERR max number of clients reached';
 /** Errors of this service's code: the reply was not what the code expected. */
-const OURS: ReadonlySet<string> = new Set(['TypeError', 'RangeError', 'SyntaxError', 'ReferenceError']);
+const CODE_FAULTS: ReadonlySet<string> = new Set(['TypeError', 'RangeError', 'SyntaxError', 'ReferenceError']);
 
 /** Returns the error for callers: `overloaded` without memory, `internal` for a fault of the service, otherwise `unavailable`. */
 export function storeError(cause: unknown): ServiceError {
@@ -33,7 +33,7 @@ export function storeError(cause: unknown): ServiceError {
   const [code = ''] = message.split(' ', 1);
   if (code === 'OOM') return new ServiceError('overloaded', 'The run store is full.', { cause });
   const refused = name === 'ReplyError' && !OUTAGES.has(code) && !message.startsWith(TOO_MANY_CLIENTS);
-  return refused || OURS.has(name)
+  return refused || CODE_FAULTS.has(name)
     ? new ServiceError('internal', 'A call to the run store failed.', { cause })
     : new ServiceError('unavailable', 'The run store is not available.', { cause });
 }

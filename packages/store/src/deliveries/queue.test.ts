@@ -2,7 +2,7 @@
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { Redis } from 'ioredis';
-import { newRunId } from '../runs/ids.ts';
+import { newRunId } from '../runs/accept.ts';
 import { DeliveryQueue, isOfTheQueue } from './queue.ts';
 
 const HOUR_MS = 3_600_000;

@@ -1,6 +1,8 @@
 // Contract 1: accepts calls as runs, by accept.lua. All calls of a tick and project share one script call.
+import { randomFillSync } from 'node:crypto';
 import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
+import { v7 } from 'uuid';
 import { bytesIn, listIn, numberIn, type ScriptArgument, type ScriptReply } from '../message-pack.ts';
 import { runScript, type Script } from '../scripts.ts';
 import { Kinds, TickBatch } from '../tick-batch.ts';
@@ -194,4 +196,19 @@ function acceptedOf(reply: ScriptReply): Accepted {
     default:
       throw new TypeError(`accept.lua returned the unknown answer '${state}'`);
   }
+}
+
+const ID_SIZE = 16;
+/** Random bytes for the next ids. One system call fills the pool. */
+const randomPool = new Uint8Array(ID_SIZE * 256);
+let randomUsed = randomPool.length;
+
+/** Contract 1, "Request id": returns a new run id. Ids are UUIDv7 (RFC 9562 §5.7), so they sort by time. */
+export function newRunId(): RunId {
+  if (randomUsed === randomPool.length) {
+    randomFillSync(randomPool);
+    randomUsed = 0;
+  }
+  randomUsed += ID_SIZE;
+  return v7({ random: randomPool.subarray(randomUsed - ID_SIZE, randomUsed) });
 }

@@ -1,5 +1,7 @@
-// Contract 3: a feed is one run with readers at this gateway.
+// Contract 3: a feed is one run with readers at this gateway. "Pace": reports the position of a paced run's fastest reader to its worker.
 import type { RunId } from '@inference-proxy/contracts';
+import type { Redis } from 'ioredis';
+import { names, projectPrefix } from '../keys.ts';
 import { type LiveMode, wantsItems } from './live.ts';
 import type { RunReader } from './reader.ts';
 
@@ -11,7 +13,7 @@ export interface Feed {
   /** The attempt whose items came last. Its worker gets the positions. */
   token: string;
   /** Position that was last sent to the worker, and bytes that came since. */
-  told: number;
+  reported: number;
   bytes: number;
   /** The end of the run was seen. Nothing further comes. */
   over: boolean;
@@ -47,3 +49,51 @@ export const end = (feed: Feed, items?: number): void => {
   // The same rule as in parts/ending.lua and follow.lua.
   feed.kept = items !== 0 || mode === 'l' || mode === 'f';
 };
+
+/** A position is sent after this many items or bytes: at most half of the smallest window of credits. */
+const ACK_ITEMS = 128;
+const ACK_BYTES = 256 * 1024;
+
+/** Bytes that a too large entry counts for. Such an entry is not published, and its position is sent at once. */
+export const LARGE_BYTES = ACK_BYTES;
+
+/** Gathers the positions of a tick: one message per worker. Attend repeats lost positions. */
+export class Positions {
+  readonly #waiting = new Map<string, Set<Feed>>();
+
+  readonly #redis: Redis;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  /** Records that a reader of this feed is at item `cursor`. */
+  moved(project: string, feed: Feed, cursor: number): void {
+    if (feed.over || (cursor - feed.reported < ACK_ITEMS && feed.bytes < ACK_BYTES)) return;
+    let feeds = this.#waiting.get(project);
+    if (!feeds) {
+      feeds = new Set();
+      this.#waiting.set(project, feeds);
+      setImmediate(() => this.#report(project));
+    }
+    feeds.add(feed);
+  }
+
+  #report(project: string): void {
+    const feeds = this.#waiting.get(project) ?? [];
+    this.#waiting.delete(project);
+    const texts = new Map<string, string>();
+    for (const feed of feeds) {
+      const upTo = furthest(feed);
+      if (upTo <= feed.reported || feed.over) continue;
+      feed.reported = upTo;
+      feed.bytes = 0;
+      const worker = feed.token.slice(0, feed.token.indexOf(':'));
+      texts.set(worker, `${texts.get(worker) ?? ''}taken ${feed.runId} ${feed.token} ${upTo}\n`);
+    }
+    for (const [worker, text] of texts) {
+      const channel = projectPrefix(project) + names.toWorker + worker;
+      this.#redis.spublish(channel, text).catch(() => undefined);
+    }
+  }
+}

@@ -12,10 +12,9 @@ import { TickBatch } from '../tick-batch.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 import { type AttendedRun, attendScript } from './attend.ts';
-import { end, type Feed, furthest, isRead, modeOf } from './feed.ts';
+import { end, type Feed, furthest, isRead, LARGE_BYTES, modeOf, Positions } from './feed.ts';
 import { followScript, type LogPage, type PageRequest } from './follow.ts';
 import { type LiveMessage, type LiveMode, liveMessages } from './live.ts';
-import { LARGE_BYTES, Positions } from './positions.ts';
 import { RunReader } from './reader.ts';
 import { unfollowScript } from './unfollow.ts';
 
@@ -133,7 +132,16 @@ export class Feeds implements Task {
     }
     let feed = feeds.get(runId);
     if (!feed) {
-      feed = { runId, readers: new Set(), known: !registered, token: '', told: 0, bytes: 0, over: false, kept: false };
+      feed = {
+        runId,
+        readers: new Set(),
+        known: !registered,
+        token: '',
+        reported: 0,
+        bytes: 0,
+        over: false,
+        kept: false,
+      };
       feeds.set(runId, feed);
     }
     const reader = new RunReader(project, runId, mode, cursor, registered, this, wantsHead);

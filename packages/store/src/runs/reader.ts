@@ -144,7 +144,7 @@ export class RunReader {
         if (!this.#awaitsHead) return;
         if (idle) this.#behind = true;
         else if (this.#behind) this.check();
-        else this.#tellHead(message.head, message.token);
+        else this.#emitHead(message.head, message.token);
         return;
       case 'stored':
         if (wantsItems(this.mode) && message.last > this.cursor) this.check();
@@ -159,7 +159,7 @@ export class RunReader {
         const [first] = message.lines;
         if (idle) this.#behind = true;
         else if (this.#behind || (first?.seq ?? 0) > (this.line ?? 0) + 1) this.check();
-        else this.#tell(message.lines);
+        else this.#emitLines(message.lines);
         return;
       }
       case 'ended':
@@ -201,7 +201,7 @@ export class RunReader {
     return this.#wantsHead && !this.#headed && this.cursor === 0;
   }
 
-  #tellHead(head: AnswerHead, token: string | undefined): void {
+  #emitHead(head: AnswerHead, token: string | undefined): void {
     this.#headed = true;
     this.#token = token;
     this.#subscriber?.next({ type: 'head', head });
@@ -231,7 +231,7 @@ export class RunReader {
     this.#subscriber?.next({ type: 'started', at });
   }
 
-  #tell(lines: readonly LogLine[]): void {
+  #emitLines(lines: readonly LogLine[]): void {
     for (const line of lines) {
       if (line.seq <= (this.line ?? 0)) continue;
       if (!this.#subscriber) {
@@ -260,7 +260,7 @@ export class RunReader {
       return;
     }
     waiter?.resolve(ended.outcome);
-    if (subscriber && ended.outcome.head && this.#awaitsHead) this.#tellHead(ended.outcome.head, this.#token);
+    if (subscriber && ended.outcome.head && this.#awaitsHead) this.#emitHead(ended.outcome.head, this.#token);
     subscriber?.next({ type: 'outcome', outcome: ended.outcome });
     subscriber?.complete();
   }
@@ -304,13 +304,13 @@ export class RunReader {
     const { startedAt } = page;
     if (startedAt !== undefined && this.mode === 'f' && this.#subscriber) this.#start(page.token, startedAt);
     this.line ??= page.lastLine;
-    this.#tell(page.lines);
+    this.#emitLines(page.lines);
     const had = Math.min(this.cursor, page.last);
     if (had > this.reached) {
       this.reached = had;
       this.#source.moved(this);
     }
-    if (page.head && this.#subscriber && this.#awaitsHead) this.#tellHead(page.head, page.token);
+    if (page.head && this.#subscriber && this.#awaitsHead) this.#emitHead(page.head, page.token);
     for (const batch of page.batches) {
       if (!this.#subscriber) {
         this.#behind = true;
