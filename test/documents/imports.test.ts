@@ -149,6 +149,7 @@ test('a folder of the gateway imports only from folders below it in docs/archite
 
 /** Files of circles that are known. */
 const KNOWN_CIRCLES: readonly string[] = [
+  'packages/store/src/maintenance/maintenance.ts',
   'apps/worker/src/runtimes/runtime.ts',
   'apps/worker/src/runtimes/http-server/body-reader.ts',
 ];
