@@ -1,4 +1,7 @@
-# PROTOCOL.md, "The keeper": starts a replica within bounds, and ends every process that the replica started when the replica or the worker ends.
+# PROTOCOL.md, "The keeper": starts a replica within bounds, and ends every process that the
+# replica started when the replica or the worker ends.
+from __future__ import annotations
+
 import json
 import os
 import select
@@ -15,17 +18,19 @@ PREFIX = "KEPT_"
 
 
 class Keeper:
-    def __init__(self, pid, limit, wakeups):
+    """Watches one replica, its memory and the worker."""
+
+    def __init__(self, pid: int, limit: int, wakeups: int) -> None:
         self._pid = pid
         self._memory = Memory(limit) if limit > 0 else None
         self._wakeups = wakeups
 
-    def keep(self):
+    def keep(self) -> int:
         """Waits until the replica has ended or must end. Returns its status, as of `waitpid`."""
         poll = select.poll()
         poll.register(LIFELINE_FD, select.POLLIN)
         poll.register(self._wakeups, select.POLLIN)
-        wait = None
+        wait: int | None = None
         while True:
             if self._memory is not None:
                 wait = self._memory.look(self._pid)
@@ -34,14 +39,17 @@ class Keeper:
                     return signal.SIGKILL
             for fd, _event in poll.poll(wait):
                 if fd == LIFELINE_FD:
-                    return signal.SIGKILL  # the worker never writes to the lifeline, so its end has closed
+                    # The worker never writes to the lifeline, so its end has closed.
+                    return signal.SIGKILL
                 os.read(fd, 512)
             status = self._reap()
             if status is not None:
                 return status
 
-    def _reap(self):
-        """Reaps every ended process. Returns the replica's status if the replica has ended. Nothing needs the status of other processes."""
+    def _reap(self) -> int | None:
+        """Reaps every ended process. Returns the replica's status if the replica has ended.
+
+        Nothing needs the status of other processes."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -53,19 +61,24 @@ class Keeper:
                 return None
 
 
-def tell(message):
+def tell(message: dict[str, object]) -> None:
+    """Sends a message to the worker."""
     try:
         os.write(LIFELINE_FD, json.dumps(message).encode() + b"\n")
     except OSError:
         pass  # the worker's end is closed
 
 
-def environment():
-    """Returns the program's environment. The names arrive with a prefix, so that no variable applies to the keeper."""
-    return {name[len(PREFIX) :]: value for name, value in os.environ.items() if name.startswith(PREFIX)}
+def environment() -> dict[str, str]:
+    """Returns the program's environment.
+
+    The names arrive with a prefix, so that no variable applies to the keeper."""
+    return {
+        name[len(PREFIX) :]: value for name, value in os.environ.items() if name.startswith(PREFIX)
+    }
 
 
-def start(command):
+def start(command: list[str]) -> int:
     """Starts the replica as the leader of a new process group. Returns its process id."""
     pid = os.fork()
     if pid != 0:
@@ -81,7 +94,7 @@ def start(command):
         os._exit(127)
 
 
-def leave(status):
+def leave(status: int) -> None:
     """Ends the keeper with the exit code or signal of the replica."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
@@ -91,7 +104,8 @@ def leave(status):
     os._exit(os.WEXITSTATUS(status))
 
 
-def main():
+def main() -> None:
+    """Runs the keeper: memory limit, program and arguments are in `sys.argv`."""
     limit, command = int(sys.argv[1]), sys.argv[2:]
     wakeups, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -99,7 +113,8 @@ def main():
     signal.signal(signal.SIGCHLD, lambda _signal, _frame: None)
     bounds.prepare()
     pid = start(command)
-    # The worker sends SIGTERM to end a replica. The signal is meant for the replica's process group, not for the keeper.
+    # The worker sends SIGTERM to end a replica. The signal is meant for the replica's process
+    # group, not for the keeper.
     signal.signal(signal.SIGTERM, lambda _signal, _frame: descendants.terminate(pid))
     signal.signal(signal.SIGINT, lambda _signal, _frame: None)
     os.close(CHANNEL_FD)

@@ -1,1 +1,2 @@
-# PROTOCOL.md: the modules of the harness. The package keeps their names away from the imports of an app.
+# PROTOCOL.md: the modules of the harness. The package keeps their names away from the imports of
+# an app.

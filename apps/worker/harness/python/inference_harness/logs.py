@@ -1,15 +1,22 @@
-# Contract 5, "Logs: `GET /runs/{run_id}/logs`": assigns each line that a function prints to its run, whichever thread or task prints it.
-# The raw descriptors 1 and 2 stay the worker's pipes, for C code and child processes.
+# Contract 5, "Logs: `GET /runs/{run_id}/logs`": assigns each line that a function prints to its
+# run, whichever thread or task prints it. The raw descriptors 1 and 2 stay the worker's pipes, for
+# C code and child processes.
+from __future__ import annotations
+
 import codecs
-import contextvars
 import io
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
+from typing import Any, Callable, TextIO
 
+from .channel import Channel
 from .printed import Printed
+from .run import Run
+from .ticker import Ticker
 
-current_run = contextvars.ContextVar("current_run", default=None)
+current_run: ContextVar[Run | None] = ContextVar("current_run", default=None)
 
 
 class LineWriter(io.TextIOBase):
@@ -24,7 +31,7 @@ class LineWriter(io.TextIOBase):
     encoding = "utf-8"
     errors = "replace"
 
-    def __init__(self, name, original, outside, ticker):
+    def __init__(self, name: str, original: TextIO, outside: Printed, ticker: Ticker) -> None:
         super().__init__()
         self.name = f"<{name}>"
         self.buffer = original.buffer
@@ -36,8 +43,18 @@ class LineWriter(io.TextIOBase):
         self._outside = outside
         self._ticker = ticker
 
-    def reconfigure(self, *, encoding=None, errors=None, newline=None, line_buffering=None, write_through=None):
-        """Stores the settings, so that the app can read them back. Lines are always sent as UTF-8."""
+    def reconfigure(
+        self,
+        *,
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
+        line_buffering: bool | None = None,
+        write_through: bool | None = None,
+    ) -> None:
+        """Stores the settings, so that the app can read them back.
+
+        Lines are always sent as UTF-8."""
         if newline not in (None, "", "\n", "\r", "\r\n"):
             raise ValueError(f"illegal newline value: {newline!r}")
         if encoding is not None:
@@ -52,21 +69,28 @@ class LineWriter(io.TextIOBase):
         if write_through is not None:
             self.write_through = bool(write_through)
 
-    def detach(self):
-        """Returns the buffer. The stream stays usable, because log handlers of the app may hold the stream."""
+    def detach(self) -> Any:
+        """Returns the buffer.
+
+        The stream stays usable, because log handlers of the app may hold the stream."""
         return self.buffer
 
-    def writable(self):
+    def writable(self) -> bool:
+        """Returns True."""
         return True
 
-    def fileno(self):
+    def fileno(self) -> int:
+        """Returns the descriptor of the worker's raw pipe."""
         return self._original.fileno()
 
-    def flush(self):
-        """Does nothing: whole lines are queued already. A partial line waits for its newline or for the end of the run."""
+    def flush(self) -> None:
+        """Does nothing: whole lines are queued already.
 
-    def write(self, text):
-        if not isinstance(text, str):
+        A partial line waits for its newline or for the end of the run."""
+
+    def write(self, text: str) -> int:
+        """Adds text to the lines of the current run."""
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         run = current_run.get()
         printed = self._outside if run is None else run.printed or run.begin_printing()
@@ -78,36 +102,46 @@ class LineWriter(io.TextIOBase):
         return len(text)
 
 
-def replace(channel, ticker, limit):
-    ticker.outside = Printed(None, channel, limit)
-    sys.stdout = LineWriter("stdout", sys.stdout, ticker.outside, ticker)
-    sys.stderr = LineWriter("stderr", sys.stderr, ticker.outside, ticker)
-    _writers.extend((sys.stdout, sys.stderr))
-    threading.Thread.start = _start
-    ThreadPoolExecutor.submit = _submit
+def replace(channel: Channel, ticker: Ticker, limit: int) -> None:
+    """Replaces the standard streams, and the starts of threads and of a pool's work."""
+    outside = ticker.outside = Printed(None, channel, limit)
+    for name in _STREAMS:
+        writer = LineWriter(name, getattr(sys, name), outside, ticker)
+        _writers.append(writer)
+        setattr(sys, name, writer)
+    _thread_class.start = _start
+    _pool_class.submit = _submit
 
 
-def restore():
+def restore() -> None:
     """Restores the plain interpreter in a forked child."""
-    sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
-    for writer, original in zip(_writers, (sys.__stdout__, sys.__stderr__)):
-        writer.write = original.write  # for code that holds the stream, such as logging's handlers
-    threading.Thread.start = _plain_start
-    ThreadPoolExecutor.submit = _plain_submit
+    for name, writer in zip(_STREAMS, _writers):
+        original: Any = getattr(sys, f"__{name}__")
+        setattr(sys, name, original)
+        # For code that holds the stream, such as the handlers of logging.
+        writer.write = original.write
+    _thread_class.start = _plain_start
+    _pool_class.submit = _plain_submit
 
 
-_writers = []
-_plain_start = threading.Thread.start
-_plain_submit = ThreadPoolExecutor.submit
+_STREAMS = ("stdout", "stderr")
+_writers: list[LineWriter] = []
+# Typed as Any, because no type allows to replace a method.
+_thread_class: Any = threading.Thread
+_pool_class: Any = ThreadPoolExecutor
+_plain_start: Callable[[threading.Thread], None] = threading.Thread.start
+_plain_submit: Callable[..., Future[Any]] = ThreadPoolExecutor.submit
 
 
-def _start(thread):
-    """Assigns the thread's output to the run that starts the thread. Passes on nothing else of the run's context."""
+def _start(thread: threading.Thread) -> None:
+    """Assigns the thread's output to the run that starts the thread.
+
+    Passes on nothing else of the run's context."""
     run = current_run.get()
     if run is not None:
         own = thread.run
 
-        def within():
+        def within() -> None:
             del thread.run  # avoids a reference cycle
             current_run.set(run)
             own()
@@ -116,11 +150,13 @@ def _start(thread):
     return _plain_start(thread)
 
 
-def _submit(self, function, /, *args, **kwargs):
-    """Assigns the work's output to the run that submits it, because a pool's threads serve many runs."""
+def _submit(
+    self: ThreadPoolExecutor, function: Callable[..., Any], /, *args: Any, **kwargs: Any
+) -> Future[Any]:
+    """Assigns the work's output to the submitting run: a pool's threads serve many runs."""
     run = current_run.get()
 
-    def within():
+    def within() -> Any:
         before = current_run.set(run)
         try:
             return function(*args, **kwargs)

@@ -1,4 +1,6 @@
 # PROTOCOL.md, "Life of a replica": hello, init, ready, runs, drain, bye.
+from __future__ import annotations
+
 import os
 import platform
 import sys
@@ -9,10 +11,11 @@ from . import logs, process, sleep
 from .app import App
 from .calls import Calls
 from .channel import Channel
+from .ending import Endings
 from .failures import formatted, message_of
-from .frames import Reader, frame
-from .interrupt import SignalInterrupt, ThreadInterrupt
-from .run import Limits, Run
+from .frames import Header, Message, Reader, frame
+from .limits import Limits
+from .run import Run
 from .single import Single
 from .tasks import Tasks
 from .threads import Threads
@@ -21,131 +24,127 @@ from .ticker import Ticker
 PROTOCOL = 1
 
 
-class Harness:
-    def __init__(self, fd):
-        self.channel = Channel(fd)
-        self.reader = Reader(fd)
-        self.runs = {}
-        self.ticker = Ticker(self.channel, self.runs)
-        self.calls = None
-        self.stop = None
-        self._limits = None
+class Replica:
+    """The replica that `init` describes."""
+
+    def __init__(self, init: Header, reader: Reader, channel: Channel) -> None:
+        self._channel = channel
+        self._limits = Limits(
+            init["max_item_bytes"], init["max_output_bytes"], init["max_log_bytes"]
+        )
+        self._runs: dict[str, Run] = {}
         self._draining = False
-
-    def serve(self):
-        """Serves the worker until the process has been drained."""
-        channel = self.channel
-        channel.send(frame({"t": "hello", "proto": PROTOCOL, "pid": os.getpid(), "python": platform.python_version()}))
-        message = self.reader.read()
-        if message is None:
-            return
-        init = message[0]
-        self._limits = Limits(init["max_item_bytes"], init["max_output_bytes"], init["max_log_bytes"])
-        process.on_fork(channel, _restore)
-        logs.replace(channel, self.ticker, self._limits.log)
-        app = App(init["app"], init["entry"], init["debug"])
+        ticker = self._ticker = Ticker(channel, self._runs)
+        app = self._app = App(init["app"], init["entry"])
+        endings = Endings(channel, self._limits.output, init["debug"], self._ended)
+        self._tasks = Tasks(channel, ticker, endings, self._drive)
+        calls = self._calls = Calls(app, channel, ticker, endings, self._tasks)
+        self._service: Single | Threads
         if init["concurrency"] == 1:
-            serve = self._in_main_thread(app)
+            self._service = Single(reader, channel, self._handle, calls.call)
         else:
-            serve = self._in_threads(app)
-        if self._start(app, init):
-            serve()
-            self._run_hook(app, "teardown")
-            self.ticker.finish_lines()
-            channel.finish(frame({"t": "bye"}))
+            self._service = Threads(reader, channel, ticker, self._handle, calls.call)
 
-    def _in_main_thread(self, app):
-        interrupt = SignalInterrupt()
-        self.calls = Calls(app, self.channel, self.ticker, interrupt, self._ended)
-        single = Single(self.reader, self.channel, self._handle, self.calls.call)
-        self.calls.tasks = Tasks(self.channel, self.ticker, self.calls, single.submit)
-        self.stop = single.stop
-        threading.Thread(target=self.ticker.serve, daemon=True).start()
-        single.start()
-        return single.serve
+    def serve(self) -> None:
+        """Serves the worker until the replica has been drained."""
+        process.on_fork(self._channel, _restore)
+        logs.replace(self._channel, self._ticker, self._limits.log)
+        threading.Thread(target=self._ticker.serve, daemon=True).start()
+        self._service.start()
+        if self._start():
+            self._service.serve()
+            self._run_hook("teardown")
+            self._ticker.finish_lines()
+            self._channel.finish(frame({"t": "bye"}))
 
-    def _in_threads(self, app):
-        sleep.replace()
-        self.calls = Calls(app, self.channel, self.ticker, ThreadInterrupt(), self._ended)
-        threads = Threads(self.reader, self.channel, self.ticker, self._handle, self.calls.call)
-        self.calls.tasks = Tasks(self.channel, self.ticker, self.calls, threads.submit)
-        stopped = threading.Event()
-        self.stop = stopped.set
-        threading.Thread(target=self.ticker.serve, daemon=True).start()
-        threads.start()
-        return stopped.wait
-
-    def _start(self, app, init):
+    def _start(self) -> bool:
         """Imports the app and sets it up. Returns False if that failed."""
         started = perf_counter()
         stage = "load"
         try:
-            app.load()
+            self._app.load()
             stage = "setup"
-            self._await_hook(app, "setup")
+            self._await_hook("setup")
         except BaseException as error:
             text = formatted(error)
             sys.stderr.write(text)
-            self.ticker.finish_lines()
+            self._ticker.finish_lines()
             fields = {"type": type(error).__name__, "message": message_of(error), "traceback": text}
-            self.channel.finish(frame({"t": "init_error", "stage": stage, **fields}))
+            self._channel.finish(frame({"t": "init_error", "stage": stage, **fields}))
             return False
-        app.keep_context()
+        self._app.keep_context()
         elapsed = round((perf_counter() - started) * 1000, 3)
-        self.channel.send(frame({"t": "ready", "setup_ms": elapsed, "functions": app.describe()}))
+        functions = self._app.describe()
+        self._channel.send(frame({"t": "ready", "setup_ms": elapsed, "functions": functions}))
         return True
 
-    def _await_hook(self, app, name):
-        value = app.hook(name)
+    def _await_hook(self, name: str) -> None:
+        value = self._app.hook(name)
         if hasattr(value, "__await__"):
-            self.calls.tasks.result(value)
+            self._tasks.result(value)
 
-    def _run_hook(self, app, name):
+    def _run_hook(self, name: str) -> None:
         try:
-            self._await_hook(app, name)
+            self._await_hook(name)
         except BaseException as error:
             sys.stderr.write(formatted(error))
 
-    def _handle(self, message):
-        """Handles one message of the worker. Returns the Run to call, or None if the message needs no call."""
+    def _handle(self, message: Message | None) -> Run | None:
+        """Handles one message of the worker. Returns the Run to call, or None if there is none."""
         if message is None:
             process.end_group()
         header, blob = message
         kind = header["t"]
         if kind == "run":
-            run = Run(header, blob, self.channel, self._limits)
-            self.runs[run.id] = run
+            run = Run(header, blob, self._app.context.copy(), self._channel, self._limits)
+            self._runs[run.id] = run
             return run
         if kind == "drain":
             self._draining = True
-            if not self.runs:
-                self.stop()
+            if not self._runs:
+                self._service.stop()
             return None
-        run = self.runs.get(header["r"])
+        run = self._runs.get(header["r"])
         if run is None:
             return None  # the run has just ended
-        if kind == "credit":
-            run.credit(header["n"])
+        if kind == "credit" and run.items is not None:
+            run.items.credit(header["n"])
         elif kind == "cancel":
-            self.calls.cancel(run)
+            run.cancel()
         return None
 
-    def _ended(self, run):
-        self.runs.pop(run.id, None)
-        if self._draining and not self.runs:
-            self.stop()
+    def _drive(self, run: Run, iterator: object) -> None:
+        """Drives an iterator that an awaited function returned, in a function's thread."""
+        self._service.submit(lambda: run.in_context(self._calls.stream, run, iterator))
+
+    def _ended(self, run: Run) -> None:
+        self._runs.pop(run.id, None)
+        if self._draining and not self._runs:
+            self._service.stop()
 
 
-def _restore():
+def _restore() -> None:
     """Restores the plain interpreter in a forked child."""
     logs.restore()
     sleep.restore()
 
 
-def main():
+def serve(fd: int) -> None:
+    """Serves the worker on a descriptor of the protocol until the process has been drained."""
+    channel, reader = Channel(fd), Reader(fd)
+    python = platform.python_version()
+    channel.send(frame({"t": "hello", "proto": PROTOCOL, "pid": os.getpid(), "python": python}))
+    message = reader.read()
+    if message is not None:
+        Replica(message[0], reader, channel).serve()
+
+
+def main() -> None:
+    """Runs the process of a replica."""
     process.settle()
     process.hold_lifeline()
     fd = process.take_channel()
-    # Removes the harness's folder from the path, so that the app's files come first. The harness's modules are already loaded.
+    # Removes the harness's folder from the path, so that the app's files come first. The harness's
+    # modules are already loaded.
     sys.path.pop(0)
-    Harness(fd).serve()
+    serve(fd)

@@ -1,47 +1,40 @@
-# PROTOCOL.md, "Cancel": in a function's thread, time.sleep also waits for the run's cancel, because an asynchronous exception does not
-# interrupt a sleeping thread.
+# PROTOCOL.md, "Cancel": in a function's thread, time.sleep also waits for the run's cancel,
+# because an asynchronous exception does not interrupt a sleeping thread.
 import threading
 import time
-from threading import Lock
 
-from .run import Cancelled
+from .here import here
 
 real_sleep = time.sleep
 
-# `run` is the run whose function this thread executes.
-here = threading.local()
 
-
-def sleep(seconds):
-    run = getattr(here, "run", None)
-    if run is None or run.delivered or not isinstance(seconds, (int, float)) or not 0 < seconds <= threading.TIMEOUT_MAX:
+def sleep(seconds: float) -> None:  # noqa: D103
+    run = here.run
+    if run is None or not _can_wait(seconds):
         return real_sleep(seconds)
-    sleeper = Lock()
+    sleeper = threading.Lock()
     sleeper.acquire()
-    with run.lock:
-        if not run.armed or run.delivered:
-            sleeper = None
-        else:
-            run.sleeper = sleeper
-    if sleeper is None:
+    if not run.cancellation.begin_sleep(sleeper):
         return real_sleep(seconds)
     try:
-        woken = sleeper.acquire(timeout=seconds)
+        sleeper.acquire(timeout=seconds)
     finally:
-        with run.lock:
-            run.sleeper = None
-            # A cancel may have come after the end of the wait. The cancel released the lock of a sleeping thread and raised nothing.
-            missed = sleeper.acquire(False)
-    if woken or missed:
-        raise Cancelled()
+        run.cancellation.end_sleep()
+
+
+def _can_wait(seconds: object) -> bool:
+    """Whether a lock can wait for so long. The real function reports the other values."""
+    return isinstance(seconds, (int, float)) and 0 < seconds <= threading.TIMEOUT_MAX
 
 
 sleep.__doc__ = time.sleep.__doc__
 
 
-def replace():
+def replace() -> None:
+    """Replaces time.sleep."""
     time.sleep = sleep
 
 
-def restore():
+def restore() -> None:
+    """Restores time.sleep in a forked child."""
     time.sleep = real_sleep

@@ -1,161 +1,170 @@
-# PROTOCOL.md, "Threads": runs async functions and generators as tasks of one event loop in a separate thread. Also with `concurrency` 1:
-# the loop cancels a task, and the main thread stays free for signals.
+# PROTOCOL.md, "Threads": runs async functions and generators as tasks of one event loop in a
+# separate thread. Also with `concurrency` 1: the loop cancels a task, and the main thread stays
+# free for signals.
+from __future__ import annotations
+
 import asyncio
 import sys
 import threading
 import traceback
-from time import monotonic
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any, Callable, cast
 
-from . import output
-from .calls import FRAME_AGE, FRAME_SIZE, MOST_BYTES, check_item, close, is_async, is_stream
-from .run import Cancelled
+from .cancel import Cancelled
+from .channel import Channel
+from .ending import Endings
+from .interrupt import TaskInterrupt
+from .items import Items
+from .produce import produce
+from .run import Run
+from .ticker import Ticker
+from .values import close, is_async, is_async_stream, is_stream
 
 
 class Tasks:
-    def __init__(self, channel, ticker, calls, submit):
+    """Runs the awaitables of all runs."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        ticker: Ticker,
+        endings: Endings,
+        drive: Callable[[Run, object], None],
+    ) -> None:
         self._channel = channel
         self._ticker = ticker
-        self._calls = calls
-        # Runs a callable in a function's thread, to drive an iterator that an awaited function returned.
-        self._submit = submit
-        self._loop = None
-        self._tracing = self._profiling = None
+        self._endings = endings
+        # `drive(run, iterator)` drives, in a function's thread, an iterator that an awaited
+        # function returned.
+        self._drive_in_thread = drive
+        # Created with the first awaitable, because many apps have none.
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._starting = threading.Lock()
+        # What the loop's thread had before the first function ran there.
+        self._tracing: Any = None
+        self._profiling: Any = None
         self._flush_due = False
 
-    def _started(self):
-        with self._starting:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._serve, daemon=True).start()
-        return self._loop
-
-    def _serve(self):
-        asyncio.set_event_loop(self._loop)
-        self._tracing, self._profiling = sys.gettrace(), sys.getprofile()
-        while True:
-            try:
-                self._loop.run_forever()
-            except BaseException:  # raised in the loop's own code by a task's trace function or signal; the other tasks continue
-                traceback.print_exc()
-
-    def result(self, awaitable):
+    def result(self, awaitable: Awaitable[object]) -> object:
         """Awaits the result of a hook, from another thread."""
         return asyncio.run_coroutine_threadsafe(_awaited(awaitable), self._started()).result()
 
-    def adopt(self, run):
+    def adopt(self, run: Run) -> None:
         """Takes over a run whose function returned `run.awaitable`. Any thread may call it."""
-        self._started().call_soon_threadsafe(self._begin, run)
+        self._started().call_soon_threadsafe(run.in_context, self._begin, run)
 
-    def cancel(self, run):
-        """Cancels the task of a run that is marked as cancelled. Any thread may call it."""
-        self._started().call_soon_threadsafe(self._cancel, run)
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            loop = self._loop
+            if loop is None:
+                loop = self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._serve, args=(loop,), daemon=True).start()
+        return loop
 
-    def _begin(self, run):
-        if run.cancelled:
+    def _serve(self, loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        self._tracing, self._profiling = sys.gettrace(), sys.getprofile()
+        while True:
+            try:
+                loop.run_forever()
+            except BaseException:
+                # Raised in the loop's own code by a task's trace function or signal. The other
+                # tasks continue.
+                traceback.print_exc()
+
+    def _begin(self, run: Run) -> None:
+        loop = asyncio.get_running_loop()
+        interrupt = run.cancellation.interrupt = TaskInterrupt(loop, run.cancellation)
+        try:
+            run.cancellation.enter()
+        except Cancelled as error:
             close(run.awaitable)
-            self._calls.in_context(run, self._calls.end, run, Cancelled(), None)
-            self._flush_soon()
+            self._end(run, error)
             return
-        run.task = self._calls.in_context(run, self._loop.create_task, self._drive(run))
-        run.task.add_done_callback(lambda task: self._ended(run, task))
+        task = interrupt.task = loop.create_task(self._drive(run))
+        task.add_done_callback(lambda task: self._ended(run, task))
 
-    def _cancel(self, run):
-        if run.task is not None and not run.delivered:
-            run.delivered = True
-            run.task.cancel()
+    async def _drive(self, run: Run) -> object:
+        """Returns the result.
 
-    async def _drive(self, run):
-        """Returns the result. If the result is an iterator that a thread has to drive, sets `run.iterator` and returns None."""
+        If the result is an iterator that a thread has to drive, sets `run.iterator` and returns
+        None."""
         value = run.awaitable
         while is_async(value):
-            if hasattr(value, "__aiter__") or hasattr(value, "__anext__"):
-                return await self._stream(run, value)
-            value = await value
+            if is_async_stream(value):
+                return await self._stream(run, cast("AsyncIterator[object]", value))
+            value = await cast("Awaitable[object]", value)
         if is_stream(value):
             run.iterator = value
             return None
         return value
 
-    def _ended(self, run, task):
-        # The function's trace or profile function would observe, and slow down, every other task of the loop.
+    def _ended(self, run: Run, task: asyncio.Task[object]) -> None:
+        # The function's trace or profile function would observe, and slow down, every other task
+        # of the loop.
         if sys.gettrace() is not self._tracing:
             sys.settrace(self._tracing)
         if sys.getprofile() is not self._profiling:
             sys.setprofile(self._profiling)
-        failure = result = None
+        run.cancellation.leave()
+        failure: BaseException | None = None
+        result = None
         if task.cancelled():
             failure = asyncio.CancelledError("the function cancelled itself")
-            close(run.awaitable)  # the cancel came before the task's first step, so nothing awaited it
+            # The cancel came before the task's first step, so nothing awaited it.
+            close(run.awaitable)
         else:
             failure = task.exception()
             if failure is None:
                 result = task.result()
-        run.task = run.awaitable = None
-        if failure is None and run.iterator is not None and not run.streamed:
+        run.awaitable = None
+        if failure is None and run.iterator is not None and run.items is None:
             value, run.iterator = run.iterator, None
-            self._submit(lambda: self._calls.in_context(run, self._calls.stream, run, value))
+            self._drive_in_thread(run, value)
             return
-        self._calls.in_context(run, self._calls.end, run, failure, result)
+        self._end(run, failure, result)
+
+    def _end(self, run: Run, failure: BaseException | None, result: object = None) -> None:
+        self._endings.end(run, failure, result)
         self._flush_soon()
 
-    async def _stream(self, run, value):
-        run.announce_stream()
+    async def _stream(self, run: Run, value: AsyncIterator[object]) -> None:
+        items = run.begin_stream()
         iterator = value.__aiter__() if hasattr(value, "__aiter__") else _Steps(value)
+        taken: list[object] = []
+        append = taken.append
+        step = produce(run, items, taken, self._channel, self._ticker, refilled=True).send
         try:
-            await self._produce(run, iterator)
+            async for item in iterator:
+                append(item)
+                if step(None):
+                    taken.clear()
+                    await self._wait(items)
+                    step(None)
         finally:
-            run.delivered = True  # a later cancel must not interrupt `finally` blocks
+            run.cancellation.leave()  # a later cancel must not interrupt `finally` blocks
             aclose = getattr(iterator, "aclose", None)
             if aclose is not None:
                 await aclose()
 
-    async def _produce(self, run, iterator):
-        """Sends the items of `iterator`, as in `Calls._produce`. A full frame also gives the loop's other tasks a turn."""
-        channel, ticker, encode = self._channel, self._ticker, output.encode
-        append, largest = run.pending.append, run.limits.item // MOST_BYTES
-        count = size = 0
-        async for item in iterator:
-            if isinstance(item, str):
-                if run.kind != "s":
-                    run.change_kind("s")
-            else:
-                item = encode(item)
-                if run.kind != "j":
-                    run.change_kind("j")
-            length = len(item)
-            if length > largest:
-                check_item(run, item)
-            append(item)
-            count += 1
-            size += length
-            if size >= FRAME_SIZE or count >= run.allowed or monotonic() - channel.written_at >= FRAME_AGE:
-                size = 0
-                await self._flush(run)
-            elif not ticker.awake:
-                ticker.wake()
+    async def _wait(self, items: Items) -> None:
+        """Waits until the reader or the store has taken enough items.
 
-    async def _flush(self, run):
-        with run.lock:
-            run.seal()
-        self._channel.flush()
-        self._channel.hold_back()
-        gate = self._loop.create_future()
-        if run.wait_with(lambda: self._loop.call_soon_threadsafe(_open, gate)):
+        Gives the other tasks a turn."""
+        loop = asyncio.get_running_loop()
+        gate: asyncio.Future[None] = loop.create_future()
+        if items.wait_with(lambda: loop.call_soon_threadsafe(_open, gate)):
             await gate
         else:
             await asyncio.sleep(0)
-        if run.cancelled:
-            raise Cancelled()  # the function caught the task's cancel and continued
-        run.check_overflow()
 
-    def _flush_soon(self):
+    def _flush_soon(self) -> None:
         """Writes the frames of all runs that end in one turn of the loop together."""
         if not self._flush_due:
             self._flush_due = True
-            self._loop.call_soon(self._flush_now)
+            asyncio.get_running_loop().call_soon(self._flush_now)
 
-    def _flush_now(self):
+    def _flush_now(self) -> None:
         self._flush_due = False
         self._channel.flush()
 
@@ -163,20 +172,20 @@ class Tasks:
 class _Steps:
     """Supports `async for` over an object that has only `__anext__`."""
 
-    def __init__(self, value):
+    def __init__(self, value: AsyncIterator[object]) -> None:
         self._value = value
 
-    def __aiter__(self):
+    def __aiter__(self) -> _Steps:
         return self
 
-    def __anext__(self):
+    def __anext__(self) -> Awaitable[object]:
         return self._value.__anext__()
 
 
-async def _awaited(awaitable):
+async def _awaited(awaitable: Awaitable[object]) -> object:
     return await awaitable
 
 
-def _open(gate):
+def _open(gate: asyncio.Future[None]) -> None:
     if not gate.done():
         gate.set_result(None)

@@ -1,6 +1,6 @@
-# Forks replicas, drains each replica while its runs end, and prints the missing messages of each replica as a line of JSON.
-# A fork starts in 5 ms and a new interpreter in 100 ms. Both end in the same way: with the interpreter's shutdown.
-# Arguments: the number of replicas, and the seed.
+# Forks replicas, drains each replica while its runs end, and prints the missing messages of each
+# replica as a line of JSON. A fork starts in 5 ms and a new interpreter in 100 ms. Both end in the
+# same way: with the interpreter's shutdown. Arguments: the number of replicas, and the seed.
 import json
 import os
 import random
@@ -11,7 +11,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 
 from inference_harness.frames import Reader, frame  # noqa: E402
-from inference_harness.main import Harness  # noqa: E402
+from inference_harness.main import serve  # noqa: E402
 
 APP = os.path.join(HERE, "drained_app")
 FUNCTIONS = ("gives", "streams", "prints", "awaits", "fails")
@@ -44,7 +44,9 @@ class Replica:
         self._send({"t": "drain"})
 
     def await_drain(self):
-        """Returns when the harness has read the drain. It reads messages in order, so it has when a call that was sent later has ended."""
+        """Returns when the harness has read the drain.
+
+        It reads messages in order, so it has when a call that was sent later has ended."""
         self._send({"t": "run", "r": "after", "f": "returns", "paced": False}, b"{}")
         while self._read() != "after":
             pass
@@ -88,7 +90,9 @@ def drive(rounds, chance):
     """Prints the missing messages. In a forked replica, returns the descriptor of its channel."""
     for number in range(rounds):
         concurrency = chance.choice((1, 100, 100))
-        functions = [chance.choice(FUNCTIONS) for _ in range(1 if concurrency == 1 else chance.randint(2, 8))]
+        functions = [
+            chance.choice(FUNCTIONS) for _ in range(1 if concurrency == 1 else chance.randint(2, 8))
+        ]
         gate, opener = os.pipe()
         ours, theirs = socket.socketpair()
         pid = os.fork()
@@ -106,10 +110,20 @@ def drive(rounds, chance):
         os.close(opener)
         problems = replica.missing()
         if problems:
-            print(json.dumps({"replica": number, "concurrency": concurrency, "runs": functions, "missing": problems}), flush=True)
+            print(
+                json.dumps(
+                    {
+                        "replica": number,
+                        "concurrency": concurrency,
+                        "runs": functions,
+                        "missing": problems,
+                    }
+                ),
+                flush=True,
+            )
     return None
 
 
 channel = drive(int(sys.argv[1]), random.Random(int(sys.argv[2])))
 if channel is not None:
-    Harness(channel).serve()
+    serve(channel)

@@ -1,36 +1,22 @@
-# PROTOCOL.md, "Cancel": a cancel may interrupt a function's thread anywhere, also while that thread wakes the ticker.
-import os
+# PROTOCOL.md, "Cancel": a cancel may interrupt a function's thread anywhere, also while that thread
+# wakes the ticker.
 import sys
 import threading
 import time
-import unittest
 from unittest import mock
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.dirname(HERE))
-
-from inference_harness.run import Cancelled  # noqa: E402
-from inference_harness.ticker import Ticker  # noqa: E402
-
+from inference_harness.cancel import Cancelled
+from inference_harness.ticker import Ticker
+from parts import Sent
 
 # Python 3.12 reports instructions only for frames that were traced before.
 PLACES = "line" if sys.version_info[:2] == (3, 12) else "opcode"
 
 
-class Sent:
-    """Replaces the channel. `flushed` is set when the ticker has sent the queue."""
-
-    def __init__(self):
-        self.queue = []
-        self.flushed = threading.Event()
-
-    def flush(self):
-        self.queue.clear()
-        self.flushed.set()
-
-
 def interrupted(work, place):
-    """Calls `work` and raises a cancel at its line or instruction number `place`. Returns False if `work` ended before that place."""
+    """Calls `work` and raises a cancel at its line or instruction number `place`.
+
+    Returns False if `work` ended before that place."""
     left = place
 
     def at_instruction(frame, event, _argument):
@@ -42,7 +28,10 @@ def interrupted(work, place):
                 raise Cancelled()
         return at_instruction
 
-    sys.settrace(lambda frame, event, argument: at_instruction(frame, event, argument) if frame.f_code is work.__code__ else None)
+    def at_call(frame, event, argument):
+        return at_instruction(frame, event, argument) if frame.f_code is work.__code__ else None
+
+    sys.settrace(at_call)
     try:
         work()
     except Cancelled:
@@ -52,31 +41,27 @@ def interrupted(work, place):
     return False
 
 
-class Interrupted(unittest.TestCase):
-    @mock.patch("inference_harness.ticker.IDLE_TICKS", 0)
-    def test_no_cancel_leaves_the_ticker_asleep(self):
-        place, is_inside = 0, True
-        while is_inside:
-            channel = Sent()
-            ticker = Ticker(channel, {})
-            threading.Thread(target=ticker.serve, daemon=True).start()
-            self.leave_behind(channel, ticker)
-            self.assertTrue(channel.flushed.wait(10))
-            channel.flushed.clear()
-            while ticker.awake:
-                time.sleep(0.001)
-            is_inside = interrupted(ticker.wake, place)
-            self.leave_behind(channel, ticker)
-            self.assertTrue(channel.flushed.wait(10), f"asleep after a cancel at place {place}")
-            place += 1
-        self.assertGreater(place, 1)
-
-    def leave_behind(self, channel, ticker):
-        """Queues a frame and wakes the ticker, as a producer does."""
-        channel.queue.append(b"left behind")
-        if not ticker.awake:
-            ticker.wake()
+def leave_behind(channel, ticker):
+    """Queues a frame and wakes the ticker, as a producer does."""
+    channel.queue.append(b"left behind")
+    if not ticker.awake:
+        ticker.wake()
 
 
-if __name__ == "__main__":
-    unittest.main()
+@mock.patch("inference_harness.ticker.IDLE_TICKS", 0)
+def test_no_cancel_leaves_the_ticker_asleep():
+    place, is_inside = 0, True
+    while is_inside:
+        channel = Sent()
+        ticker = Ticker(channel, {})
+        threading.Thread(target=ticker.serve, daemon=True).start()
+        leave_behind(channel, ticker)
+        assert channel.flushed.wait(10)
+        channel.flushed.clear()
+        while ticker.awake:
+            time.sleep(0.001)
+        is_inside = interrupted(ticker.wake, place)
+        leave_behind(channel, ticker)
+        assert channel.flushed.wait(10), f"asleep after a cancel at place {place}"
+        place += 1
+    assert place > 1

@@ -1,4 +1,6 @@
-"""Functions for drained replicas. Each function ends when the other end of a pipe closes, so all functions end at the same moment."""
+"""Functions for drained replicas.
+
+Each function ends when the other end of a pipe closes, so all functions end at the same moment."""
 
 import asyncio
 import os

@@ -1,0 +1,54 @@
+# PROTOCOL.md, "A run": sends exactly one terminal message for each run, after every line and item
+# of the run.
+from __future__ import annotations
+
+from typing import Callable
+
+from . import output, process
+from .channel import Channel
+from .failures import error_fields
+from .frames import frame
+from .output import TooLarge
+from .run import Run
+
+
+class Endings:
+    """Ends runs. Any thread may use it, in the run's context."""
+
+    def __init__(
+        self, channel: Channel, most: int, debug: bool, on_end: Callable[[Run], None]
+    ) -> None:
+        self._channel = channel
+        # The largest result, in bytes.
+        self._most = most
+        self._debug = debug
+        self._on_end = on_end
+
+    def end(self, run: Run, failure: BaseException | None, result: object = None) -> None:
+        """Ends a run with the exception or the result of its function."""
+        cancelled = run.cancellation.end()
+        blob = status = fields = None
+        if failure is None and run.items is None:
+            try:
+                blob, status = self._encoded(result)
+            except BaseException as error:
+                failure = error
+        if failure is not None and not cancelled:
+            fields = error_fields(failure, self._debug)
+        run.finish_lines()
+        if failure is not None and process.has_no_files_left():
+            self._channel.put(frame({"t": "worn", "why": "it has no file descriptors left"}))
+        if failure is None:
+            run.finish(blob, status)
+        elif fields is None:
+            run.finish_cancelled()
+        else:
+            run.fail(fields)
+        self._on_end(run)
+
+    def _encoded(self, result: object) -> tuple[bytes, int | None]:
+        """Returns the JSON bytes of a result, and the HTTP status that it sets."""
+        blob = output.json_bytes(output.encode(result))
+        if len(blob) > self._most:
+            raise TooLarge(f"the result is over {self._most} bytes")
+        return blob, output.status_code(result)

@@ -1,0 +1,142 @@
+# Contract 1: a public function: its description, and the arguments of a call.
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+from typing import Any, Callable, cast
+
+from .failures import Refused
+
+_decode = json.JSONDecoder().decode
+
+DOC_LIMIT = 200
+DEFAULT_LIMIT = 1024
+DETAILS_LIMIT = 100
+
+Arguments = dict[str, Any]
+Description = dict[str, Any]
+
+
+class Function:
+    """One public function."""
+
+    def __init__(self, name: str, call: Callable[..., object]) -> None:
+        self.name = name
+        self._call = call
+        self._names: set[str] = set()
+        # Positional-only parameters, in order.
+        self._positional: list[inspect.Parameter] = []
+        self._required: list[str] = []
+        self._extra = False
+        self._parameters: list[Description] = []
+        try:
+            signature = inspect.signature(call)
+        except (TypeError, ValueError):
+            self._extra = (
+                True  # the signature is unknown, so Python itself checks the arguments of the call
+            )
+        else:
+            for parameter in signature.parameters.values():
+                self._add(parameter)
+        self._takes_run_id = "run_id" in self._names
+
+    def describe(self) -> Description:
+        """Returns the function's description in `ready`."""
+        spec: Description = {
+            "name": self.name,
+            "parameters": self._parameters,
+            "extra": self._extra,
+        }
+        doc = (inspect.getdoc(self._call) or "").strip().split("\n")[0][:DOC_LIMIT]
+        if doc:
+            spec["doc"] = doc
+        return spec
+
+    def bound(self, params: bytes, run_id: str) -> tuple[Callable[..., object], Arguments]:
+        """Returns a callable and its keyword arguments, made of the caller's JSON.
+
+        Raises Refused with every wrong parameter."""
+        arguments = _decoded(params)
+        if self._takes_run_id and "run_id" not in arguments:
+            arguments["run_id"] = run_id
+        self._check(arguments)
+        return self._with_positional(arguments) if self._positional else self._call, arguments
+
+    def _add(self, parameter: inspect.Parameter) -> None:
+        if parameter.kind is parameter.VAR_KEYWORD:
+            self._extra = True
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            return
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            self._positional.append(parameter)
+        required = parameter.default is parameter.empty
+        spec: Description = {"name": parameter.name, "required": required}
+        if required:
+            self._required.append(parameter.name)
+        else:
+            _add_default(spec, parameter.default)
+        if parameter.annotation is not parameter.empty:
+            spec["annotation"] = inspect.formatannotation(parameter.annotation)[:DOC_LIMIT]
+        self._names.add(parameter.name)
+        self._parameters.append(spec)
+
+    def _with_positional(self, arguments: Arguments) -> Callable[..., object]:
+        """Returns a callable that has the positional-only arguments.
+
+        Removes them from `arguments`."""
+        given = [
+            number
+            for number, parameter in enumerate(self._positional)
+            if parameter.name in arguments
+        ]
+        if not given:
+            return self._call
+        # Every parameter before the last sent parameter needs a value too: its default.
+        positional = self._positional[: given[-1] + 1]
+        values = [arguments.pop(one.name, one.default) for one in positional]
+        return functools.partial(self._call, *values)
+
+    def _check(self, arguments: Arguments) -> None:
+        """Raises Refused with every wrong parameter. `Signature.bind` would name only the first."""
+        details = [
+            _detail(name, "Field required", "missing")
+            for name in self._required
+            if name not in arguments
+        ]
+        if not self._extra and not self._names.issuperset(arguments):
+            details += [
+                _detail(name, "Unexpected parameter", "unexpected")
+                for name in arguments
+                if name not in self._names
+            ]
+        if details:
+            details = details[:DETAILS_LIMIT]  # the caller controls their number and their length
+            names = ", ".join(f"{detail['loc'][1]} ({detail['type']})" for detail in details)
+            message = f"wrong parameters for {self.name}: {names}"
+            raise Refused("invalid_input", message[:DOC_LIMIT], details)
+
+
+def _decoded(params: bytes) -> Arguments:
+    arguments: Any = {}
+    try:
+        if params:
+            arguments = _decode(params.decode())
+    except (ValueError, RecursionError):
+        raise Refused("invalid_input", "the parameters are not JSON") from None
+    if type(arguments) is not dict:
+        raise Refused("invalid_input", "the parameters are not a JSON object")
+    return cast("Arguments", arguments)
+
+
+def _detail(name: str, message: str, kind: str) -> dict[str, Any]:
+    return {"loc": ["body", name[:DOC_LIMIT]], "msg": message, "type": kind}
+
+
+def _add_default(spec: Description, default: object) -> None:
+    try:
+        text = json.dumps(default, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return
+    if len(text) <= DEFAULT_LIMIT:
+        spec["default"] = default
