@@ -125,6 +125,7 @@ describe('with a secret', () => {
     [`GET /v4/demo/runs/${RUN}/stream`, { scope: 'call' }, 403],
     [`GET /v4/demo/runs/${RUN}/logs`, { scope: 'call' }, 403],
     ['GET /v4/demo/runs', { scope: 'call' }, 403],
+    ['GET /v4/demo', { scope: 'call runs:write' }, 403],
     ['GET /v4/demo/deliveries', { scope: 'call runs:write' }, 403],
     [`POST /v4/demo/runs/${RUN}/cancel`, { scope: 'call runs:read' }, 403],
     [`POST /v4/demo/runs/${RUN}/cancel`, { scope: 'runs:write' }, 404],

@@ -8,7 +8,7 @@ import { APP_FILTER } from '@nestjs/core';
 import { JwtModule, JwtService } from '@nestjs/jwt';
 import { configuredKeys } from './auth/configured-keys.ts';
 import { REVOCATION_LOGGER, REVOCATION_RETENTION, RevocationController } from './auth/revocation.controller.ts';
-import { CallGuard, ProjectGuard, ReadRunsGuard, Tokens, WriteRunsGuard, WriteTokensGuard } from './auth/tokens.ts';
+import { CallGuard, ReadRunsGuard, Tokens, WriteRunsGuard, WriteTokensGuard } from './auth/tokens.ts';
 import { Admission } from './calls/admission.ts';
 import { Bodies } from './calls/bodies.ts';
 import { CallsController } from './calls/calls.controller.ts';
@@ -91,7 +91,6 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
         inject: [JwtService],
         useFactory: (jwt: JwtService) => new Tokens(jwt, configuredKeys(settings, logger), tokenRules),
       },
-      ProjectGuard,
       CallGuard,
       ReadRunsGuard,
       WriteRunsGuard,

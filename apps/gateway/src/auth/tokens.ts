@@ -153,10 +153,10 @@ const grants = new WeakMap<object, Grant>();
 /** Returns the grant of a request that `WriteTokensGuard` has admitted. */
 export const grantOf = (request: object): Grant => grants.get(request) as Grant;
 
-/** Admits a token of the path's project with any scope. */
+/** Admits a token of the path's project with a scope. */
 @Injectable()
-export class ProjectGuard implements CanActivate {
-  protected readonly scope: string | undefined = undefined;
+export abstract class ProjectGuard implements CanActivate {
+  protected abstract readonly scope: string;
 
   readonly #tokens: Tokens;
   readonly #store: GatewayStore;
@@ -187,7 +187,7 @@ export class ProjectGuard implements CanActivate {
     if (!projects.has(project) && !projects.has('*')) {
       throw new ServiceError('forbidden', 'The token is not for this project.');
     }
-    if (this.scope !== undefined && !scopes.has(this.scope)) {
+    if (!scopes.has(this.scope)) {
       throw new ServiceError('forbidden', `The token lacks the scope \`${this.scope}\`.`);
     }
     this.admitted(request, grant);

@@ -67,6 +67,9 @@ describe('authorization', () => {
     const path = `/v4/${PROJECT}/runs/0199aaaa-0000-7000-8000-000000000000`;
     expectError(await gateway.get(path, withBearer(token({ scope: 'call' }))), 403, 'forbidden');
     expectError(await gateway.get(path, withBearer(token({ scope: 'runs:read' }))), 404, 'not_found');
+    const apps = `/v4/${PROJECT}`;
+    expectError(await gateway.get(apps, withBearer(token({ scope: 'call' }))), 403, 'forbidden');
+    expect((await gateway.get(apps, withBearer(token({ scope: 'runs:read' })))).status).toBe(200);
   });
 
   test('a token for several projects or for all projects is accepted', async () => {

@@ -1,12 +1,12 @@
 // Contract 1: the route `GET /v4/{project}`.
 import { Controller, Get, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ProjectGuard } from '../auth/tokens.ts';
+import { ReadRunsGuard } from '../auth/tokens.ts';
 import { send } from '../http/answer.ts';
 import { ProjectApps } from './project.ts';
 
 @Controller('v4')
-@UseGuards(ProjectGuard)
+@UseGuards(ReadRunsGuard)
 export class ProjectController {
   readonly #apps: ProjectApps;
 
