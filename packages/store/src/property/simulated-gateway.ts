@@ -64,7 +64,8 @@ export class SimulatedGateway {
         params: Buffer.from(JSON.stringify(plan)),
         promised: known.promised,
         paced: known.windowed,
-        keepMs: 60_000,
+        // No retention ends in a round: a run that is forgotten between two reads of `#gatherFinals` would look like lost items.
+        keepMs: 3_600_000,
         ...(live && { absentMs }),
         ...(kind === 'webhook' && { webhook: { url: 'http://receiver/' } }),
         ...(known.key !== undefined && {
