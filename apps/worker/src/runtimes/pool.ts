@@ -2,7 +2,7 @@
 import type { ErrorFields, FunctionSpec } from '@inference-proxy/contracts';
 import { AppLog, LineRate, withoutTraceback } from './app-log.ts';
 import { startDelayMs } from './back-off.ts';
-import type { AnyReplica, KilledFor, ReplicaListener } from './replica.ts';
+import type { KilledFor, Replica, ReplicaListener } from './replica.ts';
 import type { ReplicaState } from './replica-states.ts';
 import type { RunListener, RunningRun, RunRequest, Runtime, RuntimeState } from './runtime.ts';
 import { WaitingRun } from './waiting-run.ts';
@@ -50,14 +50,14 @@ export interface PoolOptions {
 }
 
 /** Starts one process. */
-export type StartReplica = (listener: ReplicaListener) => AnyReplica;
+export type StartReplica = (listener: ReplicaListener) => Replica;
 
 export class Pool implements Runtime {
   state: RuntimeState = 'starting';
   functions: readonly FunctionSpec[] = [];
   error: ErrorFields | undefined;
   readonly #options: PoolOptions;
-  readonly #replicas = new Set<AnyReplica>();
+  readonly #replicas = new Set<Replica>();
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #waiting = new Set<WaitingRun>();
   readonly #changeListeners: (() => void)[] = [];
@@ -111,7 +111,7 @@ export class Pool implements Runtime {
     return this.state === 'draining' || this.state === 'closed';
   }
 
-  async #stop(state: 'draining' | 'closed', end: (replica: AnyReplica) => void): Promise<void> {
+  async #stop(state: 'draining' | 'closed', end: (replica: Replica) => void): Promise<void> {
     if (this.state !== 'closed') this.#become(state, this.error);
     for (const timer of this.#timers) clearTimeout(timer);
     this.#timers.clear();
@@ -127,8 +127,8 @@ export class Pool implements Runtime {
   }
 
   /** Returns the replica with the most free slots, if a replica takes runs. */
-  #free(): AnyReplica | undefined {
-    let best: AnyReplica | undefined;
+  #free(): Replica | undefined {
+    let best: Replica | undefined;
     for (const replica of this.#replicas) {
       if (replica.freeSlots > (best?.freeSlots ?? 0)) best = replica;
     }
@@ -205,7 +205,7 @@ export class Pool implements Runtime {
     if (!this.#stopped) this.#startAfter(startDelayMs(this.#failedStarts, this.#crashes));
   }
 
-  #ready(functions: readonly FunctionSpec[], replica: AnyReplica): void {
+  #ready(functions: readonly FunctionSpec[], replica: Replica): void {
     this.#failedStarts = 0;
     this.#options.counts.started('ready');
     const { pid, contained } = replica;

@@ -299,7 +299,7 @@ test('a cancelled run that does not end harms no other run', async () => {
 
 test('a task that has noticed its cancel early cleans up undisturbed', async () => {
   const run = call('cancelled_twice');
-  await run.until(() => run.count === 1);
+  await run.until(() => run.count > 0);
   run.running?.cancel('cancelled');
   expect((await run.ended).state).toBe('cancelled');
   expect(run.printed).toEqual(['cleaned up']);

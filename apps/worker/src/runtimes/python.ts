@@ -2,10 +2,10 @@
 import { fileURLToPath } from 'node:url';
 import { cleanEnv, DEFAULT_PATH } from './clean-env.ts';
 import type { FreedSlots } from './freed-slots.ts';
+import { FunctionReplica } from './function-replica.ts';
 import { keeperInterpreter, pythonInterpreter } from './interpreter.ts';
 import { keptBy } from './keeper.ts';
 import { Pool, type PoolOptions, type ProcessCounts } from './pool.ts';
-import { Replica } from './replica.ts';
 import type { Runtime } from './runtime.ts';
 
 /** The path is valid from `src/runtimes` and from `dist/runtimes`. */
@@ -90,7 +90,7 @@ export function pythonRuntimes({
           file: python,
           args: ['-X', 'faulthandler', '-u', HARNESS],
         });
-        return (listener) => new Replica(command, options, listener);
+        return (listener) => new FunctionReplica(command, options, listener);
       },
     });
   };

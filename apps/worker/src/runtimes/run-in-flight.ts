@@ -31,6 +31,8 @@ export class RunInFlight {
   readonly credits = new Credits();
   /** The first reason of the cancel. */
   reason: CancelReason | undefined;
+  /** Called once, at the end of the run and before its listener. Closes the request to the run's server. */
+  release: (() => void) | undefined;
   readonly #listener: RunListener;
   readonly #startedAt = performance.now();
   readonly #timers = new Set<NodeJS.Timeout>();
@@ -127,6 +129,7 @@ export class RunInFlight {
     this.#ended = true;
     for (const timer of this.#timers) clearTimeout(timer);
     this.#timers.clear();
+    this.release?.();
     this.#listener.ended(end);
   }
 }

@@ -1,12 +1,11 @@
 // Contract 1, "Custom runtimes": one web server of an app: its process (if the worker starts it), its checks, and its runs as requests.
-import type { ErrorFields, RunId } from '@inference-proxy/contracts';
+import type { ErrorFields } from '@inference-proxy/contracts';
 import { AppProcess, type ProcessEnd } from '../app-process.ts';
-import { crashError } from '../crash.ts';
 import { Credits } from '../credits.ts';
 import type { Command } from '../keeper.ts';
-import { PrintedLines } from '../printed-lines.ts';
-import type { AnyReplica, KilledFor, ReplicaListener } from '../replica.ts';
-import { after, type ReplicaEvent, type ReplicaState, takesRuns } from '../replica-states.ts';
+import type { KilledFor, Replica, ReplicaListener } from '../replica.ts';
+import { ReplicaLife } from '../replica-life.ts';
+import type { ReplicaState } from '../replica-states.ts';
 import { RunInFlight } from '../run-in-flight.ts';
 import type { CancelReason, RunListener, RunningRun, RunRequest } from '../runtime.ts';
 import type { ServerAddress } from './address.ts';
@@ -20,8 +19,6 @@ const TEARDOWN_MS = 30_000;
 /** The time for a dead process to report its exit after its connection broke, and the time for a process that is seen to be dying. */
 const EXIT_MS = 500;
 const DYING_MS = 10_000;
-/** Lines of stderr that are kept to explain a crash. */
-const STDERR_LINES = 40;
 
 /** The limits and checks of a server. Times in milliseconds. */
 export interface ServerOptions extends BodyLimits {
@@ -44,31 +41,19 @@ export interface ServerProgram {
 /** @param keeper process id of the server's keeper, if the worker started the server */
 export type FindServer = (keeper: number | undefined) => Promise<ServerAddress | string>;
 
-interface ServedRun {
-  readonly run: RunInFlight;
-  readonly sent: ServerRequest;
-}
-
 const notStarted = (type: string, message: string): ErrorFields => ({ code: 'app_failed_to_start', type, message });
 
-export class ServerReplica implements AnyReplica {
-  state: ReplicaState = 'spawning';
-  contained = false;
-  proved = false;
+export class ServerReplica implements Replica {
   readonly #options: ServerOptions;
   readonly #listener: ReplicaListener;
+  readonly #life: ReplicaLife;
   readonly #process: AppProcess | undefined;
   readonly #watch: ServerWatch;
-  readonly #runs = new Map<RunId, ServedRun>();
-  readonly #stderr: string[] = [];
-  /** Complete answers that wait for the server's output during their runs. */
-  readonly #settling = new Map<RunId, () => void>();
   #address: ServerAddress | undefined;
   /** Whether the last readiness check succeeded. */
   #isReady = false;
   #killedFor: KilledFor | undefined;
   #gone = false;
-  #endTimer: NodeJS.Timeout | undefined;
 
   /**
    * @param program the program to start. Undefined for a server that runs elsewhere.
@@ -77,10 +62,21 @@ export class ServerReplica implements AnyReplica {
   constructor(program: ServerProgram | undefined, find: FindServer, options: ServerOptions, listener: ReplicaListener) {
     this.#options = options;
     this.#listener = listener;
-    listener.moved(undefined, this.state);
-    this.#endTimer = setTimeout(() => this.#startTimedOut(), options.startupTimeoutMs);
+    this.#life = new ReplicaLife(
+      {
+        whose: 'the server',
+        startupTimeoutMs: options.startupTimeoutMs,
+        startTimedOut: () => this.#notReady(),
+        endedWhileStarting: (crash, lastLine) =>
+          notStarted('Exited', `while starting, ${crash}${lastLine === undefined ? '' : `: ${lastLine}`}`),
+        drain: () => this.#watch.stop(),
+        end: () => this.#end(),
+        kill: () => this.kill(),
+      },
+      listener,
+    );
     this.#process = program && this.#spawn(program);
-    this.#move('hello');
+    this.#life.move('hello');
     this.#watch = new ServerWatch(
       options.watch,
       { health: options.healthcheck, ready: options.readycheck },
@@ -93,9 +89,21 @@ export class ServerReplica implements AnyReplica {
       {
         ready: (isReady) => this.#turned(isReady),
         unwell: (why) => this.#unwell(why),
-        busy: () => this.#runs.size > 0,
+        busy: () => this.#life.runs.size > 0,
       },
     );
+  }
+
+  get state(): ReplicaState {
+    return this.#life.state;
+  }
+
+  get contained(): boolean {
+    return this.#life.contained;
+  }
+
+  get proved(): boolean {
+    return this.#life.proved;
   }
 
   get pid(): number | undefined {
@@ -103,16 +111,15 @@ export class ServerReplica implements AnyReplica {
   }
 
   get freeSlots(): number {
-    return takesRuns(this.state) && this.#isReady ? Math.max(0, this.#options.concurrency - this.#runs.size) : 0;
+    return this.#isReady ? this.#life.freeSlots(this.#options.concurrency) : 0;
   }
 
   run(request: RunRequest, listener: RunListener): RunningRun {
     const run = new RunInFlight(request.runId, listener);
     const credits = request.paced ? new Credits() : undefined;
-    /** Whether the store is slow. */
-    let held = false;
+    let isStoreSlow = false;
     const pace = (): void => {
-      if (held || credits?.spent) sent.pause();
+      if (isStoreSlow || credits?.spent) sent.pause();
       else sent.resume();
     };
     const sent = new ServerRequest(request, this.#address as ServerAddress, this.#options, {
@@ -122,36 +129,31 @@ export class ServerReplica implements AnyReplica {
         credits?.gave(frame.count, frame.blob.length);
         if (credits?.spent) sent.pause();
       },
-      ended: (end) => this.#answered({ run, sent }, end),
+      ended: (end) => this.#answered(run, end),
     });
-    this.#runs.set(request.runId, { run, sent });
-    run.after(this.#options.timeoutMs, () => this.#cancel({ run, sent }, 'timed_out'));
+    run.release = () => sent.abort();
+    this.#life.runs.set(request.runId, run);
+    run.after(this.#options.timeoutMs, () => this.#cancel(run, 'timed_out'));
     sent.start();
     return {
-      cancel: (reason) => this.#cancel({ run, sent }, reason),
+      cancel: (reason) => this.#cancel(run, reason),
       credit: (upTo) => {
         credits?.took(upTo);
         pace();
       },
       pause: () => {
-        held = true;
+        isStoreSlow = true;
         pace();
       },
       resume: () => {
-        held = false;
+        isStoreSlow = false;
         pace();
       },
     };
   }
 
   drain(): void {
-    const before = this.state;
-    this.#move('drain');
-    if (this.state === 'failed') this.kill();
-    else if (this.state !== before) {
-      this.#watch.stop();
-      this.#endWhenIdle();
-    }
+    this.#life.drain();
   }
 
   kill(): void {
@@ -161,120 +163,70 @@ export class ServerReplica implements AnyReplica {
   }
 
   #spawn({ command, folder, env }: ServerProgram): AppProcess {
+    const life = this.#life;
     return new AppProcess(command, folder, env, {
-      lines: (stream, texts) => this.#lines(stream, texts),
-      unstartable: (why) => this.#fail(notStarted('NotStarted', `the server cannot be started: ${why}`)),
+      lines: (stream, texts) => life.lines(stream, texts),
+      unstartable: (why) => life.fail(notStarted('NotStarted', `the server cannot be started: ${why}`)),
       kept: (contained) => {
-        this.contained = contained;
+        life.contained = contained;
       },
       exited: (how) => this.#exited(how),
     });
   }
 
-  /** Assigns lines that the server prints to the open run, if there is exactly one. */
-  #lines(stream: 'stdout' | 'stderr', texts: readonly string[]): void {
-    if (stream === 'stderr') {
-      this.#stderr.push(...texts.slice(-STDERR_LINES));
-      this.#stderr.splice(0, this.#stderr.length - STDERR_LINES);
-    }
-    const only = this.#runs.size === 1 ? this.#runs.values().next().value : undefined;
-    const lines = PrintedLines.now(stream, texts);
-    if (only) only.run.log(lines);
-    else this.#listener.log(lines, undefined);
-  }
-
   #turned(isReady: boolean): void {
     this.#isReady = isReady;
-    if (this.state === 'loading') {
-      clearTimeout(this.#endTimer);
-      this.#endTimer = undefined;
-      this.#move('ready');
-      this.#listener.ready([]);
-    } else if (isReady) {
-      this.#listener.freed();
-    }
+    if (this.state === 'loading') this.#life.ready([]);
+    else if (isReady) this.#listener.freed();
   }
 
-  #answered(served: ServedRun, end: ServerRequestEnd): void {
-    const { run } = served;
+  #answered(run: RunInFlight, end: ServerRequestEnd): void {
     if (end.ok) {
-      this.proved = true;
-      // The output of this run is in the pipes by now. The next round of the event loop reads it at the latest.
-      const settle = (): void => {
-        this.#settling.delete(run.runId);
-        this.#end(served, () => run.answered(end.head, end.body));
-      };
-      this.#settling.set(run.runId, settle);
-      if (this.#runs.size === 1 && this.#process) setImmediate(() => setImmediate(settle));
-      else settle();
-    } else if (end.broke && this.#process && !this.#gone) {
-      // A process that died reports its exit. The exit is then the cause of the failure.
-      const wait = isDying(this.#process.pid) ? DYING_MS : EXIT_MS;
-      run.after(wait, () => this.#end(served, () => run.crashed(end.error)));
-    } else {
-      this.#end(served, () => run.crashed(end.error));
+      // The output of this run is in the pipes by now.
+      this.#life.settle(run, this.#process !== undefined, () => run.answered(end.head, end.body));
+      return;
     }
-  }
-
-  #end({ run, sent }: ServedRun, end: () => void): void {
-    if (!this.#runs.delete(run.runId)) return; // the run has ended in the meantime
-    sent.abort();
-    end();
-    this.#endWhenIdle();
-    this.#listener.freed();
+    const crash = (): void => this.#life.endRun(run, () => run.crashed(end.error));
+    // A process that died reports its exit. The exit is then the cause of the failure.
+    if (end.broke && this.#process && !this.#gone) run.after(isDying(this.#process.pid) ? DYING_MS : EXIT_MS, crash);
+    else crash();
   }
 
   /** Closes the connection, the only signal that reaches a server. With `kill_on_cancel`, also ends the server after its other runs. */
-  #cancel(served: ServedRun, reason: CancelReason): void {
-    const { run } = served;
-    if (run.ended || run.reason !== undefined || this.#settling.has(run.runId)) return;
+  #cancel(run: RunInFlight, reason: CancelReason): void {
+    if (run.ended || run.reason !== undefined || this.#life.isSettling(run)) return;
     run.reason = reason;
-    if (this.#options.killOnCancel) this.#retire('a run was cancelled, and its manifest asks for it (kill_on_cancel)');
-    this.#end(served, () => run.giveUp(reason));
+    if (this.#options.killOnCancel)
+      this.#life.retire('a run was cancelled, and its manifest asks for it (kill_on_cancel)');
+    this.#life.endRun(run, () => run.giveUp(reason));
   }
 
   #unwell(why: string): void {
     this.#isReady = false;
-    this.#lines('stderr', [`health check failed: ${why}`]);
+    this.#life.lines('stderr', [`health check failed: ${why}`]);
     if (this.#process) {
       this.#killedFor = 'unhealthy';
       this.#process.kill();
     } else {
       // Open runs may still end normally. A new replica starts to check the server in the meantime.
-      this.#retire('its health checks failed');
-      this.#endWhenIdle();
+      this.#life.retire('its health checks failed');
+      this.#life.endWhenIdle();
     }
   }
 
-  #retire(why: string): void {
-    const before = this.state;
-    this.#move('stuck');
-    if (this.state !== before) this.#listener.retiring(why);
-  }
-
-  #endWhenIdle(): void {
-    if (this.#runs.size > 0 || (this.state !== 'retiring' && this.state !== 'draining')) return;
+  #end(): void {
     this.#watch.stop();
     if (this.#process) {
       this.#process.terminate();
-      this.#endTimer ??= setTimeout(() => this.kill(), TEARDOWN_MS);
+      this.#life.endWithin(TEARDOWN_MS, () => this.kill());
     } else {
       this.#leave();
     }
   }
 
-  #startTimedOut(): void {
-    const { startupTimeoutMs } = this.#options;
-    const waited = `the server was not ready within ${startupTimeoutMs / 1_000} s: ${this.#watch.why}`;
-    this.#fail(notStarted('NotReady', waited));
-  }
-
-  #fail(error: ErrorFields): void {
-    clearTimeout(this.#endTimer);
-    this.#endTimer = undefined;
-    this.#move('failed');
-    this.#listener.failed(error);
-    this.kill();
+  #notReady(): ErrorFields {
+    const seconds = this.#options.startupTimeoutMs / 1_000;
+    return notStarted('NotReady', `the server was not ready within ${seconds} s: ${this.#watch.why}`);
   }
 
   /** Leaves a server that runs elsewhere. Reports the exit later, as for a process. */
@@ -282,39 +234,17 @@ export class ServerReplica implements AnyReplica {
     if (this.#gone) return;
     this.#gone = true;
     const how = { code: null, signal: null, overMemory: undefined };
-    setImmediate(() => this.#over({ code: 'unavailable', message: 'the worker left the server' }, how));
+    setImmediate(() => {
+      this.#watch.stop();
+      this.#life.over({ code: 'unavailable', message: 'the worker left the server' }, how);
+      this.#address?.agent.destroy();
+    });
   }
 
   #exited(how: ProcessEnd): void {
     this.#gone = true;
-    const ended = { code: 'replica_crashed', message: "the server's process was ended by its worker" } as const;
-    const crash = how.killed && how.signal === 'SIGKILL' ? ended : crashError(how, 'the server');
-    const unready = this.state === 'spawning' || this.state === 'loading';
-    if (unready) {
-      const last = this.#stderr.findLast((line) => line.trim() !== '');
-      const said = last === undefined ? '' : `: ${last.trim()}`;
-      this.#listener.failed(notStarted('Exited', `while starting, ${crash.message}${said}`));
-    }
-    this.#over(crash, how);
-  }
-
-  #over(crash: ErrorFields, { code, signal, overMemory }: Omit<ProcessEnd, 'killed'>): void {
-    clearTimeout(this.#endTimer);
     this.#watch.stop();
-    this.#move('exit');
-    for (const settle of this.#settling.values()) settle();
-    for (const { run, sent } of this.#runs.values()) {
-      sent.abort();
-      run.crashed(crash);
-    }
-    this.#runs.clear();
+    this.#life.exited(how, this.#killedFor);
     this.#address?.agent.destroy();
-    this.#listener.exited({ code, signal, overMemory, killed: this.#killedFor, stderr: this.#stderr });
-  }
-
-  #move(event: ReplicaEvent): void {
-    const before = this.state;
-    this.state = after(before, event);
-    if (this.state !== before) this.#listener.moved(before, this.state);
   }
 }
