@@ -155,7 +155,7 @@ export const faults: Record<string, Fault> = {
   'Redis is killed and its last writes are lost': {
     tailLost: true,
     async run(place) {
-      // Redis is stopped first, so that it writes nothing after the cut.
+      // Redis is stopped first. A stopped Redis writes nothing after the cut.
       place.stack.pause('redis');
       const file = await place.disk.appendOnlyFile();
       await truncate(file, Math.max(0, (await stat(file)).size - TAIL_BYTES));

@@ -47,7 +47,7 @@ export async function journeyFiles(): Promise<Record<Journey, JourneyFiles>> {
         // The default of a gateway. The stack would allow all origins.
         CORS_ORIGINS: '',
         NODE_OPTIONS: '--inspect=127.0.0.1:0',
-        // Only the gateway uses TCP, which tells its scripts from those of the others.
+        // Only the gateway connects by TCP. The address of a connection thus identifies the scripts of the gateway.
         REDIS_URL: redisUrl.replace(/^redis\+unix:\/\/([^@]*)@.*$/, `redis://$1@127.0.0.1:${port}`),
       }),
     }),

@@ -67,7 +67,7 @@ test('a generator stops while its reader does not read, and continues when the r
   const { reader } = await journey.call('hello', 'counted', { path: journey.path('counted'), n: total, size: 1_000 });
   const first = await read(reader, () => false);
   const produced = async (): Promise<number> => (await journey.fileSays('counted')).length;
-  // Another generator yields all its items in the meantime, so this generator had the time to yield all of its own.
+  // A second generator yields all its items first. The first generator had the time to do the same.
   await journey.run('hello', 'counted', { path: journey.path('counted-neighbour'), n: total, size: 1_000 });
   const stopped = await produced();
   expect(stopped).toBeLessThan(total - 1_000);
