@@ -45,7 +45,8 @@ beforeAll(async () => {
   gateway = await GatewayUnderTest.start();
   proxy = await holdingProxy(gateway.redis.port);
   const env = { REDIS_URL: `redis://127.0.0.1:${proxy.port}` };
-  behind = await GatewayUnderTest.start(env, gateway, { commandMs: 5000 });
+  // Less than the 5 s after which the gateway replaces a silent connection.
+  behind = await GatewayUnderTest.start(env, gateway, { commandMs: 3000 });
   // The first call confirms this gateway's subscription to the project's channel.
   const first = behind.call();
   await (await gateway.worker.next()).returns('1');
