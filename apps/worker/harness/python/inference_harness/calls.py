@@ -48,8 +48,6 @@ class Calls:
     def _call(self, run: Run) -> None:
         current_run.set(run)
         run.started_at = perf_counter()
-        if run.cancellation.requested:
-            return self._endings.end(run, Cancelled())
         try:
             function, arguments = self._app.bound(run)
         except Exception as error:  # an unknown function or wrong arguments

@@ -175,4 +175,5 @@ class Cancellation:
         """
         requested = self.state in _CANCELLED
         self.state, _ = _END[self.state]
+        self.interrupt = None  # a task's interrupt refers to this object
         return requested

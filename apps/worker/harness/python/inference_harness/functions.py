@@ -57,7 +57,13 @@ class Function:
         """Returns a callable and its keyword arguments, made of the caller's JSON.
 
         Raises Refused with every wrong parameter."""
-        arguments = _decoded(params)
+        try:
+            decoded = _decode(params.decode() if params else "{}")
+        except (ValueError, RecursionError):
+            raise Refused("invalid_input", "the parameters are not JSON") from None
+        if type(decoded) is not dict:
+            raise Refused("invalid_input", "the parameters are not a JSON object")
+        arguments = cast("Arguments", decoded)
         if self._takes_run_id and "run_id" not in arguments:
             arguments["run_id"] = run_id
         self._check(arguments)
@@ -115,18 +121,6 @@ class Function:
             names = ", ".join(f"{detail['loc'][1]} ({detail['type']})" for detail in details)
             message = f"wrong parameters for {self.name}: {names}"
             raise Refused("invalid_input", message[:DOC_LIMIT], details)
-
-
-def _decoded(params: bytes) -> Arguments:
-    arguments: Any = {}
-    try:
-        if params:
-            arguments = _decode(params.decode())
-    except (ValueError, RecursionError):
-        raise Refused("invalid_input", "the parameters are not JSON") from None
-    if type(arguments) is not dict:
-        raise Refused("invalid_input", "the parameters are not a JSON object")
-    return cast("Arguments", arguments)
 
 
 def _detail(name: str, message: str, kind: str) -> dict[str, Any]:
