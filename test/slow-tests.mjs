@@ -15,7 +15,7 @@ export const SLOW_TESTS = [
   'test/documents/readme.test.ts',
   'test/documents/runs.test.ts',
   // Real processes of functions and servers.
-  'apps/worker/src/execution/journey.test.ts',
+  'apps/worker/src/execution/journeys/',
   'apps/worker/src/runtimes/keeper.test.ts',
   'apps/worker/src/runtimes/python.test.ts',
   'apps/worker/src/runtimes/http-server/conformance.test.ts',
@@ -39,5 +39,5 @@ export const SLOW_TESTS = [
   'packages/store/src/journeys/counted.test.ts',
   'packages/store/src/journeys/idle-projects.test.ts',
   'packages/store/src/property/store.property.test.ts',
-  'packages/store/src/runs/reaper.test.ts',
+  'packages/store/src/maintenance/reaper.test.ts',
 ];

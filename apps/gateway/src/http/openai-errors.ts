@@ -1,4 +1,4 @@
-// Contract 1 and 2, "Errors": recognizes the paths of OpenAI clients, and formats an error for these clients.
+// Contract 1, "OpenAI clients", and 2, "Errors": recognizes the paths of OpenAI clients, and formats an error for these clients.
 import type { OutgoingHttpHeaders } from 'node:http';
 import { type ErrorCode, type ErrorFields, errorKinds, errorObject, isRetryable } from '@inference-proxy/contracts';
 

@@ -120,7 +120,7 @@ local function settle()
   send_messages()
 end
 
--- Contract 5, "Cancel": ends a queued run. Flags a running run and notifies its worker. Returns the run's state before.
+-- Contract 5: cancels a run. Ends a queued run. Flags a running run and notifies its worker. Returns the run's state before.
 local function cancel_run(id, run, by, handover_ms)
   if not run.cancel then redis.call('HSET', K.run .. id, 'cancel', by) end
   if run.state == 'queued' then
