@@ -1,7 +1,7 @@
 // Contract 4, "Isolation": circuits and probes over all dispatchers, as tables, with a clock that the test moves.
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { HOST, LEASE, PROBE, Receivers, type Woken } from '../lua-tests/stepped-receivers.ts';
 import { SteppedStore } from '../lua-tests/stepped-store.ts';
-import { HOST, LEASE, PROBE, Receivers, type Woken } from './stepped-receivers.ts';
 
 let server: SteppedStore;
 let receivers: Receivers;

@@ -1,5 +1,5 @@
 // Contract 4, "Isolation": runs the two scripts of the receivers' slots, with a clock that the test moves.
-import type { Reply, SteppedStore } from '../lua-tests/stepped-store.ts';
+import type { Reply, SteppedStore } from './stepped-store.ts';
 
 export const LEASE = 30_000;
 export const PROBE = 5_000;
