@@ -49,7 +49,7 @@ export class RanScripts {
     return new RanScripts(redis, await redis.monitor(), files);
   }
 
-  /** Makes Redis forget all scripts, so that each script is sent again as text. */
+  /** Removes all scripts from Redis. The gateway then sends each script again as text. */
   async forget(): Promise<void> {
     await this.#redis.script('FLUSH');
     this.#ran.clear();

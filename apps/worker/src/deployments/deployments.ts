@@ -21,7 +21,7 @@ export interface DeploymentsOptions {
   readonly logger: DeploymentsLogger;
 }
 
-/** Reports that an app is new, that its description has changed, or that it is gone (`find` then returns undefined). */
+/** Reports a new app, a changed description, or a removed app. `find` returns undefined for a removed app. */
 export type AppChanged = (project: string, app: string) => void;
 
 /** The content of a version, without the version's name. */

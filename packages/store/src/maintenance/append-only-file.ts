@@ -5,7 +5,7 @@ import { rewrittenKey } from '../keys.ts';
 import { redisInfo } from '../redis-info.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
-import type { MaintenanceParts } from './maintenance.ts';
+import type { MaintenanceParts } from './project-index.ts';
 import type { Task } from './rounds.ts';
 
 /** Time between two failed rewrites. It also spares a Redis that does not allow the command. */

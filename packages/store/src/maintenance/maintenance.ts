@@ -21,14 +21,6 @@ export interface MaintenanceOptions {
   readonly storeMaxBytes?: number;
 }
 
-/** The parts that all tasks use. */
-export interface MaintenanceParts {
-  readonly redis: Redis;
-  readonly logger: StoreLogger;
-  readonly timings: StoreTimings;
-  readonly projects: ProjectIndex;
-}
-
 export class Maintenance {
   readonly #rounds: Rounds;
 

@@ -2,6 +2,7 @@
 import type { Redis } from 'ioredis';
 import { INDEX_MS, projectsKey } from '../keys.ts';
 import { withinLimit } from '../time-limit.ts';
+import type { StoreLogger, StoreTimings } from '../timings.ts';
 
 /** A project without open work is visited once in this many rounds. */
 export const IDLE_ROUNDS = 30;
@@ -60,4 +61,12 @@ export class ProjectIndex {
   wake(): void {
     for (const project of this.#projects.values()) project.idle = false;
   }
+}
+
+/** The parts that all tasks of maintenance use. */
+export interface MaintenanceParts {
+  readonly redis: Redis;
+  readonly logger: StoreLogger;
+  readonly timings: StoreTimings;
+  readonly projects: ProjectIndex;
 }

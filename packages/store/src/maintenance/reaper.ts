@@ -6,8 +6,7 @@ import { runScript, runScriptAt } from '../scripts.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 import { forgetProjectScript } from './forget-project.ts';
-import type { MaintenanceParts } from './maintenance.ts';
-import { hasTurn, IDLE_ROUNDS, isSettled, type ProjectIndex } from './project-index.ts';
+import { hasTurn, IDLE_ROUNDS, isSettled, type MaintenanceParts, type ProjectIndex } from './project-index.ts';
 import { type ProjectState, type Reaped, reapScript } from './reap.ts';
 import type { Task } from './rounds.ts';
 

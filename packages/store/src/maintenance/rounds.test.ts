@@ -1,6 +1,16 @@
 // Periodic tasks: one round at a time, no missed rounds afterwards, no round after the stop.
 import { expect, test } from '@jest/globals';
-import { Rounds } from './rounds.ts';
+import { Rounds, type Task } from './rounds.ts';
+
+/** Returns a task with a round every 20 ms, and a promise that resolves when `count` rounds have begun. */
+function roundsOf(count: number): { readonly task: Task; readonly passed: Promise<void> } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let begun = 0;
+  const run = async (): Promise<void> => {
+    if (++begun === count) resolve();
+  };
+  return { task: { everyMs: 20, run }, passed: promise };
+}
 
 test('a round that hangs delays the following rounds, and missed rounds are not repeated', async () => {
   let open = 0;
@@ -13,9 +23,10 @@ test('a round that hangs delays the following rounds, and missed rounds are not 
     else second.resolve();
     open--;
   };
-  const rounds = new Rounds([{ everyMs: 20, atOnce: true, run }]);
+  const neighbour = roundsOf(5);
+  const rounds = new Rounds([{ everyMs: 20, atOnce: true, run }, neighbour.task]);
   rounds.start();
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  await neighbour.passed;
   expect(begun).toBe(1);
   hanging.resolve();
   await second.promise;
@@ -38,6 +49,10 @@ test('tasks do not wait for each other, and no round begins after the stop', asy
   await third.promise;
   rounds.stop();
   const atStop = begun;
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  const others = roundsOf(20);
+  const later = new Rounds([others.task]);
+  later.start();
+  await others.passed;
+  later.stop();
   expect(begun).toBe(atStop);
 });
