@@ -1,7 +1,7 @@
 // Contract 4: starts the dispatcher, which signs and delivers webhooks.
 import 'reflect-metadata';
 import { bootService, nestContext, redisReady } from '@inference-proxy/platform';
-import { defaultTimings, storeTrouble } from '@inference-proxy/store';
+import { defaultTimings, storeNotReadyReason } from '@inference-proxy/store';
 import { Redis } from 'ioredis';
 import { JobConsumer } from './deliveries/job-consumer.ts';
 import { dispatcherModule } from './dispatcher.module.ts';
@@ -17,7 +17,7 @@ await bootService({
     const redis = context.get(Redis);
     await redisReady(redis);
     const scripts = ['delivery-begin', 'delivery-record', 'hosts'] as const;
-    boot.operations.readyWhen(() => storeTrouble(redis, defaultTimings.commandMs, scripts));
+    boot.operations.readyWhen(() => storeNotReadyReason(redis, defaultTimings.commandMs, scripts));
     const { QUEUE_DASHBOARD, OPERATIONS_TOKEN } = boot.settings;
     if (QUEUE_DASHBOARD && OPERATIONS_TOKEN !== undefined) {
       // Imported only if it is enabled, because it loads a web server and a page.

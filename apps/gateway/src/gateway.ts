@@ -41,7 +41,7 @@ export async function listen(
     { logger: new NestLogger(logger), bodyParser: false, abortOnError: false },
   );
   await app.listen(settings.PORT, settings.HOST);
-  operations.readyWhen(() => store.trouble());
+  operations.readyWhen(() => store.notReadyReason());
   const server = app.getHttpServer();
   gaugeConnections(operations.registry, server);
   gaugeStore(operations.registry, () => store.depths());

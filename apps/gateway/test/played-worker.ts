@@ -123,7 +123,7 @@ export class PlayedWorker {
       this.#events.emit('wake');
     };
     store.onCancel = ({ runId }) => this.#events.emit('cancel', runId);
-    store.onTaken = ({ runId, upTo }) => this.taken.set(runId, upTo);
+    store.onReaderPosition = ({ runId, upTo }) => this.taken.set(runId, upTo);
   }
 
   async start(...apps: AppDescription[]): Promise<void> {

@@ -3,16 +3,16 @@ import type { ReadyCheck } from '@inference-proxy/platform';
 import type { ServedApps } from './execution/serving.ts';
 
 /**
- * @param storeTrouble returns why the store cannot be used, or undefined
+ * @param storeNotReadyReason returns why the store cannot be used, or undefined
  * @param looked returns whether the deployments folder was scanned
  */
 export function readyCheck(
   apps: Pick<ServedApps, 'projects' | 'appsOf'>,
-  storeTrouble: () => Promise<string | undefined>,
+  storeNotReadyReason: () => Promise<string | undefined>,
   looked: () => boolean,
 ): ReadyCheck {
   return async () => {
-    const trouble = await storeTrouble();
+    const trouble = await storeNotReadyReason();
     if (trouble !== undefined) return trouble;
     if (!looked()) return 'the deployments folder is being scanned';
     const states = apps.projects().flatMap((project) => apps.appsOf(project).map((app) => app.describe().state));

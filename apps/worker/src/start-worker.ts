@@ -1,7 +1,7 @@
 // Contract 6: starts a worker: connections, then apps, then runs. A stop ends them in the reverse order.
 import 'reflect-metadata';
 import { type Boot, nestContext } from '@inference-proxy/platform';
-import { DeliveryQueue, defaultTimings, storeTrouble, WorkerStore } from '@inference-proxy/store';
+import { DeliveryQueue, defaultTimings, storeNotReadyReason, WorkerStore } from '@inference-proxy/store';
 import { Announcer } from './deployments/announce.ts';
 import { Deployments } from './deployments/deployments.ts';
 import { Connections } from './execution/connections.ts';
@@ -41,7 +41,7 @@ export async function startWorker(boot: Boot<WorkerSettings>): Promise<{ apps: n
   operations.readyWhen(
     readyCheck(
       deployments,
-      () => storeTrouble(connections.commands, defaultTimings.commandMs, ['take', 'append', 'end']),
+      () => storeNotReadyReason(connections.commands, defaultTimings.commandMs, ['take', 'append', 'end']),
       () => looked,
     ),
   );

@@ -84,11 +84,11 @@ export async function bootService<Schema extends SettingsSchema>(service: Servic
     const operationsPort = await operations.listen(OPERATIONS_HOST, OPERATIONS_PORT);
     const tracing = await openTracing(service.name, common, logger);
     if (tracing) shutdown.add('flush', 'spans', () => tracing.stop());
-    const told = { ...(await service.start({ settings, logger, shutdown, operations, tracing })), operationsPort };
+    const fields = { ...(await service.start({ settings, logger, shutdown, operations, tracing })), operationsPort };
     if (shutdown.stopping) return;
-    logger.info(told, 'ready');
+    logger.info(fields, 'ready');
     // The callback form, because it throws no error if the parent has just ended. The event 'disconnect' reports that end.
-    process.send?.({ ready: true, ...told }, undefined, undefined, () => {});
+    process.send?.({ ready: true, ...fields }, undefined, undefined, () => {});
   } catch (err) {
     if (!shutdown.stopping) logger.fatal({ err }, 'could not start');
     await shutdown.stopAndExit('could not start', 1);

@@ -19,22 +19,22 @@ export {
 } from './deliveries/queue.ts';
 export {
   type CircuitSignal,
-  type Entered,
-  type Entry,
   HostStore,
   type HostStoreOptions,
   type Slot,
+  type SlotAnswer,
+  type SlotRequest,
 } from './hosts/host-store.ts';
 export { Maintenance, type MaintenanceOptions } from './maintenance/maintenance.ts';
 export { Shares } from './maintenance/shares.ts';
-export { storeTrouble } from './ready.ts';
+export { storeNotReadyReason } from './ready.ts';
 export { type Accepted, type NewRun, newRunId } from './runs/accept.ts';
 export type { AppDepth, ProjectDepth, StoreDepths } from './runs/depths.ts';
-export { type Following, GatewayStore, type GatewayStoreOptions, type Live } from './runs/gateway-store.ts';
+export { type Following, GatewayStore, type GatewayStoreOptions } from './runs/gateway-store.ts';
 export type { RunPage, RunQuery } from './runs/list.ts';
 export { overShare } from './runs/outcome.ts';
 export type { RunEvent, RunReader } from './runs/reader.ts';
-export type { RunExtent, RunRecord } from './runs/record.ts';
+export type { RunProgress, RunRecord } from './runs/record.ts';
 export { pieceBytes } from './runs/result.ts';
 export type { LogLine, NewLogLine, RunLog } from './runs/run-log.ts';
 export { defaultTimings, type StoreLogger, type StoreTimings } from './timings.ts';
@@ -44,5 +44,5 @@ export type { End, EndAnswer } from './workers/end.ts';
 export type { Head } from './workers/head.ts';
 export type { LogPart } from './workers/log.ts';
 export type { RenewAnswer } from './workers/renew.ts';
-export type { TakenRun, Want } from './workers/take.ts';
+export type { TakenRun, TakeRequest } from './workers/take.ts';
 export { WorkerStore, type WorkerStoreOptions } from './workers/worker-store.ts';

@@ -3,7 +3,7 @@ import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { projectPrefix } from './keys.ts';
-import { storeTrouble } from './ready.ts';
+import { storeNotReadyReason } from './ready.ts';
 import { listRuns } from './runs/list.ts';
 import { storeError } from './store-error.ts';
 
@@ -24,7 +24,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-const trouble = (client = redis) => storeTrouble(client, LIMIT_MS, ['list']);
+const trouble = (client = redis) => storeNotReadyReason(client, LIMIT_MS, ['list']);
 const list = (project: string) => listRuns(redis, project, { limit: 10 }, LIMIT_MS);
 const failure = (call: Promise<unknown>): Promise<ServiceError> =>
   call.then(
@@ -93,6 +93,6 @@ test('a script that fails three times in a row is trouble, with its name, until 
 
 test('a store that does not answer is trouble', async () => {
   server.pause();
-  expect(await storeTrouble(redis, 10, [])).toBe('the run store does not answer');
+  expect(await storeNotReadyReason(redis, 10, [])).toBe('the run store does not answer');
   server.resume();
 });

@@ -14,7 +14,7 @@ const NO_PROJECT = '-';
  *
  * @param needed the scripts that every call of the service needs
  */
-export async function storeTrouble(
+export async function storeNotReadyReason(
   redis: Redis,
   limitMs: number,
   needed: readonly ScriptName[],

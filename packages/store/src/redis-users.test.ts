@@ -11,7 +11,7 @@ const SCRIPTS = {
   dispatcher: ['delivery-begin', 'delivery-record', 'ready'],
   hosts: ['hosts', 'host-look'],
   gateway: [
-    ...['accept', 'cancel', 'go-on', 'follow', 'unfollow', 'attend', 'list', 'result', 'delivery-redeliver', 'ready'],
+    ...['accept', 'cancel', 'detach', 'follow', 'unfollow', 'attend', 'list', 'result', 'delivery-redeliver', 'ready'],
     ...['reap', 'sweep', 'forget-project'],
   ],
 } as const;

@@ -11,7 +11,7 @@ import { storeError } from './store-error.ts';
 const FOLDERS = {
   accept: 'runs',
   cancel: 'runs',
-  'go-on': 'runs',
+  detach: 'runs',
   follow: 'runs',
   unfollow: 'runs',
   attend: 'runs',

@@ -8,10 +8,10 @@ import type {
   AttemptRecord,
   CircuitSignal,
   DeliveryTask,
-  Entered,
-  Entry,
   NextStep,
   Slot,
+  SlotAnswer,
+  SlotRequest,
 } from '@inference-proxy/store';
 import { type Receiver, receiver } from '@inference-proxy/test/receiver';
 import { afterEach, expect, test } from '@jest/globals';
@@ -94,12 +94,12 @@ class Jobs implements JobQueue {
 
 /** The slots of a receiver; `free` is their number. */
 class Slots implements SlotStore {
-  readonly entered: { readonly host: string; readonly entry: Entry }[] = [];
+  readonly entered: { readonly host: string; readonly entry: SlotRequest }[] = [];
   readonly left: CircuitSignal[] = [];
   free = 100;
   circuitOpen = false;
 
-  async enter(due: DueDelivery, host: string, entry: Entry): Promise<Entered> {
+  async acquire(due: DueDelivery, host: string, entry: SlotRequest): Promise<SlotAnswer> {
     this.entered.push({ host, entry });
     if (entry !== 'forced') {
       if (this.circuitOpen) return { state: 'parked', reason: 'circuit_open' };
@@ -109,13 +109,13 @@ class Slots implements SlotStore {
     return { state: 'open', slot: { ...due, host, name: 's', passUntil: 0 } };
   }
 
-  async leave(_: Slot, outcome: CircuitSignal) {
+  async release(_: Slot, outcome: CircuitSignal) {
     this.left.push(outcome);
     this.free += 1;
     return false;
   }
 
-  async drop() {
+  async releaseUnused() {
     this.free += 1;
   }
 }

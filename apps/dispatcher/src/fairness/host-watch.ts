@@ -5,7 +5,7 @@ import type { HostStore } from '@inference-proxy/store';
 const EVERY_MS = 500;
 
 export interface HostWatchOptions {
-  readonly hosts: Pick<HostStore, 'look'>;
+  readonly hosts: Pick<HostStore, 'checkReceivers'>;
   /** Starts the attempt of a delivery whose slot has expired. */
   readonly startExpired: (due: DueDelivery) => void;
   readonly log: { warn(fields: object, text: string): void };
@@ -35,7 +35,7 @@ export class HostWatch {
     if (this.#looking) return;
     this.#looking = true;
     try {
-      for (const due of await this.#options.hosts.look()) this.#options.startExpired(due);
+      for (const due of await this.#options.hosts.checkReceivers()) this.#options.startExpired(due);
     } catch (err) {
       this.#options.log.warn(
         { err },

@@ -1,11 +1,11 @@
 // Contract 4, "Isolation": the permission of one attempt at its receiver. A permit has the store's slot and a turn of this process.
 import type { DueDelivery } from '@inference-proxy/contracts';
-import type { CircuitSignal, Entry, HostStore, ParkReason, Slot } from '@inference-proxy/store';
+import type { CircuitSignal, HostStore, ParkReason, Slot, SlotRequest } from '@inference-proxy/store';
 import type { HostTurns, Turn } from './host-turns.ts';
 
 export interface PermitsOptions {
   /** The slots of attempts at their receivers, over all dispatchers. */
-  readonly slots: Pick<HostStore, 'enter' | 'leave' | 'drop'>;
+  readonly slots: Pick<HostStore, 'acquire' | 'release' | 'releaseUnused'>;
   /** The turns of this process at quick receivers. They avoid most parkings. */
   readonly turns: HostTurns;
   readonly log: { debug(fields: object, text: string): void };
@@ -29,12 +29,12 @@ export class Permits {
   }
 
   /** Returns a permit, or the reason why the store parked the delivery. @param host `host:port` @throws errors of the store */
-  async request(due: DueDelivery, host: string, entry: Entry): Promise<Permit | ParkReason> {
+  async request(due: DueDelivery, host: string, kind: SlotRequest): Promise<Permit | ParkReason> {
     const { slots, turns } = this.#options;
     const turn = await turns.enter(due.project, host);
     if (turn?.slot) return this.#permit(turn.slot, turn);
     try {
-      const entered = await slots.enter(due, host, entry, turn?.share ?? 0);
+      const entered = await slots.acquire(due, host, kind, turn?.share ?? 0);
       if (entered.state === 'open') return this.#permit(entered.slot, turn);
       turn?.end();
       return entered.reason;
@@ -73,7 +73,7 @@ export class Permits {
   /** @returns whether a parked delivery got the slot */
   async #leave(slot: Slot, signal: CircuitSignal, share: number): Promise<boolean> {
     try {
-      return await this.#options.slots.leave(slot, signal, share);
+      return await this.#options.slots.release(slot, signal, share);
     } catch (err) {
       this.#unreleased(slot, err);
       return false;
@@ -82,7 +82,7 @@ export class Permits {
 
   async #drop(slot: Slot): Promise<void> {
     try {
-      await this.#options.slots.drop(slot);
+      await this.#options.slots.releaseUnused(slot);
     } catch (err) {
       this.#unreleased(slot, err);
     }

@@ -47,11 +47,11 @@ async function gauges(depths: Parameters<typeof gaugeDepths>[1]): Promise<Record
 test('the gauges report open circuits, parked deliveries, jobs by state and the age of the oldest job', async () => {
   hosts.onWoken(() => {});
   for (let at = 0; at < 20; at += 1) {
-    const entered = await hosts.enter(due(`r${at}`), host, 'normal', 0);
-    if (entered.state === 'open') await hosts.leave(entered.slot, 'bad', 0);
+    const entered = await hosts.acquire(due(`r${at}`), host, 'normal', 0);
+    if (entered.state === 'open') await hosts.release(entered.slot, 'bad', 0);
   }
   for (const runId of ['p1', 'p2']) {
-    expect(await hosts.enter(due(runId), host, 'normal', 0)).toEqual({ state: 'parked', reason: 'circuit_open' });
+    expect(await hosts.acquire(due(runId), host, 'normal', 0)).toEqual({ state: 'parked', reason: 'circuit_open' });
   }
   await queue.add(due('now'), 0);
   await queue.add(due('later'), 600_000);

@@ -61,7 +61,7 @@ export class KeySet implements TokenKeys {
     return { keys: keys.filter((key): key is TokenKey => key !== undefined), until: since + this.#times.maxAgeMs };
   }
 
-  tend(): void {
+  renew(): void {
     const { uat } = this.#cache;
     const now = Date.now();
     if (uat === undefined || now < uat + this.#times.maxAgeMs * RENEW_AT || now < this.#askedAt + RENEW_PAUSE_MS)

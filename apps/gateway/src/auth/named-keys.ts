@@ -57,7 +57,7 @@ export class NamedKeys implements TokenKeys {
     return named ?? this.#others.candidates(header);
   }
 
-  tend(): void {
-    this.#others.tend?.();
+  renew(): void {
+    this.#others.renew?.();
   }
 }

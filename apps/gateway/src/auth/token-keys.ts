@@ -22,7 +22,7 @@ export interface TokenKeys {
   /** Returns the keys. @throws ServiceError `unauthorized` if no key fits, `unavailable` if the keys cannot be fetched now */
   candidates(header: TokenHeader): Candidates | Promise<Candidates>;
   /** Renews keys before they are too old. Called at every request; costs nothing if no key is due. Absent if no key can become too old. */
-  tend?(): void;
+  renew?(): void;
 }
 
 /** RFC 7518 §3.3. */

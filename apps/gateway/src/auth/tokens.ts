@@ -58,7 +58,7 @@ export class Tokens {
 
   /** Verifies a token. @throws ServiceError `unauthorized`, or `unavailable` if the keys cannot be fetched */
   verify(token: string): Grant | Promise<Grant> {
-    this.#keys.tend?.();
+    this.#keys.renew?.();
     const digest = hash('sha256', token, 'base64');
     const known = this.#remembered.get(digest);
     if (known !== undefined) {

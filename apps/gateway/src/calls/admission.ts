@@ -7,7 +7,7 @@ import {
   ServiceError,
 } from '@inference-proxy/contracts';
 import type { SealedBox } from '@inference-proxy/crypto';
-import type { GatewayStore, Live, NewRun, RunReader } from '@inference-proxy/store';
+import type { Following, GatewayStore, NewRun, RunReader } from '@inference-proxy/store';
 import type { CallRequest } from './call-request.ts';
 import { idempotencyOf } from './idempotency.ts';
 
@@ -97,8 +97,8 @@ export class Admission {
   async run(asked: AppCall): Promise<AnsweringRun> {
     const { call } = asked;
     const { runId } = call;
-    const live = liveOf(call);
-    const { accepted, reader } = this.#store.accept(this.#newRun(asked), live);
+    const following = followingOf(call);
+    const { accepted, reader } = this.#store.accept(this.#newRun(asked), following);
     const answer = await accepted;
     switch (answer.state) {
       case 'accepted':
@@ -133,8 +133,9 @@ export class Admission {
   }
 
   #joined(call: CallRequest, runId: RunId): AnsweringRun {
-    const live = liveOf(call);
-    const reader = live === 'none' ? undefined : this.#store.read(call.project, runId, live, resumedAfter(call) ?? 0);
+    const following = followingOf(call);
+    const reader =
+      following === 'none' ? undefined : this.#store.read(call.project, runId, following, resumedAfter(call) ?? 0);
     return { runId, replayed: true, ...(reader && { reader }) };
   }
 
@@ -174,8 +175,8 @@ export const resumedAfter = ({ stream, after }: Pick<CallRequest, 'stream' | 'af
   stream ? after : undefined;
 
 /** Returns the part of the run that the call follows. */
-function liveOf({ waitMs, stream, forwarded, form }: CallRequest): Live {
+function followingOf({ waitMs, stream, forwarded, form }: CallRequest): Following | 'none' {
   if (waitMs === 0) return 'none';
   if (forwarded) return 'answer';
-  return stream ? (form === 'full' ? 'full' : 'items') : 'outcome';
+  return stream ? (form === 'rich' ? 'rich' : 'items') : 'outcome';
 }

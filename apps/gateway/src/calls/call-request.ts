@@ -61,7 +61,7 @@ export interface CallRequest {
 }
 
 /** The options of the answer. Calls to functions and calls to custom runtimes express them differently. */
-export type AskedAnswer = Pick<CallRequest, 'path' | 'stream' | 'form' | 'after' | 'forwarded'>;
+export type AnswerOptions = Pick<CallRequest, 'path' | 'stream' | 'form' | 'after' | 'forwarded'>;
 
 /** Reads the call of a function. @throws ServiceError `invalid_request`, `unsupported_media_type` */
 export function callRequest(runId: RunId, path: CallPath, head: RequestHead, webhooks: WebhookUrls): CallRequest {
@@ -70,7 +70,7 @@ export function callRequest(runId: RunId, path: CallPath, head: RequestHead, web
   const query = Query.of(url);
   if (query.text !== '') checkQueryNames(query);
   const after = headers['idempotency-key'] === undefined ? undefined : resumePoint(query, head.rawHeaders);
-  return callOnTerms(runId, path, head, query, webhooks, {
+  return withCallOptions(runId, path, head, query, webhooks, {
     path: url.split('?', 1)[0] as string,
     stream: accepts(headers.accept, ['text/event-stream']),
     form: query.text === '' ? 'plain' : streamFormOf(query),
@@ -80,13 +80,13 @@ export function callRequest(runId: RunId, path: CallPath, head: RequestHead, web
 }
 
 /** Reads the options that all calls share, and adds the options of the answer. @throws ServiceError `invalid_request` */
-export function callOnTerms(
+export function withCallOptions(
   runId: RunId,
   path: CallPath,
   head: RequestHead,
   query: Query,
   webhooks: WebhookUrls,
-  answer: AskedAnswer,
+  answer: AnswerOptions,
 ): CallRequest {
   const { headers, method = '' } = head;
   const webhook = query.text === '' ? undefined : webhookOf(query, head, webhooks);

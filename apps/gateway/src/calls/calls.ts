@@ -10,7 +10,7 @@ import type { OpenCall, OpenCalls } from '../http/open-calls.ts';
 import { shouldRetry } from '../http/openai-errors.ts';
 import type { CallPath } from '../http/request-head.ts';
 import { sendBody } from '../http/stored-answer.ts';
-import { type AccountParts, type Answered, CallAccount, type CallForm } from '../operations/call-account.ts';
+import { type AccountParts, CallAccount, type CallEnd, type CallForm } from '../operations/call-account.ts';
 import { EventStream } from '../streaming/event-stream.ts';
 import { nothingFollows } from '../streaming/events.ts';
 import type { KeepAlive, StreamEnd } from '../streaming/live-response.ts';
@@ -38,7 +38,7 @@ export interface CallsParts {
 const NO_APP = { functions: [] };
 
 /** The account of a call whose caller has disconnected. */
-const GONE: Answered = { status: 'gone' };
+const GONE: CallEnd = { status: 'gone' };
 
 export class Calls {
   readonly #parts: CallsParts;
@@ -87,7 +87,7 @@ export class Calls {
     raw: ServerResponse,
     open: OpenCall,
     account: CallAccount,
-  ): Promise<Answered> {
+  ): Promise<CallEnd> {
     const { run, call, preformatted } = await this.#accepted(asked, found, protocol, raw, account);
     if (run.replayed) {
       // From here on, every answer carries the id of the joined run, also an answer of the error filter.
@@ -144,10 +144,10 @@ export class Calls {
 
   /** Returns whether the joined run has ended and has no event after `after`. */
   async #isOver({ project, form }: CallRequest, runId: string, after: number): Promise<boolean> {
-    const extent = await this.#parts.store.extent(project, runId).catch((thrown: unknown) => {
+    const progress = await this.#parts.store.progress(project, runId).catch((thrown: unknown) => {
       throw withRun(asServiceError(thrown), runId);
     });
-    return extent !== undefined && nothingFollows(extent, after, form);
+    return progress !== undefined && nothingFollows(progress, after, form);
   }
 
   async #accepted(
@@ -182,13 +182,13 @@ export class Calls {
   }
 
   /** Answers 202. The run continues without this caller. */
-  async #answerLater(call: CallRequest, raw: ServerResponse, run: AnsweringRun): Promise<Answered> {
+  async #answerLater(call: CallRequest, raw: ServerResponse, run: AnsweringRun): Promise<CallEnd> {
     const { project, preferenceApplied, absentMs } = call;
     const { runId, replayed } = run;
     // The `Prefer: wait` time is over. The caller did not disconnect, so `onDisconnect=cancel` no longer applies.
     // A replayed run is included because its first call's `onDisconnect` is unknown here.
     if (replayed || (run.reader && absentMs === 0)) {
-      await this.#parts.store.goOn(project, runId).catch((thrown: unknown) => {
+      await this.#parts.store.detach(project, runId).catch((thrown: unknown) => {
         throw withRun(asServiceError(thrown), runId);
       });
     }
@@ -206,7 +206,7 @@ export class Calls {
     run: AnsweringRun,
     reader: RunReader,
     open: OpenCall,
-  ): Promise<Answered> {
+  ): Promise<CallEnd> {
     const outcome = await outcomeInTime(reader, open, call.waitMs);
     if (outcome === 'gone') return { ...GONE, ...replayedOf(run) };
     return outcome === 'waited'
@@ -221,17 +221,17 @@ export class Calls {
     run: AnsweringRun,
     reader: RunReader,
     end: StreamEnd,
-  ): Promise<Answered> {
-    const told = { items: reader.cursor, ...replayedOf(run) };
+  ): Promise<CallEnd> {
+    const common = { items: reader.cursor, ...replayedOf(run) };
     switch (end.how) {
       case 'complete':
         // Only a resumed stream can end before its head is written.
         if (!raw.headersSent && !raw.destroyed) return answeredNothing(raw, run);
-        return { status: raw.statusCode, ...told };
+        return { status: raw.statusCode, ...common };
       case 'gone':
-        return { ...GONE, ...told };
+        return { ...GONE, ...common };
       case 'failed':
-        return { status: raw.statusCode, ...told, code: end.error?.code ?? end.outcome?.error?.code ?? 'internal' };
+        return { status: raw.statusCode, ...common, code: end.error?.code ?? end.outcome?.error?.code ?? 'internal' };
       case 'waited':
         return this.#answerLater(call, raw, run);
       case 'early':
@@ -246,7 +246,7 @@ export class Calls {
     raw: ServerResponse,
     run: AnsweringRun,
     outcome: Outcome,
-  ): Promise<Answered> {
+  ): Promise<CallEnd> {
     const { runId } = run;
     const { status, body, headers } = await protocol.answer(this.#parts.store, project, runId, outcome);
     const { error, items, streamed } = outcome;
@@ -258,10 +258,10 @@ export class Calls {
 
 const formOf = ({ waitMs, stream }: CallRequest): CallForm => (waitMs === 0 ? 'async' : stream ? 'stream' : 'sync');
 
-const replayedOf = ({ replayed, runId }: AnsweringRun): Pick<Answered, 'replayedRun'> =>
+const replayedOf = ({ replayed, runId }: AnsweringRun): Pick<CallEnd, 'replayedRun'> =>
   replayed ? { replayedRun: runId } : {};
 
-function answeredNothing(raw: ServerResponse, run: AnsweringRun): Answered {
+function answeredNothing(raw: ServerResponse, run: AnsweringRun): CallEnd {
   sendNothing(raw, run.runId);
   return { status: 204, ...replayedOf(run) };
 }

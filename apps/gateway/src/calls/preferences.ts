@@ -12,13 +12,13 @@ export interface Preferences {
 const SPACE = /\s/;
 
 /** The preferences that this service follows. */
-const OURS = new Set(['respond-async', 'wait']);
+const SUPPORTED = new Set(['respond-async', 'wait']);
 
 /** Returns the preferences of a `Prefer` header that this service does not follow. Returns an empty text if there are none. */
 export function preferencesOfOthers(header: string): string {
   return split(header, ',')
     .map((element) => element.trim())
-    .filter((element) => element !== '' && !OURS.has(preferenceOf(element).name))
+    .filter((element) => element !== '' && !SUPPORTED.has(preferenceOf(element).name))
     .join(', ');
 }
 

@@ -25,7 +25,7 @@ export class HealthController {
   async ready(@Req() request: FastifyRequest, @Res() reply: FastifyReply): Promise<void> {
     if (this.#openCalls.leaving) throw new ServiceError('unavailable', 'This gateway is stopping.');
     // The reason may quote Redis. Only the operations port shows it, because callers do not reach that port.
-    if ((await this.#store.trouble()) !== undefined)
+    if ((await this.#store.notReadyReason()) !== undefined)
       throw new ServiceError('unavailable', 'The run store does not answer or refuses commands.');
     send(reply.hijack().raw, request.id, 200, Buffer.from('{"status":"ready"}'));
   }

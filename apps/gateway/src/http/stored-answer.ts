@@ -32,8 +32,8 @@ export async function sendBody(
   }
   await answers.hold(raw, body.heldBytes, async () => {
     if (body.whole) {
-      send(raw, requestId, status, Buffer.concat(await all(body.pieces())), more);
-      await taken(raw);
+      send(raw, requestId, status, Buffer.concat(await allPieces(body.pieces())), more);
+      await whenSent(raw);
       return;
     }
     await writePieces(raw, body, () =>
@@ -66,7 +66,7 @@ export async function writePieces(raw: ServerResponse, body: StoredBody, begin: 
       if (raw.destroyed) return;
     }
     raw.end();
-    await taken(raw);
+    await whenSent(raw);
   } catch (thrown) {
     if (raw.headersSent) breakOff(raw);
     throw thrown;
@@ -85,12 +85,12 @@ async function drained(raw: ServerResponse): Promise<void> {
 }
 
 /** Resolves when the whole answer is sent, or its connection is closed. */
-export async function taken(raw: ServerResponse): Promise<void> {
+export async function whenSent(raw: ServerResponse): Promise<void> {
   if (!raw.destroyed && !raw.closed) await once(raw, 'close');
 }
 
 /** Returns all pieces in memory. */
-export async function all(pieces: AsyncIterable<Buffer>): Promise<Buffer[]> {
+export async function allPieces(pieces: AsyncIterable<Buffer>): Promise<Buffer[]> {
   const list: Buffer[] = [];
   for await (const piece of pieces) list.push(piece);
   return list;

@@ -1,7 +1,7 @@
 // Contract 2 and 5: makes a run's result the body of an answer. Large parts are read from the store piece by piece.
 import { arrayBody, type Outcome, type RunId, resultAsJson, ServiceError } from '@inference-proxy/contracts';
 import { type GatewayStore, pieceBytes } from '@inference-proxy/store';
-import { type AnswerBody, all, type StoredBody } from './stored-answer.ts';
+import { type AnswerBody, allPieces, type StoredBody } from './stored-answer.ts';
 
 /** A smaller result is answered at once (contract 5). */
 const SMALL_BYTES = 64 * 1024;
@@ -67,7 +67,7 @@ export async function wholeOutcome(
 ): Promise<Outcome> {
   const { resultBytes, ...rest } = outcome;
   if (resultBytes === undefined) return outcome;
-  return { ...rest, result: Buffer.concat(await all(store.result(project, runId, resultBytes))) };
+  return { ...rest, result: Buffer.concat(await allPieces(store.result(project, runId, resultBytes))) };
 }
 
 function listBody(

@@ -16,7 +16,7 @@ import {
 import type { FastifyRequest } from 'fastify';
 import type { CallPath } from '../http/request-head.ts';
 
-/** The form of answer that a caller asked for. */
+/** The form of a call: how the caller gets the answer. The label `form` of the metrics. */
 export type CallForm = 'sync' | 'stream' | 'async';
 
 /** An app that a worker has announced. Only announced names become labels, so that callers cannot create new series. */
@@ -88,7 +88,7 @@ export class CallMetrics {
 }
 
 /** How a call ended, as its log line reports it. */
-export interface Answered {
+export interface CallEnd {
   readonly status: number | 'gone';
   /** Id of the run that answers, if an earlier call created it. */
   readonly replayedRun?: string;
@@ -158,7 +158,7 @@ export class CallAccount {
   };
 
   /** Reports the end: the call is answered, or its caller has disconnected. */
-  end(answered: Answered): void {
+  end(answered: CallEnd): void {
     const { status, code = status === 'gone' ? 'gone' : 'ok', items } = answered;
     const ms = this.#elapsedMs();
     // Only an app that exists can fail to start.

@@ -6,7 +6,7 @@ import type { AnswerHead, HeaderPair } from '@inference-proxy/contracts';
 const JOINED: ReadonlySet<string> = new Set(['vary', 'access-control-expose-headers']);
 
 /** Headers that the gateway sets, or that follow from the way the body is written. */
-const OURS: ReadonlySet<string> = new Set(['x-request-id', 'content-length', 'idempotency-replayed']);
+const GATEWAY_HEADERS: ReadonlySet<string> = new Set(['x-request-id', 'content-length', 'idempotency-replayed']);
 
 /** Headers that decide which pages may read which parts of an answer (fetch.spec.whatwg.org, "CORS protocol"). */
 const CORS = 'access-control-';
@@ -24,7 +24,7 @@ export function putHead(raw: ServerResponse, requestId: string, head: AnswerHead
   const already = new Set(raw.getHeaderNames());
   for (const [name, value] of head.headers) {
     const lower = name.toLowerCase();
-    if (lower === 'content-length' ? !rules.bodiless : OURS.has(lower)) continue;
+    if (lower === 'content-length' ? !rules.bodiless : GATEWAY_HEADERS.has(lower)) continue;
     if (rules.corsIsOurs && lower.startsWith(CORS) && !already.has(lower)) continue;
     if (!already.has(lower)) raw.appendHeader(name, value);
     else if (JOINED.has(lower)) raw.setHeader(lower, joined(raw, lower, value));

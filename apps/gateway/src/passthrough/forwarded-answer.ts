@@ -12,11 +12,11 @@ import type { ForwardedOptions, LiveAnswer } from '../calls/call-protocol.ts';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
 import type { OpenCall } from '../http/open-calls.ts';
 import { writePieces } from '../http/stored-answer.ts';
-import type { EntryTaker, RunEntry } from '../streaming/entry-pull.ts';
+import type { EntryConsumer, RunEntry } from '../streaming/entry-pull.ts';
 import type { KeepAlive } from '../streaming/live-response.ts';
 import { LiveResponse, type StreamEnd, writeStreamHead } from '../streaming/live-response.ts';
 import { type HeadRules, putHead } from './answer-head.ts';
-import { isStreamed, itemBytes, lastWords } from './streamed-forms.ts';
+import { errorEnding, isStreamed, itemBytes } from './streamed-forms.ts';
 
 const NOTHING = Buffer.alloc(0);
 
@@ -24,7 +24,7 @@ const NOTHING = Buffer.alloc(0);
  * One forwarded answer. The head of a stream is written as soon as the server's head arrives.
  * The head of a whole body is written with the body. A body that breaks off is therefore an error with its real status.
  */
-export class ForwardedAnswer implements LiveAnswer, EntryTaker {
+export class ForwardedAnswer implements LiveAnswer, EntryConsumer {
   /** Head of a stream, after the head is written. */
   #streaming: AnswerHead | undefined;
   readonly #response: LiveResponse;
@@ -52,7 +52,7 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker {
     return this.#response.run(call);
   }
 
-  take(entry: RunEntry): void {
+  next(entry: RunEntry): void {
     if (entry.type === 'head' && isStreamed(entry.head)) this.#begin(entry.head);
     else if (entry.type === 'items' && this.#streaming) {
       this.#options.onItems?.();
@@ -122,7 +122,7 @@ export class ForwardedAnswer implements LiveAnswer, EntryTaker {
       this.#response.settle({ how: 'early', ...cause });
       return;
     }
-    const words = lastWords(this.#streaming.form, this.#reader.runId, errorObject(fields));
+    const words = errorEnding(this.#streaming.form, this.#reader.runId, errorObject(fields));
     const end: StreamEnd = { how: 'failed', error: undefined, ...cause };
     if (words) {
       this.#response.write(words);

@@ -20,7 +20,7 @@ const OF_CONNECTIONS: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 /** Headers between the caller and the gateway, and headers that the gateway writes anew. */
-const OURS: ReadonlySet<string> = new Set([
+const GATEWAY_HEADERS: ReadonlySet<string> = new Set([
   'forwarded',
   'traceparent',
   'x-forwarded-for',
@@ -55,7 +55,7 @@ export function forwardedHeaders(request: CallerRequest, rules: ForwardingRules)
     const name = rawHeaders[at] as string;
     const value = rawHeaders[at + 1] as string;
     const lower = name.toLowerCase();
-    if (OF_CONNECTIONS.has(lower) || OURS.has(lower) || named.has(lower)) continue;
+    if (OF_CONNECTIONS.has(lower) || GATEWAY_HEADERS.has(lower) || named.has(lower)) continue;
     if (lower === 'authorization' && !rules.forwardAuth) continue;
     const rest = lower === 'prefer' ? preferencesOfOthers(value) : value;
     if (lower !== 'prefer' || rest !== '') kept.push([name, rest]);
@@ -67,16 +67,16 @@ export function forwardedHeaders(request: CallerRequest, rules: ForwardingRules)
 function whereFrom({ headers, socket }: CallerRequest, { trustedProxies, prefix }: ForwardingRules): HeaderPair[] {
   const peer = (socket.remoteAddress ?? '').replace(MAPPED_V4, '');
   const trusted = inNetworks(trustedProxies, peer);
-  const told = (name: string): string | undefined => {
+  const fromProxy = (name: string): string | undefined => {
     const value = trusted ? headers[name] : undefined;
     return typeof value === 'string' && value !== '' ? value : undefined;
   };
-  const before = told('x-forwarded-for');
-  const host = told('x-forwarded-host') ?? headers.host;
+  const before = fromProxy('x-forwarded-for');
+  const host = fromProxy('x-forwarded-host') ?? headers.host;
   return [
     ['X-Forwarded-For', before === undefined ? peer : `${before}, ${peer}`],
-    ['X-Forwarded-Proto', told('x-forwarded-proto') ?? 'http'],
+    ['X-Forwarded-Proto', fromProxy('x-forwarded-proto') ?? 'http'],
     ...(host === undefined ? [] : [['X-Forwarded-Host', host] as const]),
-    ['X-Forwarded-Prefix', `${told('x-forwarded-prefix') ?? ''}${prefix}`],
+    ['X-Forwarded-Prefix', `${fromProxy('x-forwarded-prefix') ?? ''}${prefix}`],
   ];
 }

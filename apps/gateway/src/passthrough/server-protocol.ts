@@ -2,7 +2,7 @@
 import { encodeRequest, errorObject } from '@inference-proxy/contracts';
 import type { Network } from '@inference-proxy/egress';
 import type { CallProtocol } from '../calls/call-protocol.ts';
-import { callOnTerms } from '../calls/call-request.ts';
+import { withCallOptions } from '../calls/call-request.ts';
 import { envelopeAnswer } from '../calls/outcome.ts';
 import type { Origins } from '../http/cors.ts';
 import { Query } from '../http/request-head.ts';
@@ -19,7 +19,7 @@ export function serverProtocol(trustedProxies: readonly Network[], origins: Orig
   return {
     readHead: (runId, path, head, webhooks) => {
       const { prefix, target, name } = serverTarget(head.url ?? '');
-      return callOnTerms(runId, { ...path, function: name }, head, Query.of(head.url), webhooks, {
+      return withCallOptions(runId, { ...path, function: name }, head, Query.of(head.url), webhooks, {
         path: prefix + target,
         stream: false,
         form: 'plain',

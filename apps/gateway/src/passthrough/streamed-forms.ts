@@ -14,7 +14,7 @@ export function itemBytes(form: AnswerForm, batch: ItemBatch): Buffer {
 }
 
 /** Returns the bytes that report an error at the end of an incomplete body, or undefined if the form has no such bytes. */
-export function lastWords(form: AnswerForm, runId: RunId, error: object): Buffer | undefined {
+export function errorEnding(form: AnswerForm, runId: RunId, error: object): Buffer | undefined {
   const data = errorData(runId, error);
   if (form === 'sse') return encodeEvent('error', data);
   return form === 'ndjson' ? Buffer.from(`${JSON.stringify(data)}\n`) : undefined;

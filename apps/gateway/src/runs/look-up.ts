@@ -18,7 +18,7 @@ export class LookUp {
    * @throws ServiceError `not_found`, `unavailable`
    */
   async run(project: string, runId: string): Promise<AnswerBody> {
-    const record = await ofRun(project, runId, () => this.#store.look(project, runId));
+    const record = await ofRun(project, runId, () => this.#store.lookUp(project, runId));
     // The store keeps only the newest items of a long plain stream. Such a run has a count of items, but no result.
     const { outcome } = record.gone > 0 ? {} : record;
     const head = JSON.stringify(runView(record));

@@ -50,7 +50,7 @@ describe('a rejected request:', () => {
 });
 
 test('events are numbered in every resumed stream, and named in the rich stream', () => {
-  expect(asked('').form).toBe('numbered');
-  expect(asked('?ids=false').form).toBe('numbered');
-  expect(asked('?events=full').form).toBe('full');
+  expect(asked('').form).toBe('ids');
+  expect(asked('?ids=false').form).toBe('ids');
+  expect(asked('?events=full').form).toBe('rich');
 });

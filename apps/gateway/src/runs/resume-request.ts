@@ -17,7 +17,7 @@ export function resumeRequest({ url = '', headers, rawHeaders }: RequestHead): R
   const after = resumePoint(query, rawHeaders);
   return {
     ...(after !== undefined && { after }),
-    form: streamFormOf(query) === 'full' ? 'full' : 'numbered',
+    form: streamFormOf(query) === 'rich' ? 'rich' : 'ids',
     gzip: accepts(headers['accept-encoding'], ['gzip', 'x-gzip', '*']),
   };
 }

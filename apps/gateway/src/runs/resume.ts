@@ -26,7 +26,7 @@ export interface ResumeParts {
 }
 
 /** The end of a stream, as the log line reports it. */
-interface Answered {
+interface ResumeEnd {
   readonly status: number | 'gone';
   readonly code?: string;
   /** Number of the last item that the reader got. */
@@ -46,7 +46,7 @@ export class Resume {
     reply.hijack();
     const { project, run: runId } = request.params;
     const open = this.#parts.openCalls.begin(reply.raw);
-    let answered: Answered = { status: 'gone' };
+    let answered: ResumeEnd = { status: 'gone' };
     try {
       answered = await this.#answer(request, reply.raw, open, startedAt);
     } catch (thrown) {
@@ -65,13 +65,13 @@ export class Resume {
     raw: ServerResponse,
     open: OpenCall,
     startedAt: number,
-  ): Promise<Answered> {
+  ): Promise<ResumeEnd> {
     const { store, keepAlives, commitMs, answers } = this.#parts;
     const asked = resumeRequest(raw.req);
-    const extent = await ofRun(project, runId, () => store.extent(project, runId));
-    if (nothingFollows(extent, asked.after, asked.form)) return answeredNothing(raw, requestId);
+    const progress = await ofRun(project, runId, () => store.progress(project, runId));
+    if (nothingFollows(progress, asked.after, asked.form)) return answeredNothing(raw, requestId);
     // This error is sent before the first event, which may be an event without items.
-    if ((asked.after ?? 0) < extent.gone) {
+    if ((asked.after ?? 0) < progress.gone) {
       throw new ServiceError('items_gone', 'The next items are no longer kept.', { runId });
     }
     if (raw.req.method === 'HEAD') {
@@ -79,8 +79,8 @@ export class Resume {
       raw.end();
       return { status: 200 };
     }
-    const preformatted = (await store.apps(project)).get(extent.app)?.preformatted ?? true;
-    const reader = store.read(project, runId, asked.form === 'full' ? 'full' : 'items', asked.after ?? 0);
+    const preformatted = (await store.apps(project)).get(progress.app)?.preformatted ?? true;
+    const reader = store.read(project, runId, asked.form === 'rich' ? 'rich' : 'items', asked.after ?? 0);
     try {
       const stream = new EventStream(raw, reader, keepAlives, {
         startedAt,
@@ -102,13 +102,13 @@ export class Resume {
   }
 }
 
-function answeredNothing(raw: ServerResponse, requestId: string): Answered {
+function answeredNothing(raw: ServerResponse, requestId: string): ResumeEnd {
   sendNothing(raw, requestId);
   return { status: 204 };
 }
 
 /** Returns the log line's fields for an end. @throws ServiceError the reason if there is no stream */
-function answeredBy(end: StreamEnd, upTo: number): Answered {
+function answeredBy(end: StreamEnd, upTo: number): ResumeEnd {
   if (end.how === 'gone') return { status: 'gone', upTo };
   if (end.how === 'failed')
     return { status: 200, upTo, code: end.error?.code ?? end.outcome?.error?.code ?? 'internal' };

@@ -8,8 +8,8 @@ test('many readers of a batch share its events, and each form has its own events
   for (const [form, preformatted, text] of [
     ['plain', true, 'data: x\r\r'],
     ['plain', false, 'data: data: x\ndata: \ndata: \n\n'],
-    ['numbered', true, 'id: 7\ndata: x\n\n'],
-    ['full', true, 'id: 7\nevent: item\ndata: x\n\n'],
+    ['ids', true, 'id: 7\ndata: x\n\n'],
+    ['rich', true, 'id: 7\nevent: item\ndata: x\n\n'],
     ['plain', true, 'data: x\r\r'],
   ] as const) {
     const events = encodedItems(batch, form, preformatted);

@@ -18,8 +18,8 @@ export type RunEntry = Exclude<RunEvent, { type: 'outcome' }>;
 export type EntrySource = Pick<RunReader, 'events'>;
 
 /** Receives the entries of a run. */
-export interface EntryTaker {
-  take(entry: RunEntry): void;
+export interface EntryConsumer {
+  next(entry: RunEntry): void;
   /** Called after the last entry. */
   finish(outcome: Outcome): void;
   /** Called if no further entry will arrive. */
@@ -33,12 +33,12 @@ export class EntryPull {
 
   readonly #raw: ServerResponse;
   readonly #reader: EntrySource;
-  readonly #taker: EntryTaker;
+  readonly #consumer: EntryConsumer;
 
-  constructor(raw: ServerResponse, reader: EntrySource, taker: EntryTaker) {
+  constructor(raw: ServerResponse, reader: EntrySource, consumer: EntryConsumer) {
     this.#raw = raw;
     this.#reader = reader;
-    this.#taker = taker;
+    this.#consumer = consumer;
   }
 
   /** Starts or continues. */
@@ -60,7 +60,7 @@ export class EntryPull {
 
   readonly #take = (event: RunEvent): void => {
     if (event.type === 'outcome') this.#outcome = event.outcome;
-    else this.#taker.take(event);
+    else this.#consumer.next(event);
   };
 
   /** The run's entries have ended, or the socket is full. */
@@ -71,7 +71,7 @@ export class EntryPull {
     }
     // RxJS throws an exception of a `complete` callback in a later turn of the event loop, which would end the gateway's process.
     try {
-      this.#taker.finish(this.#outcome);
+      this.#consumer.finish(this.#outcome);
     } catch (thrown) {
       this.#failed(thrown);
     }
@@ -79,7 +79,7 @@ export class EntryPull {
 
   readonly #failed = (thrown: unknown): void => {
     try {
-      this.#taker.fail(thrown);
+      this.#consumer.fail(thrown);
     } catch {
       this.#raw.destroy();
     }

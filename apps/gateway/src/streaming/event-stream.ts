@@ -11,9 +11,9 @@ import type { GatewayStore, RunReader } from '@inference-proxy/store';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
 import type { AnswersInFlight } from '../http/answers-in-flight.ts';
 import type { OpenCall } from '../http/open-calls.ts';
-import { taken } from '../http/stored-answer.ts';
+import { whenSent } from '../http/stored-answer.ts';
 import { wholeOutcome } from '../http/stored-result.ts';
-import type { EntryTaker, RunEntry } from './entry-pull.ts';
+import type { EntryConsumer, RunEntry } from './entry-pull.ts';
 import {
   batchOfResult,
   doneData,
@@ -62,7 +62,7 @@ export interface StreamOptions {
 }
 
 /** Writes one streamed answer only while its socket accepts bytes. A slow reader therefore costs a cursor, not a buffer. */
-export class EventStream implements EntryTaker {
+export class EventStream implements EntryConsumer {
   /** The last bytes of events that were written. */
   #last: Buffer = Buffer.alloc(0);
   /** Number of the event after which the stream begins. */
@@ -87,11 +87,11 @@ export class EventStream implements EntryTaker {
     else this.#response.unlessOpenAfter(commitMs, this.#openEmpty);
     return this.#response.run(call, () => {
       // The queued state and the end are both events. If the caller waits for a limited time only, `queued` is written with the next event.
-      if (form === 'full' && waitMs === Number.POSITIVE_INFINITY) this.#openEmpty();
+      if (form === 'rich' && waitMs === Number.POSITIVE_INFINITY) this.#openEmpty();
     });
   }
 
-  take(entry: RunEntry): void {
+  next(entry: RunEntry): void {
     const { runId, cursor } = this.#reader;
     switch (entry.type) {
       case 'items':
@@ -121,7 +121,7 @@ export class EventStream implements EntryTaker {
       const whole = await wholeOutcome(this.#options.store, this.#reader.project, this.#reader.runId, outcome);
       if (this.#response.isSettled) return;
       this.#finish(whole);
-      await taken(raw);
+      await whenSent(raw);
     });
   }
 
@@ -140,7 +140,7 @@ export class EventStream implements EntryTaker {
       const event = isLeft ? this.#encoded(batchOfResult(resultAsJson(outcome, []))) : undefined;
       this.#open();
       if (event) this.#write(event);
-      if (form === 'full') this.#write(encodeEvent('done', doneData(this.#reader.runId, outcome), last));
+      if (form === 'rich') this.#write(encodeEvent('done', doneData(this.#reader.runId, outcome), last));
       const closing = this.#options.protocol.closing?.(this.#last);
       if (closing) this.#response.write(closing);
       this.#response.end({ how: 'complete' });
@@ -191,7 +191,7 @@ export class EventStream implements EntryTaker {
     writeEventsHead(this.#response.raw, { requestId: resumed?.requestId ?? runId, startedAt, gzip });
     this.#response.open({ gzip, comments: true });
     if (form !== 'plain') this.#response.write(openingLines(this.#from));
-    if (form === 'full' && resumed?.from !== 'event') {
+    if (form === 'rich' && resumed?.from !== 'event') {
       this.#response.write(encodeEvent('queued', { run_id: runId }, 0));
     }
   }

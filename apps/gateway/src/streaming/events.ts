@@ -36,7 +36,7 @@ export function encodedItems(batch: ItemBatch, form: StreamForm, preformatted: b
   const events =
     form === 'plain'
       ? encodeItems(batch, preformatted)
-      : encodeNumbered(batch, preformatted, form === 'full' ? 'item' : '');
+      : encodeNumbered(batch, preformatted, form === 'rich' ? 'item' : '');
   encoded.set(batch, { form, preformatted, events });
   return events;
 }
@@ -199,7 +199,7 @@ export interface EndedRun {
  * that is not an item (contract 3).
  */
 export function lastEventOf({ state, items, streamed }: EndedRun, form: StreamForm): number {
-  if (state !== 'succeeded') return form === 'full' ? items : items + 1;
+  if (state !== 'succeeded') return form === 'rich' ? items : items + 1;
   return streamed ? items : 1;
 }
 
@@ -210,6 +210,6 @@ export function lastEventOf({ state, items, streamed }: EndedRun, form: StreamFo
  */
 export function nothingFollows(run: EndedRun, after: number | undefined, form: StreamForm): boolean {
   if (run.state === 'queued' || run.state === 'running') return false;
-  if (after === undefined && form === 'full') return false;
+  if (after === undefined && form === 'rich') return false;
   return (after ?? 0) >= lastEventOf(run, form);
 }

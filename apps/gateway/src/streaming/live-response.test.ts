@@ -23,7 +23,7 @@ const keepAlives = new KeepAlive(1000);
 const END = { how: 'complete' } as const;
 /** A run without entries. */
 const silent = { events: () => NEVER };
-const nothing = { take() {}, finish() {}, fail() {} };
+const nothing = { next() {}, finish() {}, fail() {} };
 
 /** Returns a response that the test controls, and the answer that its reader gets. */
 async function streamed(gzip: boolean): Promise<{ response: LiveResponse; answer: IncomingMessage }> {

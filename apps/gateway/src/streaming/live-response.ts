@@ -6,7 +6,7 @@ import type { Outcome, ServiceError } from '@inference-proxy/contracts';
 import { SERVER } from '../http/answer.ts';
 import type { Interruption, OpenCall } from '../http/open-calls.ts';
 import { breakOff } from '../http/stored-answer.ts';
-import { EntryPull, type EntrySource, type EntryTaker, isFull } from './entry-pull.ts';
+import { type EntryConsumer, EntryPull, type EntrySource, isFull } from './entry-pull.ts';
 import { keepAliveComment } from './events.ts';
 import { GzipMember } from './gzip-member.ts';
 
@@ -90,14 +90,14 @@ export class LiveResponse implements Quiet {
   readonly #pull: EntryPull;
 
   readonly #keepAlives: KeepAlive;
-  readonly #content: EntryTaker;
+  readonly #content: EntryConsumer;
 
   /** @param content receives the entries, and writes them here */
   constructor(
     readonly raw: ServerResponse,
     reader: EntrySource,
     keepAlives: KeepAlive,
-    content: EntryTaker,
+    content: EntryConsumer,
   ) {
     this.#keepAlives = keepAlives;
     this.#content = content;

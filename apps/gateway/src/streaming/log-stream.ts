@@ -4,13 +4,13 @@ import { errorObject } from '@inference-proxy/contracts';
 import type { LogLine, RunReader } from '@inference-proxy/store';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
 import type { OpenCall } from '../http/open-calls.ts';
-import type { EntryTaker, RunEntry } from './entry-pull.ts';
+import type { EntryConsumer, RunEntry } from './entry-pull.ts';
 import { encodeEvent, errorData, logData } from './events.ts';
 import type { KeepAlive } from './live-response.ts';
 import { type EventsHead, LiveResponse, type StreamEnd, writeEventsHead } from './live-response.ts';
 
 /** Pulls lines as items are pulled: lines that the socket cannot take stay in the store. */
-export class LogStream implements EntryTaker {
+export class LogStream implements EntryConsumer {
   /** Number of the last line that was written. */
   #line: number;
   readonly #response: LiveResponse;
@@ -36,7 +36,7 @@ export class LogStream implements EntryTaker {
     });
   }
 
-  take(entry: RunEntry): void {
+  next(entry: RunEntry): void {
     if (entry.type === 'log') this.#write(entry.line);
   }
 

@@ -6,10 +6,10 @@ test.each([
   ['', 'plain'],
   ['async=false&x=ids', 'plain'],
   ['ids=false', 'plain'],
-  ['ids=true', 'numbered'],
-  ['webhookEndpoint=http%3A%2F%2Fx%2F%3Fids%3Dmaybe&ids=true', 'numbered'],
-  ['events=full', 'full'],
-  ['ids=true&events=full', 'full'],
+  ['ids=true', 'ids'],
+  ['webhookEndpoint=http%3A%2F%2Fx%2F%3Fids%3Dmaybe&ids=true', 'ids'],
+  ['events=full', 'rich'],
+  ['ids=true&events=full', 'rich'],
 ])('%j asks for the %s form', (query, form) => {
   expect(streamFormOf(new Query(query))).toBe(form);
 });

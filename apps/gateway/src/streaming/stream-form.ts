@@ -3,13 +3,13 @@ import type { Query } from '../http/request-head.ts';
 
 /**
  * - `plain`: only items
- * - `numbered`: every event has an id, for resuming
- * - `full`: named and numbered events, also for states and log lines
+ * - `ids`: every event has an id, for resuming
+ * - `rich`: named and numbered events, also for states and log lines
  */
-export type StreamForm = 'plain' | 'numbered' | 'full';
+export type StreamForm = 'plain' | 'ids' | 'rich';
 
 /** Returns the form that a query asks for. @throws ServiceError `invalid_request` */
 export function streamFormOf(query: Query): StreamForm {
-  if (query.word('events', ['full']) !== undefined) return 'full';
-  return query.flag('ids') ? 'numbered' : 'plain';
+  if (query.word('events', ['full']) !== undefined) return 'rich';
+  return query.flag('ids') ? 'ids' : 'plain';
 }

@@ -31,7 +31,8 @@ function leasesOf(...ids: string[]) {
       timings: { ...defaultTimings, leaseMs: 15_000, renewMs: 5_000 },
       renew: async (_project, runs, apps) => {
         calls.push([...apps, ...runs.map(({ runId }) => runId)]);
-        const answer = store.answers.shift() ?? runs.map(() => ({ state: 'held', taken: 0, cancel: false }) as const);
+        const answer =
+          store.answers.shift() ?? runs.map(() => ({ state: 'held', position: 0, cancel: false }) as const);
         if (answer instanceof Error) throw answer;
         return answer;
       },
@@ -45,7 +46,7 @@ function leasesOf(...ids: string[]) {
 
 test('all held runs are renewed with a call for each term, and each run gets its answer', async () => {
   const { leases, events, calls, store } = leasesOf('a', 'b');
-  store.answers.push([{ state: 'held', taken: 3, cancel: true }, { state: 'lost' }]);
+  store.answers.push([{ state: 'held', position: 3, cancel: true }, { state: 'lost' }]);
   leases.start();
   await jest.advanceTimersByTimeAsync(0);
   expect(calls).toEqual([['chat', 'a', 'b']]);

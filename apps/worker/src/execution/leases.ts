@@ -73,7 +73,7 @@ export class Leases<Run extends OpenAttempt> {
         if (!run || this.#open.find(run) !== run) continue;
         if (answer.state === 'lost') run.lost();
         else {
-          run.readTo(answer.taken);
+          run.readTo(answer.position);
           if (answer.cancel) run.cancelled();
         }
       }

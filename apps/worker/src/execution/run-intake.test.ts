@@ -1,5 +1,5 @@
 // Contract 5: takes and wakes of an intake, with a scripted store.
-import type { TakenRun, Want } from '@inference-proxy/store';
+import type { TakenRun, TakeRequest } from '@inference-proxy/store';
 import { expect, test } from '@jest/globals';
 import { RunIntake } from './run-intake.ts';
 
@@ -7,7 +7,7 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 
 /** Queues by app, and free slots that taken runs occupy. */
 function intakeOn(slots: Record<string, number>, queued: Record<string, number>) {
-  const takes: (readonly Want[])[] = [];
+  const takes: (readonly TakeRequest[])[] = [];
   const started: string[] = [];
   const state = { atMost: 100, before: async (): Promise<void> => undefined };
   const intake = new RunIntake(

@@ -1,5 +1,5 @@
 // Contract 5: takes runs from a project's queues for free slots. The store wakes the intake, so it never polls.
-import type { TakenRun, Want, WorkerStore } from '@inference-proxy/store';
+import type { TakenRun, TakeRequest, WorkerStore } from '@inference-proxy/store';
 
 /**
  * The intake of a project. Only one take is open at a time.
@@ -18,7 +18,7 @@ export class RunIntake {
 
   readonly #project: string;
   readonly #store: Pick<WorkerStore, 'take'>;
-  readonly #freeSlots: () => readonly Want[];
+  readonly #freeSlots: () => readonly TakeRequest[];
   readonly #start: (run: TakenRun) => void;
 
   /**
@@ -28,7 +28,7 @@ export class RunIntake {
   constructor(
     project: string,
     store: Pick<WorkerStore, 'take'>,
-    freeSlots: () => readonly Want[],
+    freeSlots: () => readonly TakeRequest[],
     start: (run: TakenRun) => void,
   ) {
     this.#project = project;
@@ -51,7 +51,7 @@ export class RunIntake {
   /** Takes again if there are free slots. */
   look(): void {
     if (this.#stopped || this.#taking) return;
-    if (this.#wants().length === 0) return;
+    if (this.#requests().length === 0) return;
     this.#taking = this.#takeAll().finally(() => {
       this.#taking = undefined;
       // A slot or a wake may have come with the last reply.
@@ -64,11 +64,11 @@ export class RunIntake {
     this.#stopped = true;
     await this.#taking;
     // A take with zero slots leaves the waiting set, so the next wake goes to another worker.
-    const wants = this.#freeSlots().map(({ app }) => ({ app, slots: 0 }));
-    if (wants.length > 0) await this.#store.take(this.#project, wants);
+    const requests = this.#freeSlots().map(({ app }) => ({ app, slots: 0 }));
+    if (requests.length > 0) await this.#store.take(this.#project, requests);
   }
 
-  #wants(): Want[] {
+  #requests(): TakeRequest[] {
     return this.#freeSlots().filter(({ app, slots }) =>
       slots > 0 ? !this.#waiting.has(app) : this.#declined.has(app),
     );
@@ -76,11 +76,11 @@ export class RunIntake {
 
   /** Never rejects, because the store repeats a failed take. */
   async #takeAll(): Promise<void> {
-    for (let wants = this.#wants(); wants.length > 0 && !this.#stopped; wants = this.#wants()) {
+    for (let requests = this.#requests(); requests.length > 0 && !this.#stopped; requests = this.#requests()) {
       this.#woken.clear();
       this.#declined.clear();
-      const { runs, more } = await this.#store.take(this.#project, wants);
-      const missing = new Map(wants.map(({ app, slots }) => [app, slots]));
+      const { runs, more } = await this.#store.take(this.#project, requests);
+      const missing = new Map(requests.map(({ app, slots }) => [app, slots]));
       for (const run of runs) missing.set(run.app, (missing.get(run.app) ?? 0) - 1);
       for (const [app, slots] of missing)
         if (slots > 0 && !more && !this.#woken.has(app) && !this.#woken.has(null)) this.#waiting.add(app);

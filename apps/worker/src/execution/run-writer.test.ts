@@ -4,7 +4,7 @@ import { afterEach, expect, jest, test } from '@jest/globals';
 import { RunWriter, type WriterListener } from './run-writer.ts';
 
 type Reply =
-  | { state: 'ok'; taken: number; cancel: boolean }
+  | { state: 'ok'; position: number; cancel: boolean }
   | { state: 'behind'; last: number }
   | { state: 'lost' }
   | { state: 'full' };
@@ -37,7 +37,7 @@ class ScriptedStore {
   append = async (_project: string, { batch }: { batch: ItemBatch }): Promise<Reply> => {
     this.appended.push(batch);
     const change = this.script.shift();
-    let reply: Reply = { state: 'ok', taken: 0, cancel: false };
+    let reply: Reply = { state: 'ok', position: 0, cancel: false };
     if (batch.first === this.items.length + 1) this.items.push(...batch.blob.toString().split('\n'));
     else if (batch.first + batch.count - 1 > this.items.length) reply = { state: 'behind', last: this.items.length };
     await this.hold;
@@ -216,7 +216,7 @@ test('a lost attempt writes no more items', async () => {
 
 test('credits and the cancel flag of an append are passed on', async () => {
   const store = new ScriptedStore();
-  store.script.push(() => ({ state: 'ok', taken: 7, cancel: true }));
+  store.script.push(() => ({ state: 'ok', position: 7, cancel: true }));
   const { events, writer } = writerOn(store);
   push(writer, 'a');
   await writer.finish();

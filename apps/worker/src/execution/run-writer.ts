@@ -220,7 +220,7 @@ export class RunWriter {
     else {
       this.#failures = 0;
       this.#acknowledge(lastOf(batch));
-      this.#listener.readTo(reply.taken);
+      this.#listener.readTo(reply.position);
       if (reply.cancel) this.#listener.cancelled();
       this.#proceed();
     }

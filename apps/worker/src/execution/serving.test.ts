@@ -50,7 +50,7 @@ function servingOn(taken: readonly TakenRun[] = []) {
     timings: defaultTimings,
     onWake: () => undefined,
     onCancel: () => undefined,
-    onTaken: () => undefined,
+    onReaderPosition: () => undefined,
     serve: async () => undefined,
     leave: async () => undefined,
     take: async () => ({ runs: queued.splice(0), more: false }),

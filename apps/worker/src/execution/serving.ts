@@ -1,6 +1,6 @@
 // Contract 5: serves the projects of this worker's apps. Each project has a subscription, an intake and leases.
 import { retry } from '@inference-proxy/retry';
-import type { StoreLogger, TakenRun, Want, WorkerStore } from '@inference-proxy/store';
+import type { StoreLogger, TakenRun, TakeRequest, WorkerStore } from '@inference-proxy/store';
 import type { AppVersions } from '../deployments/versions.ts';
 import type { RunAccountParts } from '../operations/run-account.ts';
 import type { FreedSlots } from '../runtimes/freed-slots.ts';
@@ -44,7 +44,7 @@ type ServingStore = Pick<
   | 'timings'
   | 'onWake'
   | 'onCancel'
-  | 'onTaken'
+  | 'onReaderPosition'
 >;
 
 /** Takes runs of the served apps and executes them until it is stopped. */
@@ -77,7 +77,7 @@ export class Serving {
 
     store.onWake = (project, app) => this.#projects.get(project)?.intake.wake(app);
     store.onCancel = (run) => this.#open.find(run)?.cancelled();
-    store.onTaken = ({ upTo, ...run }) => this.#open.find(run)?.readTo(upTo);
+    store.onReaderPosition = ({ upTo, ...run }) => this.#open.find(run)?.readTo(upTo);
   }
 
   /** Follows a change of the apps: begins to serve new projects, and leaves projects without apps. */
@@ -136,7 +136,7 @@ export class Serving {
   }
 
   #begin(project: string): void {
-    const slots = (): Want[] =>
+    const slots = (): TakeRequest[] =>
       this.#apps
         .appsOf(project)
         .map(({ place, freeSlots, version }) => ({ app: place.app, slots: freeSlots, version }));

@@ -22,12 +22,12 @@ export interface Slot extends DueDelivery {
 /** The meaning of an attempt for its receiver's circuit. `none`: no meaning, for example if the attempt was not sent. */
 export type CircuitSignal = 'good' | 'bad' | 'none';
 
-export type Entered =
+export type SlotAnswer =
   | { readonly state: 'open'; readonly slot: Slot }
   | { readonly state: 'parked'; readonly reason: ParkReason };
 
 /** `parked`: the delivery was parked before. `forced`: the delivery enters for any number of open attempts. */
-export type Entry = 'normal' | 'parked' | 'forced';
+export type SlotRequest = 'normal' | 'parked' | 'forced';
 
 export interface HostStoreOptions {
   /** Lease of a slot, ms. Longer than an attempt may take. */
@@ -51,7 +51,7 @@ interface Step {
   readonly flag: string;
 }
 
-const FLAGS: Readonly<Record<Entry, string>> = { normal: 'n', parked: 'p', forced: 'f' };
+const FLAGS: Readonly<Record<SlotRequest, string>> = { normal: 'n', parked: 'p', forced: 'f' };
 /**
  * Time for which a slot serves several attempts. Then the slot goes back for parked deliveries and other dispatchers. After a recent
  * failure, a slot goes back after each attempt.
@@ -95,7 +95,7 @@ export class HostStore {
    *
    * @param share attempts that its project may have open at the receiver without a recent failure, over all dispatchers; at least `perProject`
    */
-  async enter(due: DueDelivery, host: string, entry: Entry, share: number): Promise<Entered> {
+  async acquire(due: DueDelivery, host: string, request: SlotRequest, share: number): Promise<SlotAnswer> {
     const { project, runId, attempt } = due;
     this.#entered += 1;
     const slot = {
@@ -106,7 +106,7 @@ export class HostStore {
       passUntil: 0,
       name: `${attempt} ${project} ${runId} ${this.#names}${this.#entered}`,
     };
-    const answer = await this.#steps.add('', { kind: 'enter', slot, share, flag: FLAGS[entry] });
+    const answer = await this.#steps.add('', { kind: 'enter', slot, share, flag: FLAGS[request] });
     switch (answer) {
       case 'parked circuit_open':
         return { state: 'parked', reason: 'circuit_open' };
@@ -124,10 +124,10 @@ export class HostStore {
   /**
    * Gives a slot back, with the meaning of its attempt for the receiver.
    *
-   * @param share the same as for `enter`
+   * @param share the same as for `acquire`
    * @returns whether a parked delivery was woken
    */
-  async leave(slot: Slot, signal: CircuitSignal, share: number): Promise<boolean> {
+  async release(slot: Slot, signal: CircuitSignal, share: number): Promise<boolean> {
     const answer = await this.#steps.add('', { kind: 'leave', slot, share, flag: signal });
     if (signal === 'good' && !this.#hasSucceeded(slot)) {
       if (this.#succeeded.size >= SUCCEEDED_LINES) this.#succeeded.clear();
@@ -137,7 +137,7 @@ export class HostStore {
   }
 
   /** Gives an unused slot back, because this process stops. Parked deliveries are left to other dispatchers. */
-  async drop(slot: Slot): Promise<void> {
+  async releaseUnused(slot: Slot): Promise<void> {
     await this.#steps.add('', { kind: 'drop', slot, share: 0, flag: 'none' });
   }
 
@@ -146,7 +146,7 @@ export class HostStore {
   }
 
   /** Wakes due probes. @returns deliveries whose slots have expired, because their dispatcher died or never received the slot */
-  async look(): Promise<DueDelivery[]> {
+  async checkReceivers(): Promise<DueDelivery[]> {
     const asked = runScriptAt(this.#redis, hostLookScript, hostsPrefix, { limits: this.#limits(), most: LOOKED_AT });
     const { woken, lapsed } = await withinLimit(asked, this.#options.commandMs);
     this.#beginWoken(woken);

@@ -69,7 +69,7 @@ test('a reader gets a whole answer as its head and then its bytes', async () => 
   const [first, last] = await events;
   expect(first).toEqual({ type: 'head', head: WHOLE });
   expect(last).toMatchObject({ type: 'outcome', outcome: { head: WHOLE, statusCode: 404, result: BYTES } });
-  const record = await gateway.look(project, run.runId);
+  const record = await gateway.lookUp(project, run.runId);
   expect(record).toMatchObject({ head: WHOLE, outcome: { head: WHOLE, result: BYTES } });
   const { runs } = await gateway.list(project, { limit: 1 });
   expect(runs[0]?.outcome?.statusCode).toBe(404);

@@ -118,7 +118,7 @@ test('a run is forgotten in the first round after its retention, even if no run 
   for (let n = 0; n < 5; n++) {
     const [id] = await run(gateway, worker, 'demo', 1, { keepMs: 0, promised: n % 2 === 0 });
     await sweeper.run();
-    expect(await gateway.look('demo', id as string)).toBeUndefined();
+    expect(await gateway.lookUp('demo', id as string)).toBeUndefined();
     await sweeper.run();
   }
 });
@@ -155,8 +155,8 @@ test('promised runs replace unpromised runs, and new calls are refused if only p
   for (let n = 0; n < 16; n++) promised.push(...(await run(gateway, worker, 'demo', 100, { promised: true })));
   expect(promised.length).toBeLessThan(1_000);
   expect(promised.length * RUN).toBeGreaterThan(bound * 0.8);
-  for (const id of promised) expect((await gateway.look('demo', id))?.state).toBe('succeeded');
-  for (const id of plain) expect(await gateway.look('demo', id)).toBeUndefined();
+  for (const id of promised) expect((await gateway.lookUp('demo', id))?.state).toBe('succeeded');
+  for (const id of plain) expect(await gateway.lookUp('demo', id)).toBeUndefined();
   for (const more of [{}, { promised: true, idempotency: { key: 'k', fingerprint: 'f' } }]) {
     const refused = call('demo', more);
     expect(await gateway.accept(refused, 'none').accepted).toEqual({
@@ -164,7 +164,7 @@ test('promised runs replace unpromised runs, and new calls are refused if only p
       reason: 'store',
       retryAfterMs: expect.any(Number),
     });
-    expect(await gateway.look('demo', refused.runId)).toBeUndefined();
+    expect(await gateway.lookUp('demo', refused.runId)).toBeUndefined();
   }
   expect(await store.admin.exists(`${projectPrefix('demo')}idempotency:k`)).toBe(0);
 });
@@ -182,7 +182,7 @@ test('one of several projects may hold half of the store, and calls of other pro
   expect(await bytesOf('greedy')).toBeLessThanOrEqual(bound / 2);
   expect(await gateway.accept(call('greedy'), 'none').accepted).toMatchObject({ state: 'overloaded', reason: 'store' });
   expect(await run(gateway, modest, 'modest', 200, { promised: true })).toHaveLength(200);
-  expect((await gateway.look('modest', first[0] as string))?.state).toBe('succeeded');
+  expect((await gateway.lookUp('modest', first[0] as string))?.state).toBe('succeeded');
 });
 
 test('the oldest runs of any project are removed first', async () => {
@@ -191,15 +191,15 @@ test('the oldest runs of any project are removed first', async () => {
   const [one, two] = [await store.worker('w1', 'one'), await store.worker('w2', 'two')];
   const oldest = await run(gateway, one, 'one', 800, { keepMs: 50_000 });
   const newer = await run(gateway, two, 'two', 900);
-  expect(await gateway.look('one', oldest[0] as string)).toBeDefined();
+  expect(await gateway.lookUp('one', oldest[0] as string)).toBeDefined();
   await run(gateway, one, 'one', 100);
   gateway.start();
   await until(async () => {
     const { bytes } = (await gateway.depths()).store;
     return bytes > 0 && bytes < bound * 0.8;
   });
-  expect(await gateway.look('one', oldest[0] as string)).toBeUndefined();
-  expect(await gateway.look('two', newer[0] as string)).toBeDefined();
+  expect(await gateway.lookUp('one', oldest[0] as string)).toBeUndefined();
+  expect(await gateway.lookUp('two', newer[0] as string)).toBeDefined();
 });
 
 test('a run with a live reader stays, even if room is wanted or its retention ends', async () => {
@@ -220,7 +220,7 @@ test('a run with a live reader stays, even if room is wanted or its retention en
   for (let n = 1; n <= 3; n++) await append(worker, read, n, `item ${n}`);
   await succeed(worker, read, 3);
   for (let n = 0; n < 8; n++) await run(gateway, worker, 'demo', 250);
-  expect(await gateway.look('demo', read.runId)).toBeDefined();
+  expect(await gateway.lookUp('demo', read.runId)).toBeDefined();
   resume();
   expect(await rest).toEqual(['item 2', 'item 3']);
 });
@@ -269,7 +269,7 @@ test('a full Redis refuses calls and accepts nothing, and existing runs end and 
   expect(itemsOf(await events)).toEqual(['a']);
   const second = await takeOne(worker, 'demo');
   expect(await gateway.cancel('demo', second.runId)).toBe('running');
-  expect(await gateway.look('demo', refused.runId)).toBeUndefined();
+  expect(await gateway.lookUp('demo', refused.runId)).toBeUndefined();
 });
 
 test('near maxmemory the oldest runs are removed too, for any bound', async () => {
@@ -278,5 +278,5 @@ test('near maxmemory the oldest runs are removed too, for any bound', async () =
   const [oldest] = await run(gateway, worker, 'demo', 1_000);
   await store.admin.config('SET', 'maxmemory', String(Math.floor((await store.usedMemory('with connections')) / 0.95)));
   gateway.start();
-  await until(async () => (await gateway.look('demo', oldest as string)) === undefined);
+  await until(async () => (await gateway.lookUp('demo', oldest as string)) === undefined);
 });

@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => store.close());
 
 const state = async (gateway: GatewayStore, project: string, runId: string) =>
-  (await gateway.look(project, runId))?.state;
+  (await gateway.lookUp(project, runId))?.state;
 
 test('a run is cancelled only after its last reader has disconnected, on any gateway', async () => {
   const project = 'two';

@@ -107,5 +107,5 @@ test.each(['', 'x', 'bm90IGEgY3Vyc29y', '../../etc'])('a malformed cursor is ref
 
 test('a project without runs has an empty list', async () => {
   expect(await gateway.list('nobody', { limit: 10 })).toEqual({ runs: [] });
-  expect(await gateway.look('nobody', newRunId())).toBeUndefined();
+  expect(await gateway.lookUp('nobody', newRunId())).toBeUndefined();
 });

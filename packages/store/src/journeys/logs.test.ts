@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => store.close());
 
-async function running(live: 'none' | 'full' | 'items' = 'none'): Promise<{ run: TakenRun; reader?: RunReader }> {
+async function running(live: 'none' | 'rich' | 'items' = 'none'): Promise<{ run: TakenRun; reader?: RunReader }> {
   const { accepted, reader } = gateway.accept(call(PROJECT), live);
   await accepted;
   return { run: await takeOne(worker, PROJECT), ...(reader && { reader }) };
@@ -109,7 +109,7 @@ test('lines of another attempt are refused', async () => {
 });
 
 test('a follower of everything gets the start, items and lines live, and other followers get only their mode', async () => {
-  const { accepted, reader } = gateway.accept(call(PROJECT), 'full');
+  const { accepted, reader } = gateway.accept(call(PROJECT), 'rich');
   const full = collect(reader as RunReader);
   const plain = collect(gateway.read(PROJECT, (reader as RunReader).runId, 'items', 0));
   await accepted;
@@ -128,7 +128,7 @@ test('a resumed rich stream has the missed items, and only future log lines', as
   const { run } = await running();
   await print(run, 'before');
   await append(worker, run, 1, 'a', 'b');
-  const resumed = gateway.read(PROJECT, run.runId, 'full', 1);
+  const resumed = gateway.read(PROJECT, run.runId, 'rich', 1);
   const seen: RunEvent[] = [];
   const done = new Promise<void>((resolve, reject) => {
     resumed.events().subscribe({ next: (event) => seen.push(event), error: reject, complete: resolve });

@@ -28,6 +28,6 @@ test.each<[string, Partial<NewRun>]>([
   const runs = Array.from({ length: COUNT }, () => call(state, more));
   await Promise.all(runs.map((run) => gateway.accept(run, 'none').accepted));
   await reaper.run();
-  const states = await Promise.all(runs.map(async ({ runId }) => (await gateway.look(state, runId))?.state));
+  const states = await Promise.all(runs.map(async ({ runId }) => (await gateway.lookUp(state, runId))?.state));
   expect(new Set(states)).toEqual(new Set([state]));
 });

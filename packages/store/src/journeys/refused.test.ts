@@ -27,7 +27,7 @@ async function cost(run: NewRun): Promise<[state: string, scripts: number]> {
   if (state === 'accepted') (reader as RunReader).close();
   // Redis has executed every earlier command when it answers this one.
   await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
-  await gateway.extent('demo', 'none');
+  await gateway.progress('demo', 'none');
   return [state, (await scripts()) - before];
 }
 
@@ -48,7 +48,7 @@ test('a call that Redis refuses for memory sends no second script', async () => 
   const before = await scripts();
   await expect(gateway.accept(call('demo'), 'items').accepted).rejects.toMatchObject({ code: 'overloaded' });
   await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
-  await gateway.extent('demo', 'none');
+  await gateway.progress('demo', 'none');
   await store.admin.config('SET', 'maxmemory', '0');
   // Redis does not count the refused script.
   expect((await scripts()) - before).toBe(0);

@@ -40,7 +40,7 @@ test('results that exceed the share end as output_too_large, and the other proje
   const refused = ends.filter(([state]) => state === 'refused');
   expect(refused.length).toBeGreaterThan(3);
   for (const [state, id] of ends)
-    expect((await gateway.look('greedy', id))?.outcome?.error).toEqual(state === 'refused' ? overShare : undefined);
+    expect((await gateway.lookUp('greedy', id))?.outcome?.error).toEqual(state === 'refused' ? overShare : undefined);
   const { projects } = await gateway.depths();
   expect(projects.find(({ project }) => project === 'greedy')?.bytes).toBeLessThanOrEqual(BOUND / 2);
   expect((await returns(modest, 'modest', 1.5 * MIB))[0]).toBe('ended');

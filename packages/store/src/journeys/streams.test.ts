@@ -63,14 +63,14 @@ test('a position beyond the end of an open run does not hide items from other re
   const all = collect(reader);
   const beyond = collect((here as GatewayStore).read(PROJECT, run.runId, 'items', 1_000_000));
   const taken: number[] = [];
-  worker.onTaken = ({ upTo }) => taken.push(upTo);
+  worker.onReaderPosition = ({ upTo }) => taken.push(upTo);
   for (let n = 1; n <= 400; n++) await append(worker, run, n, String(n));
   await succeed(worker, run, 400);
   expect(itemsOf(await all)).toEqual(numbers(1, 400));
   expect(itemsOf(await beyond)).toEqual([]);
   await until(() => taken.length > 0);
   expect(Math.max(...taken)).toBeLessThanOrEqual(400);
-  worker.onTaken = () => {};
+  worker.onReaderPosition = () => {};
 });
 
 test('a thousand readers of one run cost one follower per gateway, and one page per position', async () => {
@@ -112,7 +112,7 @@ test('a long plain stream uses flat memory, has the right count, and its fast re
   expect(outcome).toMatchObject({ outcome: { items: ROUNDS } });
   // 12 MB have arrived since the warm-up.
   expect(grown).toBeLessThan(2_000_000);
-  const shown = await (here as GatewayStore).look(PROJECT, run.runId);
+  const shown = await (here as GatewayStore).lookUp(PROJECT, run.runId);
   expect(shown?.items).toBe(ROUNDS);
   expect(shown?.gone).toBeGreaterThan(ROUNDS - 40);
 });
@@ -134,7 +134,7 @@ test('readers from before the window or behind it get items_gone, and the fast r
   const gone = { code: 'items_gone', runId: run.runId };
   await expect(collect(slow)).rejects.toMatchObject(gone);
   await expect(collect((here as GatewayStore).read(PROJECT, run.runId, 'items', 0))).rejects.toMatchObject(gone);
-  const kept = (await (here as GatewayStore).look(PROJECT, run.runId))?.gone as number;
+  const kept = (await (here as GatewayStore).lookUp(PROJECT, run.runId))?.gone as number;
   const inside = collect((there as GatewayStore).read(PROJECT, run.runId, 'items', kept));
   await succeed(worker, run, 400);
   expect(itemsOf(await inside)).toHaveLength(400 - kept);
@@ -145,7 +145,7 @@ test('readers from before the window or behind it get items_gone, and the fast r
 test('a plain stream has the pace of its fastest reader, on any gateway', async () => {
   const { run, reader } = await streaming();
   const taken: number[] = [];
-  worker.onTaken = ({ upTo }) => taken.push(upTo);
+  worker.onReaderPosition = ({ upTo }) => taken.push(upTo);
   // The calling reader does not read at all.
   const fast = collect((there as GatewayStore).read(PROJECT, run.runId, 'items', 0));
   await until(async () => (await store.admin.hget(record(run.runId), 'followers')) === 'g1:i g2:i');
@@ -154,5 +154,5 @@ test('a plain stream has the pace of its fastest reader, on any gateway', async 
   await succeed(worker, run, 300);
   expect(itemsOf(await fast)).toHaveLength(300);
   expect(itemsOf(await collect(reader))).toHaveLength(300);
-  worker.onTaken = () => {};
+  worker.onReaderPosition = () => {};
 });

@@ -28,7 +28,7 @@ export class AppendOnlyFile implements Task {
   /** The state that a finished rewrite has covered. */
   #covered: string | undefined;
   /** The state of the last warning. Each state is logged once. */
-  #told: string | undefined;
+  #reportedState: string | undefined;
   #notBefore = Number.NEGATIVE_INFINITY;
 
   readonly #redis: Redis;
@@ -70,7 +70,7 @@ export class AppendOnlyFile implements Task {
       await this.#redis.bgrewriteaof();
     } catch (error) {
       const { message } = error as Error;
-      // The running rewrite may have begun before the state that this rewrite must cover. The next look asks again.
+      // The running rewrite may have begun before the state that this rewrite must cover. The next round asks again.
       if (!UNDER_WAY.test(message)) this.#failed(state, message);
       return;
     }
@@ -79,8 +79,8 @@ export class AppendOnlyFile implements Task {
 
   #failed(state: string, reason: string): void {
     this.#notBefore = performance.now() + AGAIN_MS;
-    if (this.#told === state) return;
-    this.#told = state;
+    if (this.#reportedState === state) return;
+    this.#reportedState = state;
     this.#logger.warn(
       { reason },
       'the append-only file may be unreadable for Redis after a start or a failed write, and its rewrite (BGREWRITEAOF) failed',

@@ -56,7 +56,7 @@ export class Shares {
   }
 
   /** Returns the bytes up to which a project's runs are accepted; undefined if there is so much room that `accept` need not count. */
-  roomOf(project: string): number | undefined {
+  acceptLimit(project: string): number | undefined {
     if (!Number.isFinite(this.#limit)) return undefined;
     const own = this.#projects.get(project)?.bytes ?? 0;
     const room = this.#shareAt(project, FULL, SHARE * ACCEPTED);

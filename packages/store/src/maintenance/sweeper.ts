@@ -89,7 +89,7 @@ export class Sweeper implements Task {
         if (kept.bytes > 0 && due) await this.#safely(project);
       }
       await this.#countUnderWay();
-      await this.#makeRoom();
+      await this.#evictOverLimits();
       await this.#serveWrites();
       await this.#writeShares();
     } catch (error) {
@@ -200,7 +200,7 @@ export class Sweeper implements Task {
     }
   }
 
-  async #makeRoom(): Promise<void> {
+  async #evictOverLimits(): Promise<void> {
     for (const [project, { bytes }] of this.#projects) {
       const share = this.#shares.shareOf(project) ?? Number.POSITIVE_INFINITY;
       if (bytes > (share * TIGHT) / FULL) await this.#safely(project, (share * ROOMY) / FULL);

@@ -42,7 +42,7 @@ export interface KnownRun {
   missed: boolean;
   /** The caller reads the run live. The run is cancelled after its last reader has disconnected. */
   plainly: boolean;
-  told: 'asked' | 'accepted' | 'cancelled' | 'unanswered' | 'other';
+  answer: 'asked' | 'accepted' | 'cancelled' | 'unanswered' | 'other';
   /** True after a disconnect, the death of a gateway, an unanswered accept, or a cancel. */
   mayBeCancelled: boolean;
   /** A cancel was answered with `queued`, or arrived before the run. */
@@ -86,7 +86,7 @@ export class History {
       evicted: false,
       missed: false,
       plainly: false,
-      told: 'asked',
+      answer: 'asked',
       mayBeCancelled: false,
       neverStarts: false,
       starts: [],

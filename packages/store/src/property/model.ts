@@ -61,7 +61,7 @@ function* judgeRun(
   }
   if (run.missed) yield 'was accepted, and a cancel did not find it';
   if (!final?.outcome) {
-    if (run.told === 'accepted') yield final ? 'was accepted and never ended' : 'was accepted and lost';
+    if (run.answer === 'accepted') yield final ? 'was accepted and never ended' : 'was accepted and lost';
     else if (final) yield 'is stored and never ended';
     if (!final && run.starts.length > 0) yield 'was started and is unknown';
     return;
@@ -138,7 +138,7 @@ function* judgeOutcome(
 }
 
 function judgeReading(reading: Reading, run: KnownRun, final: Final | undefined): string | undefined {
-  if (!reading.left && !reading.settled && !run.evicted && (run.told === 'accepted' || final))
+  if (!reading.left && !reading.settled && !run.evicted && (run.answer === 'accepted' || final))
     return 'never got an end';
   if (reading.missed && !run.evicted) return 'got not_found';
   if (reading.mode !== 'items' || !final) return undefined;

@@ -118,7 +118,7 @@ class Round {
       case 'read': {
         const run = this.#run(step.run);
         // A caller knows a position only from items that it had. So no caller reads from beyond them.
-        if (run?.told !== 'accepted' || run.evicted) return;
+        if (run?.answer !== 'accepted' || run.evicted) return;
         this.#gateway(step.gateway).follow(run, step.mode, Math.min(step.from, this.#seen(run)), step.behaviour);
         return;
       }
@@ -244,8 +244,8 @@ class Round {
   }
 
   #hopeless(runId: RunId): boolean {
-    const { told, evicted } = this.#history.run(runId);
-    return told !== 'accepted' || evicted;
+    const { answer, evicted } = this.#history.run(runId);
+    return answer !== 'accepted' || evicted;
   }
 
   async #gatherFinals(finals: Map<RunId, Final>): Promise<void> {
@@ -253,7 +253,7 @@ class Round {
     const handedOver = await this.#handedOver();
     for (const { runId } of this.#history.runs.values()) {
       if (!(await this.#admin.exists(`ip:{${this.#project}}:run:${runId}`))) continue;
-      const record = await patiently(() => gateway.store.look(this.#project, runId));
+      const record = await patiently(() => gateway.store.lookUp(this.#project, runId));
       const batches = await patiently(() => gateway.store.items(this.#project, runId));
       const attempt = await this.#admin.hget(`ip:{${this.#project}}:run:${runId}`, 'attempt');
       const jobs = record?.webhook ? handedOver.filter((id) => id === runId).length : -1;

@@ -79,7 +79,7 @@ export class SimulatedGateway {
     const following = reader && this.follow(known, kind === 'items' ? 'items' : 'outcome', 0, behaviour, reader);
     try {
       const answer = await accepted;
-      known.told = answer.state === 'accepted' || answer.state === 'cancelled' ? answer.state : 'other';
+      known.answer = answer.state === 'accepted' || answer.state === 'cancelled' ? answer.state : 'other';
       if (answer.state !== 'accepted' && following) following.left = true;
       if (answer.state === 'joined') {
         const other = this.#joined(known, answer.runId, freed);
@@ -87,7 +87,7 @@ export class SimulatedGateway {
       } else if (answer.state === 'conflict') this.#conflicted(known);
     } catch (error) {
       if (!unavailable(error)) this.#history.violated(`accept: ${String(error)}`);
-      known.told = 'unanswered';
+      known.answer = 'unanswered';
       known.mayBeCancelled = true;
       if (following) following.left = true;
     }
@@ -112,7 +112,7 @@ export class SimulatedGateway {
 
   async cancel(known: KnownRun): Promise<void> {
     known.mayBeCancelled = true;
-    const before = known.told;
+    const before = known.answer;
     try {
       const found = await this.store.cancel(this.#project, known.runId);
       if (found === 'queued' && known.plan.how !== 'crash') known.neverStarts = true;
@@ -127,7 +127,7 @@ export class SimulatedGateway {
 
   async look(runId: RunId): Promise<void> {
     try {
-      const record = await this.store.look(this.#project, runId);
+      const record = await this.store.lookUp(this.#project, runId);
       if (record?.outcome) this.#history.saw(runId, `look at ${this.id}`, record.outcome);
     } catch (error) {
       if (!unavailable(error)) this.#history.violated(`look: ${String(error)}`);
@@ -191,7 +191,7 @@ export class SimulatedGateway {
   #items(reader: RunReader, reading: Reading, behaviour: Behaviour, headed: boolean): Promise<void> {
     return new Promise((resolve, reject) => {
       let awaitsHead = headed;
-      let told: string | undefined;
+      let headOf: string | undefined;
       let paused = behaviour.pauseAfter === undefined;
       const watching = setInterval(() => {
         if (reading.left) finish();
@@ -209,7 +209,7 @@ export class SimulatedGateway {
               if (!awaitsHead)
                 this.#history.violated(`a reader of ${reading.runId} got a head twice, or without a request`);
               awaitsHead = false;
-              told = event.head.headers[0]?.[1];
+              headOf = event.head.headers[0]?.[1];
             }
             if (event.type === 'outcome') {
               reading.outcome = event.outcome;
@@ -224,8 +224,8 @@ export class SimulatedGateway {
                 `a reader of ${reading.runId} at ${this.id} got ${lines.length} items from ${event.batch.first}, not ${expected}`,
               );
             if (awaitsHead) this.#history.violated(`a reader of ${reading.runId} got an item before the head`);
-            if (told !== undefined && lines[0]?.startsWith(`${told}#`) === false)
-              this.#history.violated(`a reader of ${reading.runId} got the head of ${told} and ${lines[0]}`);
+            if (headOf !== undefined && lines[0]?.startsWith(`${headOf}#`) === false)
+              this.#history.violated(`a reader of ${reading.runId} got the head of ${headOf} and ${lines[0]}`);
             reading.texts.push(...lines);
             reading.served = true;
             if (leaves()) {

@@ -219,9 +219,9 @@ export class SimulatedWorker {
   /** Writes the head. @returns false if the attempt is lost */
   async #begin(held: Held): Promise<boolean> {
     const { runId, token } = held.run;
-    const told = await this.#answered(() => this.store.head(this.#project, { runId, token, head: headOf(token) }));
-    if (told === 'full') held.refused = true;
-    return told === 'ok' || told === 'full';
+    const answer = await this.#answered(() => this.store.head(this.#project, { runId, token, head: headOf(token) }));
+    if (answer === 'full') held.refused = true;
+    return answer === 'ok' || answer === 'full';
   }
 
   /** Appends the items from number `first` on, and resends missing items. @returns false if the attempt is lost */

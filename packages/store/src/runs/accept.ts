@@ -8,7 +8,7 @@ import { runScript, type Script } from '../scripts.ts';
 import { Kinds, TickBatch } from '../tick-batch.ts';
 import { withinLimit } from '../time-limit.ts';
 import type { StoreTimings } from '../timings.ts';
-import type { LiveMode } from './live.ts';
+import type { FollowerMode } from './live.ts';
 import { packTerms } from './packed-fields.ts';
 import { StoreClock } from './store-clock.ts';
 
@@ -49,10 +49,10 @@ const RETRY_AFTER_MS = { queue: 1_000, store: 5_000 } as const;
 /** Renewals of a lease during its term. */
 const RENEWALS = 15;
 
-/** A run, and what this gateway follows of the run (`-`: nothing). */
+/** A run, and what this gateway follows (`-`: nothing). */
 interface AcceptRequest {
   readonly run: NewRun;
-  readonly live: LiveMode | '-';
+  readonly live: FollowerMode | '-';
 }
 
 export class Acceptor {
@@ -65,24 +65,24 @@ export class Acceptor {
   readonly #gatewayId: string;
   readonly #timings: StoreTimings;
   readonly #prepare: (project: string) => Promise<void>;
-  readonly #roomOf: (project: string) => number | undefined;
+  readonly #limitOf: (project: string) => number | undefined;
 
   /**
    * @param prepare confirms what a project's first accept needs
-   * @param roomOf bytes that the project's runs may take; undefined while the project has far fewer
+   * @param limitOf bytes that the project's runs may take; undefined while the project has far fewer
    */
   constructor(
     redis: Redis,
     gatewayId: string,
     timings: StoreTimings,
     prepare: (project: string) => Promise<void>,
-    roomOf: (project: string) => number | undefined,
+    limitOf: (project: string) => number | undefined,
   ) {
     this.#redis = redis;
     this.#gatewayId = gatewayId;
     this.#timings = timings;
     this.#prepare = prepare;
-    this.#roomOf = roomOf;
+    this.#limitOf = limitOf;
 
     this.#batch = new TickBatch(
       (project, items) => this.#send(project, items),
@@ -91,7 +91,7 @@ export class Acceptor {
   }
 
   /** @throws ServiceError `unavailable` if no answer came in time: the run may exist. `overloaded` if memory is short */
-  accept(run: NewRun, live: LiveMode | '-'): Promise<Accepted> {
+  accept(run: NewRun, live: FollowerMode | '-'): Promise<Accepted> {
     return this.#batch.add(run.project, { run, live });
   }
 
@@ -125,7 +125,7 @@ export class Acceptor {
         executeBy: this.#clock.now() + Math.max(0, Math.round(until - performance.now())),
         gatewayId: this.#gatewayId,
         leaseMs: this.#lease(project),
-        limitBytes: this.#roomOf(project) ?? '',
+        limitBytes: this.#limitOf(project) ?? '',
         items,
       });
       this.#clock.set(now);

@@ -2,14 +2,14 @@
 import type { RunId } from '@inference-proxy/contracts';
 import { listIn, numberIn, type ScriptArgument, textIn } from '../message-pack.ts';
 import type { Script } from '../scripts.ts';
-import type { LiveMode } from './live.ts';
+import type { FollowerMode } from './live.ts';
 
 export interface AttendArguments {
   readonly gatewayId: string;
   /** Rising per gateway. */
   readonly number: number;
   readonly leaseMs: number;
-  readonly runs: readonly { readonly runId: RunId; readonly position: number; readonly mode: LiveMode }[];
+  readonly runs: readonly { readonly runId: RunId; readonly position: number; readonly mode: FollowerMode }[];
 }
 
 export interface AttendedRun {

@@ -2,7 +2,7 @@
 import type { RunId } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
-import { type LiveMode, wantsItems } from './live.ts';
+import { type FollowerMode, wantsItems } from './live.ts';
 import type { RunReader } from './reader.ts';
 
 export interface Feed {
@@ -29,8 +29,8 @@ export const furthest = (feed: Feed): number => {
 };
 
 /** Returns the mode that covers the modes of all readers. */
-export const modeOf = (feed: Feed): LiveMode => {
-  const modes = new Set<LiveMode>();
+export const modeOf = (feed: Feed): FollowerMode => {
+  const modes = new Set<FollowerMode>();
   for (const { mode } of feed.readers) modes.add(mode);
   if (modes.has('f') || (modes.has('i') && modes.has('l'))) return 'f';
   return modes.has('i') ? 'i' : modes.has('l') ? 'l' : 'o';

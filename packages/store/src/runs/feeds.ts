@@ -14,7 +14,7 @@ import type { StoreLogger, StoreTimings } from '../timings.ts';
 import { type AttendedRun, attendScript } from './attend.ts';
 import { end, type Feed, furthest, isRead, LARGE_BYTES, modeOf, Positions } from './feed.ts';
 import { followScript, type LogPage, type PageRequest } from './follow.ts';
-import { type LiveMessage, type LiveMode, liveMessages } from './live.ts';
+import { type FollowerMode, type LiveMessage, liveMessages } from './live.ts';
 import { RunReader } from './reader.ts';
 import { unfollowScript } from './unfollow.ts';
 
@@ -88,7 +88,7 @@ export class Feeds implements Task {
   }
 
   /** Opens a reader of a run that this gateway is about to accept. The reader is live from the run's first item. */
-  openNew(project: string, runId: RunId, mode: LiveMode, wantsHead: boolean): RunReader {
+  openNew(project: string, runId: RunId, mode: FollowerMode, wantsHead: boolean): RunReader {
     return this.#add(project, runId, mode, 0, true, wantsHead);
   }
 
@@ -106,7 +106,7 @@ export class Feeds implements Task {
   }
 
   /** Opens a reader of an existing run after `cursor`. */
-  open(project: string, runId: RunId, mode: LiveMode, cursor: number, wantsHead: boolean): RunReader {
+  open(project: string, runId: RunId, mode: FollowerMode, cursor: number, wantsHead: boolean): RunReader {
     return this.#add(project, runId, mode, cursor, false, wantsHead);
   }
 
@@ -120,7 +120,7 @@ export class Feeds implements Task {
   #add(
     project: string,
     runId: RunId,
-    mode: LiveMode,
+    mode: FollowerMode,
     cursor: number,
     registered: boolean,
     wantsHead: boolean,

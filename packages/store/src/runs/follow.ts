@@ -3,7 +3,7 @@ import { type AnswerHead, decodeHead, type ItemBatch, type Outcome, type RunId }
 import { bytesIn, listIn, numberIn, type ScriptArgument, type ScriptReply, textIn } from '../message-pack.ts';
 import type { Script } from '../scripts.ts';
 import { batchOfEntry } from './items.ts';
-import type { LiveMode } from './live.ts';
+import type { FollowerMode } from './live.ts';
 import { outcomeOf } from './outcome.ts';
 import { type LogLine, linesOfPart } from './run-log.ts';
 
@@ -30,7 +30,7 @@ export interface LogPage {
 export interface PageRequest {
   readonly runId: RunId;
   readonly cursor: number;
-  readonly mode: LiveMode;
+  readonly mode: FollowerMode;
   /** Number of the last log line that the readers have; undefined for only future lines. */
   readonly line: number | undefined;
 }

@@ -8,7 +8,7 @@ import { INDEX_MS, names, projectPrefix, projectsKey } from '../keys.ts';
 import { Lane } from '../lane.ts';
 import { Rounds } from '../maintenance/rounds.ts';
 import { type Shares, shareText } from '../maintenance/shares.ts';
-import { storeTrouble } from '../ready.ts';
+import { storeNotReadyReason } from '../ready.ts';
 import { Registry } from '../registry/registry.ts';
 import { runScript } from '../scripts.ts';
 import { storeError } from '../store-error.ts';
@@ -19,34 +19,37 @@ import { type Accepted, Acceptor, type NewRun } from './accept.ts';
 import { type CancelledFrom, cancelScript } from './cancel.ts';
 import { type KeyClaim, readClaim } from './claim.ts';
 import { readDepths, type StoreDepths } from './depths.ts';
+import { detachScript } from './detach.ts';
 import { Feeds } from './feeds.ts';
-import { goOnScript } from './go-on.ts';
 import { itemBatches, readItems } from './items.ts';
 import { listRuns, type RunPage, type RunQuery } from './list.ts';
-import type { LiveMode } from './live.ts';
+import type { FollowerMode } from './live.ts';
 import type { RunReader } from './reader.ts';
-import { type RunExtent, type RunRecord, readExtent, readRecord } from './record.ts';
+import { type RunProgress, type RunRecord, readProgress, readRecord } from './record.ts';
 import { readResult } from './result.ts';
 import { type RunLog, readLog } from './run-log.ts';
 
 /**
- * The events that a reader follows beside the outcome:
+ * The events that a reader follows beside the outcome. `FollowerMode` has the codes that the store keeps:
  *
  * - `outcome`  no other events
  * - `items`    items
  * - `answer`   the answer of a custom runtime: its head, then items
  * - `logs`     log lines
- * - `full`     items, log lines and the start
+ * - `rich`     the events of a rich stream: items, log lines and the start
  */
-export type Following = 'outcome' | 'items' | 'answer' | 'logs' | 'full';
-
-/** What a caller of `accept` follows. `none`: not even the outcome. */
-export type Live = Following | 'none';
+export type Following = 'outcome' | 'items' | 'answer' | 'logs' | 'rich';
 
 /** Bytes of large results that are read at a time. A call that is accepted in between waits behind at most this many bytes. */
 const RESULT_LANE_BYTES = 1024 * 1024;
 
-const MODES: Readonly<Record<Following, LiveMode>> = { outcome: 'o', items: 'i', answer: 'i', logs: 'l', full: 'f' };
+const MODES: Readonly<Record<Following, FollowerMode>> = {
+  outcome: 'o',
+  items: 'i',
+  answer: 'i',
+  logs: 'l',
+  rich: 'f',
+};
 
 export interface GatewayStoreOptions {
   readonly commands: Redis;
@@ -95,7 +98,7 @@ export class GatewayStore {
       gatewayId,
       this.#timings,
       (project) => this.#prepare(project),
-      (project) => this.#shares.roomOf(project),
+      (project) => this.#shares.acceptLimit(project),
     );
   }
 
@@ -111,20 +114,20 @@ export class GatewayStore {
   }
 
   /** Returns the reason why calls cannot be served now, or undefined if they can. */
-  trouble(): Promise<string | undefined> {
-    return storeTrouble(this.#options.commands, this.#timings.commandMs, ['accept', 'follow']);
+  notReadyReason(): Promise<string | undefined> {
+    return storeNotReadyReason(this.#options.commands, this.#timings.commandMs, ['accept', 'follow']);
   }
 
   /**
-   * Accepts a run and follows it from its first item, unless `live` is `none`. The reader exists before the answer. It is closed here if the
+   * Accepts a run and follows it from its first item, unless `following` is `none`. The reader exists before the answer. It is closed here if the
    * run was not accepted.
    *
    * `accepted` rejects with `unavailable` if the store did not answer. The accept may still execute, so an unpromised run is cancelled
    * as soon as the store is back.
    */
-  accept(run: NewRun, live: Live): { accepted: Promise<Accepted>; reader?: RunReader } {
-    const mode = live === 'none' ? undefined : MODES[live];
-    const reader = mode && this.#feeds.openNew(run.project, run.runId, mode, live === 'answer');
+  accept(run: NewRun, following: Following | 'none'): { accepted: Promise<Accepted>; reader?: RunReader } {
+    const mode = following === 'none' ? undefined : MODES[following];
+    const reader = mode && this.#feeds.openNew(run.project, run.runId, mode, following === 'answer');
     const accepted = this.#acceptor.accept(run, mode ?? '-').then(
       (answer) => {
         if (answer.state !== 'accepted') this.#refuse(run, reader);
@@ -151,18 +154,18 @@ export class GatewayStore {
    * Opens a reader of an existing run, after item `cursor` (0: from the start), or of its logs, after line `cursor`. The reader fails if the
    * run or the items after `cursor` are gone.
    */
-  read(project: string, runId: RunId, live: Following, cursor: number): RunReader {
-    return this.#feeds.open(project, runId, MODES[live], cursor, live === 'answer');
+  read(project: string, runId: RunId, following: Following, cursor: number): RunReader {
+    return this.#feeds.open(project, runId, MODES[following], cursor, following === 'answer');
   }
 
   /** @throws ServiceError `unavailable` */
-  look(project: string, runId: RunId): Promise<RunRecord | undefined> {
+  lookUp(project: string, runId: RunId): Promise<RunRecord | undefined> {
     return withinLimit(readRecord(this.#options.commands, project, runId), this.#timings.commandMs);
   }
 
   /** Returns how far a run has come, without its items and result. @throws ServiceError `unavailable` */
-  extent(project: string, runId: RunId): Promise<RunExtent | undefined> {
-    return withinLimit(readExtent(this.#options.commands, project, runId), this.#timings.commandMs);
+  progress(project: string, runId: RunId): Promise<RunProgress | undefined> {
+    return withinLimit(readProgress(this.#options.commands, project, runId), this.#timings.commandMs);
   }
 
   /** Returns the run that has claimed an idempotency key (the hash of `NewRun`). @throws ServiceError `unavailable` */
@@ -226,8 +229,8 @@ export class GatewayStore {
   }
 
   /** Lets a run with `onDisconnect=cancel` continue without a reader, because its caller got a 202 answer. @throws ServiceError `unavailable` */
-  async goOn(project: string, runId: RunId): Promise<void> {
-    await withinLimit(runScript(this.#options.commands, goOnScript, project, [runId]), this.#timings.commandMs);
+  async detach(project: string, runId: RunId): Promise<void> {
+    await withinLimit(runScript(this.#options.commands, detachScript, project, [runId]), this.#timings.commandMs);
   }
 
   /** Returns the project's apps by name. @throws ServiceError `unavailable` */

@@ -113,20 +113,20 @@ test('a call is accepted, taken with its bytes unchanged, streamed live and ende
   expect(items(seen)).toEqual(['a', 'b', 'c']);
   expect(seen.at(-1)).toMatchObject({ type: 'outcome', outcome: { state: 'succeeded', items: 3, runTimeMs: '1.5' } });
   expect(items(await collect(gateway.read('demo', run.runId, 'items', 1)))).toEqual(['b', 'c']);
-  expect(await gateway.look('demo', run.runId)).toMatchObject({ state: 'succeeded', items: 3, app: 'hello' });
+  expect(await gateway.lookUp('demo', run.runId)).toMatchObject({ state: 'succeeded', items: 3, app: 'hello' });
 });
 
 test('a record names the version that the run was taken for, and at the end the version that executed it', async () => {
   const names = async (executed: { version?: string }): Promise<(string | undefined)[]> => {
     const run = call();
     await gateway.accept(run, 'none').accepted;
-    const seen = [(await gateway.look('demo', run.runId))?.version];
+    const seen = [(await gateway.lookUp('demo', run.runId))?.version];
     const { runs } = await worker.take('demo', [{ app: 'hello', slots: 1, version: 'old' }]);
-    seen.push((await gateway.look('demo', run.runId))?.version);
+    seen.push((await gateway.lookUp('demo', run.runId))?.version);
     const { token } = runs[0] as { token: string };
     const outcome = { state: 'succeeded', items: 0, streamed: false, runTimeMs: '1' } as const;
     expect(await worker.end('demo', { runId: run.runId, token, outcome, ...executed })).toEqual({ state: 'ended' });
-    seen.push((await gateway.look('demo', run.runId))?.version);
+    seen.push((await gateway.lookUp('demo', run.runId))?.version);
     return seen;
   };
   expect(await names({})).toEqual([undefined, 'old', 'old']);
@@ -138,7 +138,7 @@ test('a queued run whose caller disconnects is cancelled and never starts', asyn
   const { accepted, reader } = gateway.accept(run, 'outcome');
   await accepted;
   (reader as RunReader).close();
-  while ((await gateway.look('demo', run.runId))?.state !== 'cancelled')
+  while ((await gateway.lookUp('demo', run.runId))?.state !== 'cancelled')
     await new Promise((resolve) => setImmediate(resolve));
   expect((await worker.take('demo', [{ app: 'hello', slots: 5 }])).runs).toEqual([]);
 });
@@ -156,7 +156,7 @@ test('a running run whose caller disconnects is cancelled at its worker', async 
   expect(await cancelled).toBe(run.runId);
   const token = (runs[0] as { token: string }).token;
   expect(await worker.renew('demo', [{ runId: run.runId, token }], ['hello'])).toEqual([
-    { state: 'held', taken: 0, cancel: true },
+    { state: 'held', position: 0, cancel: true },
   ]);
   await worker.end('demo', {
     runId: run.runId,
@@ -169,7 +169,7 @@ test('a running run whose caller disconnects is cancelled at its worker', async 
       error: { code: 'cancelled', message: 'x' },
     },
   });
-  expect((await gateway.look('demo', run.runId))?.state).toBe('cancelled');
+  expect((await gateway.lookUp('demo', run.runId))?.state).toBe('cancelled');
 });
 
 test('a reader that pauses costs its cursor and continues from the store without a gap', async () => {

@@ -10,11 +10,11 @@ import {
 import { outcomeOf } from './outcome.ts';
 import { decodeLines, type LogLine } from './run-log.ts';
 
-/** What a reader follows beside the outcome: `o` nothing, `i` items, `l` log lines, `f` both and the start. */
-export type LiveMode = 'o' | 'i' | 'l' | 'f';
+/** The code of `Following` in the store: `o` only the outcome, `i` items or an answer, `l` log lines, `f` rich. */
+export type FollowerMode = 'o' | 'i' | 'l' | 'f';
 
-export const wantsItems = (mode: LiveMode): boolean => mode === 'i' || mode === 'f';
-export const wantsLog = (mode: LiveMode): boolean => mode === 'l' || mode === 'f';
+export const wantsItems = (mode: FollowerMode): boolean => mode === 'i' || mode === 'f';
+export const wantsLog = (mode: FollowerMode): boolean => mode === 'l' || mode === 'f';
 
 /** One message about one run. `token` names the attempt. */
 export type LiveMessage =

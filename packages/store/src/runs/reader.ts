@@ -5,7 +5,7 @@ import { Observable, type Subscriber } from 'rxjs';
 import { storeError } from '../store-error.ts';
 import type { LogPage } from './follow.ts';
 import { after, lastOf } from './items.ts';
-import { type LiveMessage, type LiveMode, wantsItems, wantsLog } from './live.ts';
+import { type FollowerMode, type LiveMessage, wantsItems, wantsLog } from './live.ts';
 import type { LogLine } from './run-log.ts';
 
 /** An event of a reader: the things that it follows, in order, then one outcome. */
@@ -72,7 +72,7 @@ export class RunReader {
   constructor(
     readonly project: string,
     readonly runId: RunId,
-    readonly mode: LiveMode,
+    readonly mode: FollowerMode,
     cursor: number,
     registered: boolean,
     source: ReaderSource,

@@ -131,7 +131,7 @@ export function recordOf(runId: RunId, values: readonly (Buffer | null)[]): RunR
   };
 }
 
-export interface RunExtent {
+export interface RunProgress {
   readonly app: string;
   readonly state: RunState;
   /** Number of items so far. */
@@ -143,7 +143,7 @@ export interface RunExtent {
 }
 
 /** Reads how far a run has come, without its items and result. Returns `undefined` if the run is unknown or past its retention. */
-export async function readExtent(redis: Redis, project: string, runId: RunId): Promise<RunExtent | undefined> {
+export async function readProgress(redis: Redis, project: string, runId: RunId): Promise<RunProgress | undefined> {
   const key = projectPrefix(project) + names.run + runId;
   const [call, state, items, gone, streamed] = await redis.hmget(key, 'call', 'state', 'items', 'gone', 'streamed');
   if (call == null || state == null) return undefined;

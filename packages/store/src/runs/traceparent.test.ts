@@ -102,7 +102,7 @@ test('a call without a traceparent leaves none in the record', async () => {
 
 test('a run keeps its traceparent after its caller got a 202 answer', async () => {
   const run = await taken({ traceparent, absentMs: 0, webhook: { url } });
-  await gateway.goOn('demo', run.runId);
+  await gateway.detach('demo', run.runId);
   await end(run);
   expect(await task(run.runId)).toMatchObject({ traceparent });
 });

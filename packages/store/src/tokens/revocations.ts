@@ -22,15 +22,15 @@ export interface TokenIdentity {
   readonly issuedAt?: number;
 }
 
-/** A revocation for one project, or for all (`*`). */
-interface Entry {
+/** The copy of the list. A project is `*` in an entry for all projects. */
+interface RevocationList {
   /** By `<project> <jti>`: expiry of the entry, Unix ms. */
   readonly tokens: ReadonlyMap<string, number>;
   /** By `<project> <sub>`. */
   readonly subjects: ReadonlyMap<string, { readonly until: number; readonly issuedUntil: number }>;
 }
 
-const EMPTY: Entry = { tokens: new Map(), subjects: new Map() };
+const EMPTY: RevocationList = { tokens: new Map(), subjects: new Map() };
 
 export class Revocations implements Task {
   readonly everyMs = EVERY_MS;
@@ -130,7 +130,7 @@ const keyOf = (project: string, name: string): string => JSON.stringify([project
 const memberOf = (project: string, revoked: Revoked): string =>
   JSON.stringify('jti' in revoked ? [project, revoked.jti] : [project, revoked.sub, revoked.issuedUntil]);
 
-function entriesOf(members: readonly string[]): Entry {
+function entriesOf(members: readonly string[]): RevocationList {
   const tokens = new Map<string, number>();
   const subjects = new Map<string, { until: number; issuedUntil: number }>();
   for (let at = 0; at < members.length; at += 2) {

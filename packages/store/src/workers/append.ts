@@ -9,9 +9,9 @@ export interface Append {
   readonly batch: ItemBatch;
 }
 
-/** `taken`: number of the last item that a reader has taken, as far as known (0 at first). */
+/** `position`: number of the last item that a reader has taken, as far as known (0 at first). */
 export type AppendAnswer =
-  | { readonly state: 'ok'; readonly taken: number; readonly cancel: boolean }
+  | { readonly state: 'ok'; readonly position: number; readonly cancel: boolean }
   /** Items after `last` are missing. The worker must resend them. */
   | { readonly state: 'behind'; readonly last: number }
   /** Another attempt holds the run, or the run has ended. */
@@ -46,8 +46,8 @@ export const appendScript: Script<AppendArguments, (AppendAnswer | Again)[]> = {
 };
 
 function answerIn(reply: ScriptReply): AppendAnswer | Again {
-  const [code, last, taken, cancel] = listIn(reply);
+  const [code, last, position, cancel] = listIn(reply);
   const state = codeIn(code, ['ok', 'behind', 'lost', 'full', 'again']);
-  if (state === 'ok') return { state, taken: numberIn(taken), cancel: cancel === 1 };
+  if (state === 'ok') return { state, position: numberIn(position), cancel: cancel === 1 };
   return state === 'behind' ? { state, last: numberIn(last) } : { state };
 }

@@ -4,7 +4,7 @@ import { listIn, numberIn, type ScriptArgument } from '../message-pack.ts';
 import type { Script } from '../scripts.ts';
 
 export type RenewAnswer =
-  | { readonly state: 'held'; readonly taken: number; readonly cancel: boolean }
+  | { readonly state: 'held'; readonly position: number; readonly cancel: boolean }
   | { readonly state: 'lost' };
 
 export interface RenewArguments {
@@ -33,8 +33,8 @@ export const renewScript: Script<RenewArguments, RenewReply> = {
     return {
       unknown: unknown === 1,
       answers: listIn(answers).map((answer) => {
-        const [held, taken, cancel] = listIn(answer);
-        return held === 1 ? { state: 'held', taken: numberIn(taken), cancel: cancel === 1 } : { state: 'lost' };
+        const [held, position, cancel] = listIn(answer);
+        return held === 1 ? { state: 'held', position: numberIn(position), cancel: cancel === 1 } : { state: 'lost' };
       }),
     };
   },

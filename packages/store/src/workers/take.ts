@@ -24,7 +24,7 @@ export interface TakenRun {
 }
 
 /** What a worker takes of one app. */
-export interface Want {
+export interface TakeRequest {
   readonly app: string;
   /** The number of runs. With 0, the worker stops waiting for the app. */
   readonly slots: number;
@@ -39,7 +39,7 @@ export interface TakeArguments {
   readonly leaseMs: number;
   /** Bytes of parameters at most. One run may exceed the limit. */
   readonly maxBytes: number;
-  readonly wants: readonly Want[];
+  readonly requests: readonly TakeRequest[];
 }
 
 export interface TakeReply {
@@ -52,9 +52,9 @@ export interface TakeReply {
 
 export const takeScript: Script<TakeArguments, TakeReply> = {
   name: 'take',
-  encode: ({ workerId, number, leaseMs, maxBytes, wants }) => {
+  encode: ({ workerId, number, leaseMs, maxBytes, requests }) => {
     const args: ScriptArgument[] = [workerId, number, leaseMs, maxBytes];
-    for (const { app, slots, version = '' } of wants) args.push(app, slots, version);
+    for (const { app, slots, version = '' } of requests) args.push(app, slots, version);
     return args;
   },
   decode: (reply) => {

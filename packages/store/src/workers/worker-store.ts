@@ -16,7 +16,7 @@ import type { End, EndAnswer } from './end.ts';
 import type { Head, HeadAnswer } from './head.ts';
 import { type LogPart, LogWriter } from './log.ts';
 import { type RenewAnswer, renewScript } from './renew.ts';
-import { type TakenRun, takeScript, type Want } from './take.ts';
+import { type TakenRun, type TakeRequest, takeScript } from './take.ts';
 import { Wakes } from './wakes.ts';
 
 export interface WorkerStoreOptions {
@@ -52,7 +52,7 @@ export class WorkerStore {
   onWake: (project: string, app?: string) => void = () => {};
   onCancel: (run: { project: string; runId: RunId; token: string }) => void = () => {};
   /** Called when a reader has taken the items up to `upTo`. */
-  onTaken: (run: { project: string; runId: RunId; token: string; upTo: number }) => void = () => {};
+  onReaderPosition: (run: { project: string; runId: RunId; token: string; upTo: number }) => void = () => {};
   /**
    * Called when the store did not know this worker in the project, because its lease had expired or the store was emptied. Also called when
    * an app of this worker is not known, or is stored as broken by another worker.
@@ -105,13 +105,13 @@ export class WorkerStore {
    * Takes queued runs. At most one call per project may be under way. The call is repeated under the same number until it is answered, so
    * no taken run is lost. If a queue has fewer runs than asked for, the next accept wakes this worker. `more`: take again at once.
    */
-  async take(project: string, wants: readonly Want[]): Promise<{ runs: TakenRun[]; more: boolean }> {
+  async take(project: string, requests: readonly TakeRequest[]): Promise<{ runs: TakenRun[]; more: boolean }> {
     const takes = this.#takesOf(project);
     const number = ++takes.number;
-    takes.wakes.asks(wants.map(({ app }) => app));
+    takes.wakes.asks(requests.map(({ app }) => app));
     const { workerId, logger, commands } = this.#options;
-    const args = { workerId, number, leaseMs: this.timings.leaseMs, maxBytes: TAKE_BYTES, wants };
-    const versions = new Map(wants.map(({ app, version }) => [app, version]));
+    const args = { workerId, number, leaseMs: this.timings.leaseMs, maxBytes: TAKE_BYTES, requests };
+    const versions = new Map(requests.map(({ app, version }) => [app, version]));
     const take = async (): Promise<{ runs: TakenRun[]; more: boolean }> => {
       const { at, more, runs } = await runScript(commands, takeScript, project, args);
       takes.wakes.answered(at);
@@ -183,7 +183,7 @@ export class WorkerStore {
     const { unknown, answers } = await withinLimit(renewed, this.timings.commandMs);
     if (unknown) this.onForgotten(project);
     for (const [at, answer] of answers.entries())
-      if (answer.state === 'held') this.#writer.moved(runs[at] as Attempt, answer.taken);
+      if (answer.state === 'held') this.#writer.moved(runs[at] as Attempt, answer.position);
     return answers;
   }
 
@@ -206,7 +206,7 @@ export class WorkerStore {
         this.onCancel({ project, runId: subject, token });
       } else if (verb === 'taken') {
         this.#writer.moved({ runId: subject, token }, Number(upTo));
-        this.onTaken({ project, runId: subject, token, upTo: Number(upTo) });
+        this.onReaderPosition({ project, runId: subject, token, upTo: Number(upTo) });
       }
     }
   }

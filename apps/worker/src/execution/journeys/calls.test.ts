@@ -35,7 +35,7 @@ test('items arrive when they are yielded, not at the end', async () => {
   const arrived = Promise.withResolvers<void>();
   const all = read(reader, () => arrived.resolve());
   await arrived.promise;
-  expect((await journey.gateway.look('demo', runId))?.state).toBe('running');
+  expect((await journey.gateway.lookUp('demo', runId))?.state).toBe('running');
   await writeFile(journey.path('gate'), '');
   expect(await all).toMatchObject({ items: ['before', 'after'], outcome: { state: 'succeeded' } });
 });
@@ -56,7 +56,7 @@ test('a disconnect cancels the run, and the generator’s finally block runs', a
   reader.close();
   expect(await journey.fileSays('tidied')).toBe('tidied');
   const record = await until(async () => {
-    const found = await journey.gateway.look('demo', runId);
+    const found = await journey.gateway.lookUp('demo', runId);
     return found?.state === 'running' ? undefined : found;
   });
   expect(record).toMatchObject({ state: 'cancelled', items: 1, outcome: { error: { code: 'cancelled' } } });

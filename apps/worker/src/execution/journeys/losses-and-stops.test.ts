@@ -47,7 +47,7 @@ test('a stopping worker waits for its runs and interrupts the runs that do not e
   const [first] = journey.workers as [Shutdown];
   const short = await journey.call('hello', 'wait', { path: journey.path('waiting') });
   const long = await journey.call('hello', 'tidy', { path: journey.path('tidied-at-stop') });
-  await until(async () => (await journey.gateway.look('demo', short.runId))?.state === 'running' || undefined);
+  await until(async () => (await journey.gateway.lookUp('demo', short.runId))?.state === 'running' || undefined);
   await read(long.reader, () => false);
   const ends = Promise.all([read(short.reader), read(long.reader)]);
   const stopping = first.stop('test');

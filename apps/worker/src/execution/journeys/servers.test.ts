@@ -55,7 +55,7 @@ test('the complete answer of a server is the result of its run, with its head', 
     { type: 'head', head: { status: 404, form: 'text' } },
     { type: 'outcome', outcome: { state: 'succeeded', streamed: false, statusCode: 404, result: Buffer.from('gone') } },
   ]);
-  expect((await journey.gateway.look('demo', runId))?.head?.status).toBe(404);
+  expect((await journey.gateway.lookUp('demo', runId))?.head?.status).toBe(404);
 });
 
 test('the run of a broken server stream ends as upstream_reset, after its items', async () => {
@@ -64,7 +64,7 @@ test('the run of a broken server stream ends as upstream_reset, after its items'
   await over;
   expect(events.at(-1)).toMatchObject({ outcome: { state: 'failed', items: 1, error: { code: 'upstream_reset' } } });
   expect((events.at(-1) as { outcome: Outcome }).outcome.head).toBeUndefined();
-  expect((await journey.gateway.look('demo', runId))?.head?.status).toBe(200);
+  expect((await journey.gateway.lookUp('demo', runId))?.head?.status).toBe(200);
 });
 
 test('a run without an answer of its server is retried once if its app has retry_on_crash', async () => {

@@ -25,7 +25,14 @@ const IDEMPOTENT = new Set(['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS', 'TRACE'])
 const BODILESS = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE']);
 const NOTHING = Buffer.alloc(0);
 /** Headers that the worker sets, whatever the caller sent. */
-const OURS = new Set(['host', 'content-length', 'transfer-encoding', 'connection', 'accept-encoding', 'x-request-id']);
+const WORKER_HEADERS = new Set([
+  'host',
+  'content-length',
+  'transfer-encoding',
+  'connection',
+  'accept-encoding',
+  'x-request-id',
+]);
 
 /** The end of an exchange. `broke`: the connection broke, perhaps because the server's process died. */
 export type ServerRequestEnd =
@@ -241,7 +248,8 @@ function headersOf(
   const list = ['Host', authority];
   for (const [name, value] of headers) {
     const lower = name.toLowerCase();
-    if (!OURS.has(lower) && !(lower === 'traceparent' && run.traceparent !== undefined)) list.push(name, value);
+    if (!WORKER_HEADERS.has(lower) && !(lower === 'traceparent' && run.traceparent !== undefined))
+      list.push(name, value);
   }
   if (body.length > 0 || !BODILESS.has(method)) list.push('Content-Length', String(body.length));
   // Prevents that a proxy delays a stream to compress it, and keeps the events readable.
