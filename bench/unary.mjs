@@ -70,6 +70,46 @@ async function measured(width, pids, send) {
   return { perSecond: latencies.length / seconds, p50: percentiles(latencies).p50, cpu: Object.fromEntries(cpu) };
 }
 
+/** Calls of the same values with and without annotations. Without schemas of its app, a typed function costs what an untyped one costs. */
+const SMALL = { image: 'https://example.com/a.png', width: 320, mode: 'fill' };
+const LARGE = {
+  orders: Array.from({ length: 20 }, (_, count) => ({
+    id: '01a1fc42-ca24-7b52-9d40-3f6a2c8e5b17',
+    when: '2026-11-22T20:30:00Z',
+    count,
+  })),
+};
+const TYPED_PAIRS = [
+  ['small', 'untyped_small', 'typed_small', SMALL],
+  ['large', 'untyped_large', 'typed_large', LARGE],
+];
+
+/** Compares pairs of functions at 32 calls in flight, in turns. */
+async function compareTypes() {
+  const pids = parts();
+  for (const [name, ...pair] of TYPED_PAIRS) {
+    const params = pair.pop();
+    const figures = pair.map(() => []);
+    const send = async (fn) => {
+      const { status, text } = await call(fn, params);
+      if (status !== 200) throw new Error(`the service answered ${status}: ${text}`);
+    };
+    for (let warm = 0; warm < WARM_CALLS / 10; warm++) await Promise.all(pair.map(send));
+    for (let round = 0; round < ROUNDS; round++)
+      for (const which of round % 2 === 0 ? [0, 1] : [1, 0])
+        figures[which].push(await measured(32, pids, () => send(pair[which])));
+    const [untyped, typed] = figures;
+    const ofGateway = (list) => median(list.map(({ cpu }) => cpu.gateway));
+    tell({
+      typed: name,
+      bytes: JSON.stringify(params).length,
+      callsPerSecond: figures.map((list) => round(median(list.map(({ perSecond }) => perSecond)))),
+      gatewayMicrosPerCall: [round(ofGateway(untyped)), round(ofGateway(typed))],
+      medianOfPairedDifferences: round(median(untyped.map(({ cpu }, at) => typed[at].cpu.gateway - cpu.gateway))),
+    });
+  }
+}
+
 const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
 
 async function compare() {
@@ -124,6 +164,7 @@ async function compare() {
     });
   }
   child.kill();
+  await compareTypes();
 }
 
 if (process.argv[2] === 'bare') serveBare();

@@ -35,6 +35,7 @@ import { LookUp } from './runs/look-up.ts';
 import { ResumeController } from './runs/resume.controller.ts';
 import { Resume } from './runs/resume.ts';
 import { RunsController } from './runs/runs.controller.ts';
+import { Validators } from './schemas/validators.ts';
 import type { GatewaySettings } from './settings.ts';
 import { KeepAlive } from './streaming/live-response.ts';
 
@@ -66,6 +67,13 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
   const answers = new AnswersInFlight(settings.ANSWERS_IN_FLIGHT_BYTES);
   gaugeOpenThings(operations.registry, { streams: () => keepAlives.size, bodyBytes: () => bodies.heldBytes });
   const admission = new Admission(store, box, retention);
+  const validators = new Validators({
+    onUnread: (name, err) =>
+      logger.warn(
+        { err, function: name },
+        'a schema cannot be checked here; the process of the function judges its calls',
+      ),
+  });
   return {
     module: GatewayModule,
     imports: [JwtModule.register({})],
@@ -107,6 +115,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
             store,
             admission,
             bodies,
+            validators,
             answers,
             openCalls,
             keepAlives,

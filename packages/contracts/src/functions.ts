@@ -11,6 +11,25 @@ export interface ParameterSpec {
   readonly annotation?: string;
 }
 
+/** A JSON Schema, draft 2020-12. Self-contained: each `$ref` is local (`#/$defs/Name` of the same schema). */
+export type JsonSchema = { readonly [keyword: string]: unknown };
+
+/** What a public function takes and gives. Made by the function's process, once per version. */
+export interface FunctionSchema {
+  /** `stream`: a generator, or annotated `Iterator[T]`, `Generator[T, …]`, `AsyncIterator[T]`, … */
+  readonly kind: 'value' | 'stream';
+  /** First paragraph of the docstring, one line. */
+  readonly summary?: string;
+  /** Rest of the docstring without its sections for parameters and results. */
+  readonly description?: string;
+  /** The body: `type: object`. Parameter descriptions and defaults are in `properties`. */
+  readonly parameters: JsonSchema;
+  /** Of the return value; for `kind: 'value'`, if the annotation is understood. */
+  readonly returns?: JsonSchema;
+  /** Of one item; for `kind: 'stream'`, if the annotation is understood. */
+  readonly item?: JsonSchema;
+}
+
 /** One public function of an app. */
 export interface FunctionSpec {
   readonly name: string;
@@ -18,6 +37,10 @@ export interface FunctionSpec {
   readonly parameters: readonly ParameterSpec[];
   /** True if the function takes `**kwargs`. */
   readonly extra: boolean;
+  /** Absent for an untyped function, and for apps whose runtime makes no schemas. */
+  readonly schema?: FunctionSchema;
+  /** Why the function is untyped: its schema could not be made or is too large. */
+  readonly untyped?: string;
 }
 
 export type AppState = 'starting' | 'ready' | 'broken';

@@ -7,7 +7,7 @@ import type { OpenCall } from '../http/open-calls.ts';
 import { type CallPath, type RequestHead } from '../http/request-head.ts';
 import type { StreamOptions, StreamProtocol } from '../streaming/event-stream.ts';
 import type { KeepAlive, StreamEnd } from '../streaming/live-response.ts';
-import type { CallRequest } from './call-request.ts';
+import type { CallRequest, CheckedBody } from './call-request.ts';
 import type { EnvelopeAnswer } from './outcome.ts';
 
 /** A call whose body has been read. */
@@ -15,6 +15,8 @@ export interface ReadCall {
   readonly call: CallRequest;
   /** The run's input: the bytes of a JSON object for a function, a request for a custom runtime. */
   readonly params: Buffer;
+  /** The parsed parameters of a function. */
+  readonly value?: object;
 }
 
 /** The parts of an app's description that decide how its calls are read. */
@@ -33,10 +35,10 @@ export interface ForwardedOptions extends Pick<StreamOptions, 'onItems' | 'waitM
 export interface CallProtocol extends StreamProtocol {
   /** Reads the head of a request. @throws ServiceError `invalid_request`, `unsupported_media_type` */
   readHead(runId: RunId, path: CallPath, head: RequestHead, webhooks: WebhookUrls): CallRequest;
-  /** Checks the body and returns its bytes. @throws ServiceError `invalid_request` */
-  checkBody(bytes: Buffer): Buffer;
+  /** Checks the body. @throws ServiceError `invalid_request` */
+  checkBody(bytes: Buffer): CheckedBody;
   /** Reads the options that the body adds to the head. */
-  readBody(call: CallRequest, app: ReadApp, body: Buffer, request: IncomingMessage): ReadCall;
+  readBody(call: CallRequest, app: ReadApp, body: CheckedBody, request: IncomingMessage): ReadCall;
   /** Returns the writer of a forwarded call's answer. */
   forwarded?(raw: ServerResponse, reader: RunReader, keepAlives: KeepAlive, options: ForwardedOptions): LiveAnswer;
   /** Returns the whole answer of a run that has ended. */

@@ -173,13 +173,20 @@ function onDisconnectOf(query: Query): OnDisconnect | undefined {
   return ms;
 }
 
+/** A checked body: its bytes, and the value of a JSON body, which is parsed once. */
+export interface CheckedBody {
+  readonly bytes: Buffer;
+  /** The parameters of a function. Absent for a custom runtime. */
+  readonly value?: object;
+}
+
 /**
- * Returns the body's bytes if they are a JSON object. An empty body counts as `{}`.
+ * Returns the body if it is a JSON object. An empty body counts as `{}`.
  *
  * @throws ServiceError `invalid_request`
  */
-export function parametersOf(bytes: Buffer): Buffer {
-  if (bytes.length === 0) return NO_PARAMETERS;
+export function parametersOf(bytes: Buffer): CheckedBody {
+  if (bytes.length === 0) return { bytes: NO_PARAMETERS, value: {} };
   let value: unknown;
   try {
     if (!isUtf8(bytes)) throw new SyntaxError('not UTF-8');
@@ -190,5 +197,5 @@ export function parametersOf(bytes: Buffer): Buffer {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new ServiceError('invalid_request', 'The body must be a JSON object: the function’s parameters.');
   }
-  return bytes;
+  return { bytes, value };
 }

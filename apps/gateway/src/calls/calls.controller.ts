@@ -13,7 +13,7 @@ import { envelopeAnswer } from './outcome.ts';
 export const functionProtocol: CallProtocol = {
   readHead: callRequest,
   checkBody: parametersOf,
-  readBody: (call, _app, params) => ({ call, params }),
+  readBody: (call, _app, { bytes, value }) => ({ call, params: bytes, ...(value && { value }) }),
   answer: envelopeAnswer,
   error: errorObject,
 };

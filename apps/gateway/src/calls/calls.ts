@@ -11,18 +11,21 @@ import { shouldRetry } from '../http/openai-errors.ts';
 import type { CallPath } from '../http/request-head.ts';
 import { sendBody } from '../http/stored-answer.ts';
 import { type AccountParts, CallAccount, type CallEnd, type CallForm } from '../operations/call-account.ts';
+import type { Validators } from '../schemas/validators.ts';
 import { EventStream } from '../streaming/event-stream.ts';
 import { nothingFollows } from '../streaming/events.ts';
 import type { KeepAlive, StreamEnd } from '../streaming/live-response.ts';
 import { type Admission, type AnsweringRun, resumedAfter } from './admission.ts';
 import type { Bodies } from './bodies.ts';
-import type { CallProtocol, LiveAnswer } from './call-protocol.ts';
+import type { CallProtocol, LiveAnswer, ReadCall } from './call-protocol.ts';
 import type { CallRequest } from './call-request.ts';
 
 export interface CallsParts {
   readonly store: GatewayStore;
   readonly admission: Admission;
   readonly bodies: Bodies;
+  /** Checks the parameters of functions. */
+  readonly validators: Validators;
   readonly answers: AnswersInFlight;
   readonly openCalls: OpenCalls;
   readonly keepAlives: KeepAlive;
@@ -173,12 +176,21 @@ export class Calls {
       const read = protocol.readBody(asked, app ?? NO_APP, body, raw.req);
       const { call } = read;
       account.begun(formOf(call));
-      const run = app
-        ? await admission.run({ ...read, app, body, traceparent: account.traceparent })
-        : await admission.kept(call, body);
+      if (app !== undefined) refused = this.#violation(app, read);
+      // A run may exist under the key of a rejected call, from a time when its app or its schema was another.
+      const run =
+        app !== undefined && refused === undefined
+          ? await admission.run({ ...read, app, body: body.bytes, traceparent: account.traceparent })
+          : await admission.kept(call, body.bytes);
       if (run === undefined) throw refused;
       return { run, call, preformatted: app?.preformatted ?? true };
     });
+  }
+
+  /** Returns the error of parameters that violate the schema of their function. */
+  #violation({ functions }: AppDescription, { call, params, value }: ReadCall): ServiceError | undefined {
+    const spec = value && functions.find(({ name }) => name === call.fn);
+    return spec && this.#parts.validators.violation(spec, value, params.length);
   }
 
   /** Answers 202. The run continues without this caller. */

@@ -2,7 +2,7 @@
 import { envelope, errorStatus, type Outcome, type RunId } from '@inference-proxy/contracts';
 import type { GatewayStore } from '@inference-proxy/store';
 import type { CallProtocol, ReadApp, ReadCall } from '../calls/call-protocol.ts';
-import { type CallRequest, callRequest, parametersOf } from '../calls/call-request.ts';
+import { type CallRequest, type CheckedBody, callRequest, parametersOf } from '../calls/call-request.ts';
 import type { EnvelopeAnswer } from '../calls/outcome.ts';
 import { retryAfter } from '../http/answer.ts';
 import { openAiError } from '../http/openai-errors.ts';
@@ -38,15 +38,14 @@ export function openAiProtocol({ endsByDone, merges }: OpenAiTerms): CallProtoco
  * Reads the options of the body. `stream` in the body takes precedence over `Accept`.
  * Drops the parameters that the function does not take.
  */
-function read(call: CallRequest, app: ReadApp, body: Buffer): ReadCall {
-  const { stream } = JSON.parse(body.toString()) as { stream?: unknown };
+function read(call: CallRequest, app: ReadApp, { bytes, value = {} }: CheckedBody): ReadCall {
+  const { stream } = value as { stream?: unknown };
   const spec = app.functions.find(({ name }) => name === call.fn);
   const names = new Set(spec?.parameters.map(({ name }) => name));
   const takesAll = spec === undefined || spec.extra;
-  return {
-    call: { ...call, stream: stream === true },
-    params: takesAll ? body : keepMembers(body, (name) => names.has(name)),
-  };
+  const params = takesAll ? bytes : keepMembers(bytes, (name) => names.has(name));
+  const kept = params === bytes ? value : Object.fromEntries(Object.entries(value).filter(([name]) => names.has(name)));
+  return { call: { ...call, stream: stream === true }, params, value: kept };
 }
 
 /** Returns the bare result. A failure returns the envelope, with `type` and `param` in its error. */

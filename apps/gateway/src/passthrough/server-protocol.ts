@@ -26,11 +26,11 @@ export function serverProtocol(trustedProxies: readonly Network[], origins: Orig
         forwarded: true,
       });
     },
-    checkBody: (bytes) => bytes,
+    checkBody: (bytes) => ({ bytes }),
     readBody: (call, { forwardAuth = false }, body, request) => {
       const { prefix, target } = serverTarget(request.url ?? '');
       const headers = forwardedHeaders(request, { trustedProxies, forwardAuth, prefix });
-      return { call, params: encodeRequest({ method: call.method, target, headers, body }) };
+      return { call, params: encodeRequest({ method: call.method, target, headers, body: body.bytes }) };
     },
     forwarded: (raw, reader, keepAlives, options) =>
       new ForwardedAnswer(raw, reader, keepAlives, { ...options, corsIsOurs }),

@@ -2,10 +2,39 @@
 import asyncio
 import threading
 import time
+from dataclasses import dataclass
+from datetime import datetime
+from typing import List, Literal, Optional
+from uuid import UUID
 
 
 def echo(**params):
     return params
+
+
+@dataclass
+class Order:
+    """One of the items of `typed_large`."""
+    id: UUID
+    when: datetime
+    count: int
+    note: Optional[str] = None
+
+
+def untyped_small(image, width=640, mode="fit"):
+    return width
+
+
+def typed_small(image: str, width: int = 640, mode: Literal["fit", "fill"] = "fit"):
+    return width
+
+
+def untyped_large(orders):
+    return len(orders)
+
+
+def typed_large(orders: List[Order]):
+    return len(orders)
 
 
 def items(n: int = 1000, size: int = 64):

@@ -125,6 +125,24 @@ test('a read that is older than an announcement does not overwrite it', async ()
   for (const client of [commands, subscriber]) client.disconnect();
 });
 
+test('an unchanged announcement stays the same object, and unchanged functions outlive a change of state', async () => {
+  const refreshing = store.gateway(`same${count}`, { timings: { attendMs: 20 } });
+  refreshing.start();
+  const functions = [{ name: 'run', parameters: [], extra: false }];
+  await well.announce(project, { ...ready, functions });
+  const first = (await refreshing.apps(project)).get(APP);
+  // The map of a project is replaced by every refresh.
+  const map = await refreshing.apps(project);
+  await until(async () => (await refreshing.apps(project)) !== map);
+  expect((await refreshing.apps(project)).get(APP)).toBe(first);
+  await well.announce(project, { ...ready, functions, queueLimit: 2 });
+  await until(async () => (await refreshing.apps(project)).get(APP)?.queueLimit === 2);
+  expect((await refreshing.apps(project)).get(APP)?.functions).toBe(first?.functions);
+  await well.announce(project, { ...ready, functions: [{ name: 'run', parameters: [], extra: true }] });
+  await until(async () => (await refreshing.apps(project)).get(APP)?.functions[0]?.extra === true);
+  refreshing.stop();
+});
+
 test('a gateway releases the channel of a project whose apps were all withdrawn', async () => {
   const refreshing = store.gateway(`r${count}`, { timings: { attendMs: 20 } });
   refreshing.start();

@@ -43,10 +43,15 @@ async function serversOf(redis: Redis, prefix: string, app: string): Promise<str
 
 type Announcement = AppDescription | { readonly app: string; readonly gone: true };
 
-/** A gateway's view of the apps. */
+/**
+ * A gateway's view of the apps. An unchanged announcement stays the same object, and so do the functions of an app whose state changes:
+ * the gateway keeps what it compiled from them.
+ */
 export class Registry implements Task {
   readonly everyMs: number;
   readonly #projects = new Map<string, Map<string, AppDescription>>();
+  /** The text of each announcement in `#projects`. */
+  readonly #texts = new WeakMap<AppDescription, string>();
   /** By project, for each read under way: the announcements since the read began. */
   readonly #reads = new Map<string, Set<Announcement[]>>();
   readonly #channels: ProjectChannels;
@@ -97,13 +102,29 @@ export class Registry implements Task {
     try {
       const key = projectPrefix(project) + names.apps;
       const texts = await withinLimit(this.#options.commands.hgetall(key), this.#options.timings.commandMs);
-      const apps = new Map(Object.entries(texts).map(([app, text]) => [app, JSON.parse(text) as AppDescription]));
+      const apps = new Map(
+        Object.entries(texts).map(([app, text]) => [app, this.#parsed(project, text, app) as AppDescription]),
+      );
       for (const announcement of since) apply(apps, announcement);
       return apps;
     } finally {
       reads.delete(since);
       if (reads.size === 0) this.#reads.delete(project);
     }
+  }
+
+  /** Returns the announcement in a text. Unchanged descriptions and unchanged functions stay the same objects. */
+  #parsed(project: string, text: string, app?: string): Announcement {
+    const known = this.#projects.get(project);
+    const kept = app === undefined ? undefined : known?.get(app);
+    if (kept !== undefined && this.#texts.get(kept) === text) return kept;
+    const announcement = JSON.parse(text) as Announcement;
+    if ('gone' in announcement) return announcement;
+    const functions = known?.get(announcement.app)?.functions;
+    const isSame = functions !== undefined && JSON.stringify(functions) === JSON.stringify(announcement.functions);
+    const description = isSame ? { ...announcement, functions } : announcement;
+    this.#texts.set(description, text);
+    return description;
   }
 
   /** Reads all projects again, because announcements may be lost. */
@@ -133,7 +154,7 @@ export class Registry implements Task {
   }
 
   #announced(project: string, message: Buffer): void {
-    const announcement = JSON.parse(message.toString()) as Announcement;
+    const announcement = this.#parsed(project, message.toString());
     for (const since of this.#reads.get(project) ?? []) since.push(announcement);
     const apps = this.#projects.get(project);
     if (apps) apply(apps, announcement);
