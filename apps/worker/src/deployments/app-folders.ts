@@ -2,7 +2,8 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { isAppName, isProjectName } from '@inference-proxy/contracts';
-import { DEFAULT_ENTRYPOINT, MANIFEST_FILES } from './manifest.ts';
+import { findEntryPoint } from './entry-point.ts';
+import { MANIFEST_FILES } from './manifest.ts';
 import { isToolsFolder } from './version.ts';
 
 /** The place of an app on disk. */
@@ -16,7 +17,7 @@ export interface AppFolder {
 /** The result of a scan of the deployments folder. */
 export interface FoundApps {
   readonly apps: readonly AppFolder[];
-  /** Folders in an app's place that directly hold files, but neither a manifest nor a `main.py`. */
+  /** Folders in an app's place that directly hold files, but neither a manifest nor an entry point. */
   readonly withoutEntry: readonly AppFolder[];
   /** Folders with an app whose name no call can contain, relative to the deployments folder. */
   readonly misnamed: readonly string[];
@@ -89,14 +90,14 @@ const holdsFiles = async (folder: string): Promise<boolean> =>
   );
 
 async function holdsApp(folder: string): Promise<boolean> {
-  for (const name of [...MANIFEST_FILES, DEFAULT_ENTRYPOINT]) {
+  for (const name of MANIFEST_FILES) {
     const found = await stat(join(folder, name)).catch(() => undefined);
     if (found?.isFile()) return true;
   }
-  return false;
+  return (await findEntryPoint(folder)) !== undefined;
 }
 
-/** Finds apps: folders with a manifest or a `main.py`. Folders without these files are listed separately. */
+/** Finds apps: folders with a manifest or an entry point. Folders without these files are listed separately. */
 export async function findApps(deploymentsDir: string, serves: AppFilter): Promise<FoundApps> {
   const root = resolve(deploymentsDir);
   const apps: AppFolder[] = [];

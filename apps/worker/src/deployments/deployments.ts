@@ -1,7 +1,8 @@
 // Contract 7: the apps of the deployments folder that this worker serves. A change starts a scan; only one scan runs at a time.
 
 import { type AppFilter, type AppFolder, findApps } from './app-folders.ts';
-import { DEFAULT_ENTRYPOINT, MANIFEST_FILES, ManifestError, readManifest } from './manifest.ts';
+import { NODE_ENTRYPOINTS, PYTHON_ENTRYPOINT } from './entry-point.ts';
+import { MANIFEST_FILES, ManifestError, readManifest } from './manifest.ts';
 import { readTree, versionOf } from './version.ts';
 import { AppVersions, type MakeRuntime, type OfferedVersion } from './versions.ts';
 import { CodeWatch } from './watch.ts';
@@ -36,7 +37,7 @@ interface Look {
   readonly offer: () => void;
 }
 
-const NO_ENTRY = `the folder has no entry point: expected ${[DEFAULT_ENTRYPOINT, ...MANIFEST_FILES].join(', ')}`;
+const NO_ENTRY = `the folder has no entry point: expected ${[PYTHON_ENTRYPOINT, ...NODE_ENTRYPOINTS, ...MANIFEST_FILES].join(', ')}`;
 const NOTHING_TO_RUN: Content = {
   manifest: undefined,
   error: { code: 'app_failed_to_start', message: NO_ENTRY },

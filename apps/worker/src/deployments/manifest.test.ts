@@ -7,6 +7,7 @@ const manifestOf = (text: string) => parseManifest(text, LIMIT).manifest;
 
 test('an app without a manifest runs main.py with the defaults', () => {
   expect(manifestOf('')).toEqual({
+    language: 'python',
     entrypoint: 'main.py',
     interpreter: undefined,
     server: undefined,
@@ -129,7 +130,7 @@ test.each([
   ],
   ['a section that is not a table', 'scaling = 3', /\[scaling\]/],
   ['two interpreters', '[runtime.python]\npython = "a"\nvenv = "b"', /python and venv/],
-  ['an unknown runtime', '[runtime.node]', /\[runtime\.node\] is not a runtime/],
+  ['an unknown runtime', '[runtime.ruby]', /\[runtime\.ruby\] is not a runtime/],
   ['an invalid name of an environment variable', '[env]\n"A B" = "x"', /\[env\]/],
 ])('%s is rejected with a reason', (_what, text, message) => {
   expect(() => manifestOf(text)).toThrow(ManifestError);

@@ -4,6 +4,14 @@ import { readFile } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { z } from 'zod';
 import { type CustomServer, customServer, customServerSection } from './custom-server.ts';
+import {
+  type EntryPoint,
+  findEntryPoint,
+  type Language,
+  NODE_ENTRYPOINTS,
+  nodeEntryPoint,
+  PYTHON_ENTRYPOINT,
+} from './entry-point.ts';
 import { asTable, ManifestError, merged, type Sections, sectionsOf } from './manifest-text.ts';
 import { refuseRuntimes } from './refused-runtimes.ts';
 
@@ -11,9 +19,6 @@ export { ManifestError } from './manifest-text.ts';
 
 /** Files that may hold a manifest. Keys of an earlier file win over keys of a later file. */
 export const MANIFEST_FILES = ['app.toml', 'cerebrium.toml'] as const;
-
-/** The entry point of an app without a manifest. */
-export const DEFAULT_ENTRYPOINT = 'main.py';
 
 const GIB = 2 ** 30;
 
@@ -23,9 +28,14 @@ const ANSWER_S = 10;
 
 /** The configuration of an app. Times are in milliseconds. */
 export interface Manifest {
+  /** The language of the functions. */
+  readonly language: Language;
   /** The module's file, relative to the app's folder. */
   readonly entrypoint: string;
-  /** The interpreter, absolute or relative to the app's folder. Absent: the app's `.venv`, else the `python3` of the worker. */
+  /**
+   * The interpreter or engine, absolute or relative to the app's folder. Absent: the app's `.venv`, else the `python3` of the worker; for
+   * JavaScript, the Node of the worker. `bun` and `deno` are names on PATH.
+   */
   readonly interpreter: string | undefined;
   /** Set if the app is a web server. `entrypoint` and `interpreter` then have no meaning. */
   readonly server: CustomServer | undefined;
@@ -80,9 +90,13 @@ export const sections = {
     deployment_initialization_timeout: positiveSeconds.optional(),
   }),
   'runtime.python': z.looseObject({
-    entrypoint: insideFolder.default(DEFAULT_ENTRYPOINT),
+    entrypoint: insideFolder.default(PYTHON_ENTRYPOINT),
     python: z.string().min(1).optional(),
     venv: z.string().min(1).optional(),
+  }),
+  'runtime.node': z.looseObject({
+    entrypoint: insideFolder.optional(),
+    node: z.string().min(1).optional(),
   }),
   'runtime.custom': customServerSection,
   hardware: z.looseObject({
@@ -110,7 +124,8 @@ export const sections = {
 
 type Section = keyof typeof sections;
 
-const FUNCTIONS = { entrypoint: DEFAULT_ENTRYPOINT, python: undefined, venv: undefined };
+/** The functions of an app: their language, module and interpreter. */
+type Functions = Pick<Manifest, 'language' | 'entrypoint' | 'interpreter'>;
 
 /** Keys by which the hosted product builds an image. */
 const BUILD_KEYS = [
@@ -198,25 +213,24 @@ function leftOver(found: Sections, server: string | undefined): { unused: string
  *
  * @param text '' for an app without a manifest, which has all defaults
  * @param maxOutputBytes the limit of the service; a manifest can only lower it
+ * @param entry the entry point that was found in the folder. Absent: `main.py`.
  * @throws ManifestError if a value has the wrong form or the service does not run the runtime
  */
-export const parseManifest = (text: string, maxOutputBytes: number): ReadManifest =>
-  manifestOf(sectionsOf(text), maxOutputBytes);
+export const parseManifest = (text: string, maxOutputBytes: number, entry?: EntryPoint): ReadManifest =>
+  manifestOf(sectionsOf(text), maxOutputBytes, entry);
 
-function manifestOf(found: Sections, maxOutputBytes: number): ReadManifest {
+/** @param entry the entry point that was found in the folder. Absent: `main.py`. */
+function manifestOf(found: Sections, maxOutputBytes: number, entry?: EntryPoint): ReadManifest {
   refuseRuntimes(found);
-  if (found.has('runtime.custom') && found.has('runtime.python'))
-    throw new ManifestError('[runtime.custom] and [runtime.python]: expected only one of them');
+  oneRuntime(found);
   const deployment = parseSection(found, 'deployment');
   const serverIn = serverSection(found);
-  const python = serverIn === 'runtime.python' ? FUNCTIONS : parseSection(found, 'runtime.python');
+  const functions = functionsOf(found, serverIn !== undefined, entry);
   const server = serverIn && serverOf(found, serverIn);
   const hardware = parseSection(found, 'hardware');
   const scaling = parseSection(found, 'scaling');
   const streaming = parseSection(found, 'streaming');
   const env = parseSection(found, 'env');
-  if (python.python !== undefined && python.venv !== undefined)
-    throw new ManifestError('[runtime.python] python and venv: expected only one of them');
   const startup =
     scaling.startup_timeout ??
     deployment.deployment_initialization_timeout ??
@@ -229,8 +243,7 @@ function manifestOf(found: Sections, maxOutputBytes: number): ReadManifest {
   if (server?.url !== undefined && hardware.memory !== undefined) rest.unused.push('hardware.memory');
   return {
     manifest: {
-      entrypoint: python.entrypoint,
-      interpreter: python.venv === undefined ? python.python : join(python.venv, 'bin', 'python'),
+      ...functions,
       server,
       replicas: single ? 1 : replicas,
       replicaConcurrency: scaling.replica_concurrency ?? (asksForGpu(hardware) ? 1 : 100),
@@ -248,6 +261,33 @@ function manifestOf(found: Sections, maxOutputBytes: number): ReadManifest {
     },
     ...rest,
   };
+}
+
+const RUNTIMES = ['runtime.custom', 'runtime.python', 'runtime.node'];
+
+function oneRuntime(found: Sections): void {
+  const names = RUNTIMES.filter((name) => found.has(name)).map((name) => `[${name}]`);
+  if (names.length > 1) throw new ManifestError(`${names.join(' and ')}: expected only one of them`);
+}
+
+/** Returns the functions' module and interpreter. For a web server, they have no meaning. */
+function functionsOf(found: Sections, isServer: boolean, entry: EntryPoint | undefined): Functions {
+  if (isServer) return { language: 'python', entrypoint: PYTHON_ENTRYPOINT, interpreter: undefined };
+  if (found.has('runtime.node') || (entry?.language === 'node' && !found.has('runtime.python'))) {
+    const { entrypoint = entry?.language === 'node' ? entry.file : undefined, node } = parseSection(
+      found,
+      'runtime.node',
+    );
+    if (entrypoint === undefined)
+      throw new ManifestError(
+        `[runtime.node]: the folder has no entry point: expected ${NODE_ENTRYPOINTS.join(', ')}, or main in package.json`,
+      );
+    return { language: 'node', entrypoint, interpreter: node };
+  }
+  const { entrypoint, python, venv } = parseSection(found, 'runtime.python');
+  if (python !== undefined && venv !== undefined)
+    throw new ManifestError('[runtime.python] python and venv: expected only one of them');
+  return { language: 'python', entrypoint, interpreter: venv === undefined ? python : join(venv, 'bin', 'python') };
 }
 
 /** Returns whether the app needs a GPU. The hosted product's `compute` is a kind of GPU (`AMPERE_A10`, `HOPPER_H100`) or `CPU`. */
@@ -269,7 +309,13 @@ export async function readManifest(folder: string, maxOutputBytes: number): Prom
     names.push(name);
     found = merged(sections, found);
   }
-  return named(names.join(' over '), () => manifestOf(found, maxOutputBytes));
+  const entry = found.has('runtime.node') ? await nodeEntry(folder) : await findEntryPoint(folder);
+  return named(names.join(' over '), () => manifestOf(found, maxOutputBytes, entry));
+}
+
+async function nodeEntry(folder: string): Promise<EntryPoint | undefined> {
+  const file = await nodeEntryPoint(folder);
+  return file === undefined ? undefined : { language: 'node', file };
 }
 
 async function readSections(folder: string, name: string): Promise<Sections | undefined> {

@@ -1,7 +1,7 @@
 // docs/migrating.md: rejects runtimes of the hosted product that this service does not run, with the next step in the message.
 import { asTable, ManifestError, type Sections } from './manifest-text.ts';
 
-const RUN = ['runtime.python', 'runtime.custom', 'runtime.cortex'];
+const RUN = ['runtime.python', 'runtime.node', 'runtime.custom', 'runtime.cortex'];
 
 const RUN_ELSEWHERE = 'run it yourself and set [runtime.custom] url to its address';
 const NO_IMAGES =
@@ -23,7 +23,7 @@ export function refuseRuntimes(found: Sections): void {
       throw new ManifestError(`[${name}]: ${partner} is a partner service of the hosted product; ${RUN_ELSEWHERE}`);
     if (!RUN.includes(name))
       throw new ManifestError(
-        `[${name}] is not a runtime of this service: expected [runtime.python] or [runtime.custom]. If it is a partner service, ${RUN_ELSEWHERE}`,
+        `[${name}] is not a runtime of this service: expected [runtime.python], [runtime.node] or [runtime.custom]. If it is a partner service, ${RUN_ELSEWHERE}`,
       );
   }
 }

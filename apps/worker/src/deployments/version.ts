@@ -9,7 +9,8 @@ import { extname, join } from 'node:path';
  */
 const CODE = new Set([
   ...['.py', '.pyi', '.so', '.toml', '.cfg', '.ini', '.json', '.yaml', '.yml'],
-  ...['.txt', '.md', '.html', '.jinja', '.jinja2', '.j2', '.sql', '.js', '.mjs', '.ts', '.sh'],
+  ...['.txt', '.md', '.html', '.jinja', '.jinja2', '.j2', '.sql', '.sh'],
+  ...['.js', '.mjs', '.cjs', '.jsx', '.ts', '.mts', '.cts', '.tsx'],
 ]);
 
 const TOOLS = new Set(['node_modules', '__pycache__']);

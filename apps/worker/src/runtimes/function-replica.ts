@@ -43,6 +43,10 @@ export class FunctionReplica implements Replica {
   readonly #process: ReplicaProcess;
   /** Runs reported as cancelled whose threads are still busy. */
   #stuck = 0;
+  /** All functions share one event loop, which confirms cancels. A loop that confirms none is blocked by a function. */
+  #oneLoop = false;
+  /** Cancelled runs whose cancel the loop has not confirmed. */
+  readonly #unconfirmed = new Set<RunId>();
 
   constructor(command: Command, options: FunctionReplicaOptions, listener: ReplicaListener) {
     this.#options = options;
@@ -151,6 +155,7 @@ export class FunctionReplica implements Replica {
         return;
       }
       case 'hello':
+        this.#oneLoop = message.one_loop ?? false;
         this.#life.move('hello');
         this.#process.send(initMessage(this.#options.init));
         return;
@@ -168,6 +173,9 @@ export class FunctionReplica implements Replica {
       case 'worn':
         this.#life.retire(message.why);
         return;
+      case 'cancelling':
+        this.#unconfirmed.delete(message.r);
+        return;
       case 'bye':
         return;
     }
@@ -175,6 +183,7 @@ export class FunctionReplica implements Replica {
 
   #terminal(runId: RunId, end: (run: RunInFlight) => void): void {
     const run = this.#life.runs.get(runId);
+    this.#unconfirmed.delete(runId);
     // The output of C code and child processes is in the raw pipes by now.
     if (run) this.#life.settle(run, run.hasOutput, () => end(run));
     else if (this.#stuck > 0) this.#stuck--; // a run that was given up has ended: its thread is free again
@@ -185,11 +194,13 @@ export class FunctionReplica implements Replica {
     if (run.ended || run.reason !== undefined) return;
     run.reason = reason;
     this.#process.send(cancelMessage(run.runId));
+    if (this.#oneLoop) this.#unconfirmed.add(run.runId);
     run.after(this.#options.cancelGraceMs, () => {
       if (this.#life.isSettling(run)) return;
-      if (this.#options.init.concurrency > 1) this.#giveUp(run, reason);
+      const isBlocked = this.#unconfirmed.has(run.runId);
+      if (this.#options.init.concurrency > 1 && !isBlocked) this.#giveUp(run, reason);
       else {
-        // The harness ignores SIGTERM, so only SIGKILL ends the function.
+        // The harness ignores SIGTERM, so only SIGKILL ends the function. A blocked loop serves no other run either.
         this.#life.retire(STUCK);
         this.kill();
       }

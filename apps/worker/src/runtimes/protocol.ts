@@ -66,9 +66,16 @@ const functionSchema = z.object({
   extra: z.boolean(),
 });
 
-/** Messages that come once in a replica's life, or a few times. */
+/** Messages that come once in a replica's life, a few times, or once for a cancel. */
 const coldMessageSchema = z.discriminatedUnion('t', [
-  z.object({ t: z.literal('hello'), proto: z.literal(PROTOCOL), pid: z.number().int(), python: z.string() }),
+  z.object({
+    t: z.literal('hello'),
+    proto: z.literal(PROTOCOL),
+    pid: z.number().int(),
+    python: z.string().optional(),
+    node: z.string().optional(),
+    one_loop: z.boolean().optional(),
+  }),
   z.object({ t: z.literal('ready'), setup_ms: z.number(), functions: z.array(functionSchema).max(LIST_LIMIT) }),
   z.object({
     t: z.literal('init_error'),
@@ -78,6 +85,7 @@ const coldMessageSchema = z.discriminatedUnion('t', [
     traceback: z.string(),
   }),
   z.object({ t: z.literal('worn'), why: z.string() }),
+  z.object({ t: z.literal('cancelling'), r: z.string() }),
   z.object({ t: z.literal('bye') }),
 ]);
 

@@ -1,0 +1,106 @@
+// PROTOCOL.md, "Framing": fd 3. Sends the frames of one turn of the event loop as one write, and cuts received bytes into frames.
+import { Socket } from 'node:net';
+import { immediate, now } from './clock.mjs';
+import { FrameReader } from './frame-reader.mjs';
+import { endGroup } from './process.mjs';
+
+/** A frame is sent immediately if the last write was so long ago (ms). */
+const FRAME_AGE_MS = 1;
+/** Producers wait while so many bytes are not on the pipe yet. */
+const HELD_BYTES = 256 * 1024;
+
+export class Channel {
+  /** Called for each message of the worker. @type {(header: import('./types.d.ts').WorkerMessage, blob: Buffer) => void} */
+  onMessage = () => {};
+  /** From this time on, a frame is sent immediately. */
+  dueAt = 0;
+  #socket;
+  /** @type {string[]} */
+  #queue = [];
+  #flushDue = false;
+
+  /** @param {number} fd a descriptor of the protocol */
+  constructor(fd) {
+    const reader = new FrameReader((header, blob) => this.onMessage(header, blob));
+    // Node's types do not have the options of its streams here.
+    const options = { fd, readable: true, writable: true, writableHighWaterMark: HELD_BYTES };
+    this.#socket = new Socket(options);
+    this.#socket.on('data', (chunk) => reader.push(chunk));
+    this.#socket.on('end', endGroup);
+    this.#socket.on('close', endGroup);
+    this.#socket.on('error', endGroup); // the worker's end is closed, so no results can be delivered
+  }
+
+  /**
+   * Queues a message. The end of this turn of the event loop sends it.
+   *
+   * @param {object} header
+   * @param {string} [blob]
+   */
+  send(header, blob) {
+    this.put(blob === undefined ? `${JSON.stringify(header)}\n` : frame(header, blob));
+  }
+
+  /**
+   * Queues a frame as text.
+   *
+   * @param {string} text
+   */
+  put(text) {
+    this.#queue.push(text);
+    if (this.#flushDue) return;
+    this.#flushDue = true;
+    immediate(() => {
+      this.#flushDue = false;
+      this.flush();
+    });
+  }
+
+  /** Writes the queue. The bytes are on the pipe at the return, unless the pipe is full. */
+  flush() {
+    if (this.#queue.length === 0) return;
+    const text = this.#queue.join('');
+    this.#queue = [];
+    this.#socket.write(text);
+    this.dueAt = now() + FRAME_AGE_MS;
+  }
+
+  /** Whether the pipe is full and much waits for the worker. */
+  get isFull() {
+    return this.#socket.writableNeedDrain;
+  }
+
+  /**
+   * Resolves when the worker has read what waits.
+   *
+   * @returns {Promise<void>}
+   */
+  drained() {
+    return new Promise((resolve) => {
+      this.#socket.once('drain', resolve);
+    });
+  }
+
+  /**
+   * Sends the process's last message, and resolves when all frames are on the pipe.
+   *
+   * @param {object} header
+   * @returns {Promise<void>}
+   */
+  finish(header) {
+    this.send(header);
+    const text = this.#queue.join('');
+    this.#queue = [];
+    return new Promise((resolve) => {
+      this.#socket.write(text, () => resolve());
+    });
+  }
+}
+
+/**
+ * Returns a message with a blob as text.
+ *
+ * @param {object} header
+ * @param {string} blob
+ */
+const frame = (header, blob) => `${JSON.stringify({ ...header, b: Buffer.byteLength(blob) })}\n${blob}`;

@@ -1,0 +1,22 @@
+// PROTOCOL.md: the entry point of the harness in JavaScript. The keeper starts it by its absolute path, in the app's folder.
+import { Channel } from './channel.mjs';
+import { takeSignals } from './process.mjs';
+import { Replica } from './replica.mjs';
+
+const CHANNEL_FD = 3;
+const PROTOCOL = 1;
+
+takeSignals();
+const channel = new Channel(CHANNEL_FD);
+/** @type {Replica | undefined} */
+let replica;
+channel.onMessage = (header, blob) => {
+  if (replica !== undefined) replica.receive(header, blob);
+  else if (header.t === 'init') {
+    replica = new Replica(header, channel);
+    void replica.start();
+  }
+};
+// `one_loop`: all functions share one event loop, and the harness confirms a cancel with `cancelling`.
+channel.send({ t: 'hello', proto: PROTOCOL, pid: process.pid, node: process.versions.node, one_loop: true });
+channel.flush();

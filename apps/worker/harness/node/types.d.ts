@@ -1,0 +1,85 @@
+// PROTOCOL.md: the types of the harness in JavaScript.
+
+/** A message of the worker. Each kind has some of these fields. */
+export interface WorkerMessage {
+  readonly t: 'init' | 'run' | 'credit' | 'cancel' | 'drain';
+  /** The length of the blob. */
+  readonly b?: number;
+  // init
+  readonly app: string;
+  readonly entry: string;
+  readonly concurrency: number;
+  readonly max_item_bytes: number;
+  readonly max_output_bytes: number;
+  readonly max_log_bytes: number;
+  readonly debug: boolean;
+  // run, credit, cancel
+  readonly r: string;
+  readonly f: string;
+  readonly paced: boolean;
+  readonly tp?: string;
+  readonly n: number;
+}
+
+/** The limits of `init` in bytes. */
+export interface Limits {
+  readonly item: number;
+  /** A result, or all items of a run without pacing. */
+  readonly output: number;
+  /** The printed lines of a run that are not sent yet. */
+  readonly log: number;
+}
+
+/** The second argument of a function. */
+export interface Context {
+  readonly signal: AbortSignal;
+  readonly runId: string;
+  readonly traceparent: string | undefined;
+  /** Prints a line into the log of the run, whatever code calls it. */
+  readonly log: (...values: unknown[]) => void;
+}
+
+export type AppFunction = (parameters: Record<string, unknown>, context: Context) => unknown;
+
+/** The items of a stream, one at a time. */
+export interface ItemSource {
+  /** Whether every `next()` settles after `stop`. */
+  readonly settles: boolean;
+  next(): unknown;
+  /** Ends the source early. Runs its `finally` blocks. */
+  stop(reason: unknown): unknown;
+}
+
+/** Fields of an `error` message. */
+export interface ErrorFields {
+  readonly code: string;
+  readonly message: string;
+  readonly type?: string;
+  readonly details?: readonly Detail[];
+  readonly status?: number;
+  readonly retry_after?: string;
+  readonly traceback?: string;
+}
+
+/** One wrong parameter. */
+export interface Detail {
+  readonly loc: readonly (string | number)[];
+  readonly msg: string;
+  readonly type: string;
+}
+
+/** A parameter in `ready`. */
+export interface Parameter {
+  readonly name: string;
+  readonly required: boolean;
+  readonly default?: unknown;
+  readonly annotation?: string;
+}
+
+/** A function in `ready`. */
+export interface Description {
+  readonly name: string;
+  readonly doc?: string;
+  readonly parameters: readonly Parameter[];
+  readonly extra: boolean;
+}

@@ -1,0 +1,99 @@
+// Contract 8: runtimes of functions, in any language. A language finds the program that runs its harness.
+import { cleanEnv, DEFAULT_PATH } from './clean-env.ts';
+import type { FreedSlots } from './freed-slots.ts';
+import { FunctionReplica } from './function-replica.ts';
+import { keeperInterpreter } from './interpreter.ts';
+import { type Command, keptBy } from './keeper.ts';
+import { Pool, type PoolOptions, type ProcessCounts } from './pool.ts';
+import type { Runtime } from './runtime.ts';
+
+/** The default of `teardownMs`. */
+const TEARDOWN_MS = 30_000;
+
+/** Options that all apps of a worker share. */
+export interface FunctionOptions {
+  readonly maxItemBytes: number;
+  readonly maxLogBytes: number;
+  /** The time limit in milliseconds of a drained process from the end of its last run to its exit. */
+  readonly teardownMs?: number;
+  readonly logger: PoolOptions['logger'];
+  /** Where free slots are reported. */
+  readonly slots: FreedSlots;
+  /** Returns the metrics of an app's processes. */
+  readonly countsOf: (project: string, app: string) => ProcessCounts;
+  /** The worker's environment. Apps see only an allow-list of it. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+/** An app and its folder. */
+export interface Place {
+  readonly project: string;
+  readonly app: string;
+  /** Absolute path. */
+  readonly folder: string;
+}
+
+/** The manifest fields that a runtime of functions needs. Times in milliseconds. */
+export interface Deployment {
+  readonly entrypoint: string;
+  /** The interpreter or engine that the manifest names. */
+  readonly interpreter: string | undefined;
+  readonly replicas: number;
+  readonly replicaConcurrency: number;
+  readonly startupTimeoutMs: number;
+  readonly timeoutMs: number;
+  readonly cancelGraceMs: number;
+  /** Memory limit of all processes of a replica together. */
+  readonly memoryBytes: number | undefined;
+  readonly maxOutputBytes: number;
+  readonly debug: boolean;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** The program of a replica: an engine that runs a harness. */
+export interface Program extends Command {
+  /** The interpreter that runs the keeper if the worker has no `python3`. */
+  readonly python?: string;
+}
+
+/** Finds the program of a replica. Rejects with a text for the app's author if there is no program. */
+export type FindProgram = (
+  folder: string,
+  deployment: Deployment,
+  env: Readonly<Record<string, string>>,
+) => Promise<Program>;
+
+/** Returns a function that creates the runtime of one version of an app without starting it. */
+export function functionRuntimes(
+  { maxItemBytes, maxLogBytes, teardownMs = TEARDOWN_MS, logger, slots, countsOf, environment }: FunctionOptions,
+  findProgram: FindProgram,
+) {
+  return ({ project, app, folder }: Place, version: string, deployment: Deployment): Runtime => {
+    const env = cleanEnv(environment, { project, app }, deployment.env);
+    const { startupTimeoutMs, timeoutMs, cancelGraceMs, replicas, debug, maxOutputBytes } = deployment;
+    const init = {
+      app: folder,
+      entry: deployment.entrypoint,
+      concurrency: deployment.replicaConcurrency,
+      maxItemBytes,
+      maxOutputBytes,
+      maxLogBytes,
+      debug,
+    };
+    const options = { init, env, startupTimeoutMs, timeoutMs, cancelGraceMs, teardownMs };
+    return new Pool({
+      replicas,
+      timeoutMs,
+      logger,
+      counts: countsOf(project, app),
+      freed: () => slots.publish(project),
+      names: { project, app, version },
+      prepare: async () => {
+        const program = await findProgram(folder, deployment, env);
+        const keeper = await keeperInterpreter(environment.PATH ?? DEFAULT_PATH, program.python);
+        const command = keptBy(keeper, deployment.memoryBytes, program);
+        return (listener) => new FunctionReplica(command, options, listener);
+      },
+    });
+  };
+}
