@@ -228,6 +228,16 @@ test('a project lists its apps with functions, parameters and state, and the err
               { name: 'punctuation', required: false, default: '!', annotation: 'str' },
             ],
             extra: false,
+            schema: {
+              kind: 'value',
+              summary: 'Says hello.',
+              parameters: {
+                type: 'object',
+                properties: { name: { type: 'string' }, punctuation: { type: 'string', default: '!' } },
+                required: ['name'],
+                additionalProperties: false,
+              },
+            },
           },
         ],
       },

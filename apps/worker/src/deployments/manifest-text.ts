@@ -6,7 +6,10 @@ export class ManifestError extends Error {
   override readonly name = 'ManifestError';
 }
 
-/** Tables by section name, without the prefix of the hosted product. `runtime.python` and other runtimes are separate sections. */
+/**
+ * Tables by section name, without the prefix of the hosted product. `runtime.python` and other runtimes are separate sections. `runtime`
+ * has only the keys that no single runtime has.
+ */
 export type Sections = Map<string, unknown>;
 
 const RUNTIME = 'runtime.';
@@ -35,7 +38,10 @@ function flat(tables: Record<string, unknown>): Sections {
   for (const [name, value] of Object.entries(tables)) {
     const runtimes = name === 'runtime' ? asTable(value) : undefined;
     if (!runtimes) found.set(name, value);
-    else for (const [kind, table] of Object.entries(runtimes)) found.set(RUNTIME + kind, table);
+    else
+      for (const [key, part] of Object.entries(runtimes))
+        if (key !== 'validate') found.set(RUNTIME + key, part);
+        else found.set('runtime', { validate: part });
   }
   return found;
 }

@@ -23,6 +23,7 @@ test('an app without a manifest runs main.py with the defaults', () => {
     retryOnCrash: false,
     preformatted: true,
     debug: false,
+    validate: true,
     env: {},
   });
 });
@@ -72,6 +73,12 @@ test.each([
     'switches',
     '[scaling]\nretry_on_crash = true\n[streaming]\npreformatted = false\n[deployment]\ndebug = true',
     { retryOnCrash: true, preformatted: false, debug: true },
+  ],
+  ['a check that is disabled', '[runtime]\nvalidate = false', { validate: false }],
+  [
+    'a check that is disabled beside a runtime',
+    '[runtime]\nvalidate = false\n[runtime.python]\nentrypoint = "run.py"',
+    { validate: false, entrypoint: 'run.py' },
   ],
   ['plain environment values', '[env]\nA = "x"\nB = 2\nC = true', { env: { A: 'x', B: '2', C: 'true' } }],
   [

@@ -55,6 +55,8 @@ export interface Manifest {
   readonly retryOnCrash: boolean;
   readonly preformatted: boolean;
   readonly debug: boolean;
+  /** Whether arguments are checked and converted as their annotations require. */
+  readonly validate: boolean;
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -89,6 +91,7 @@ export const sections = {
     debug: z.boolean().default(false),
     deployment_initialization_timeout: positiveSeconds.optional(),
   }),
+  runtime: z.looseObject({ validate: z.boolean().default(true) }),
   'runtime.python': z.looseObject({
     entrypoint: insideFolder.default(PYTHON_ENTRYPOINT),
     python: z.string().min(1).optional(),
@@ -257,6 +260,7 @@ function manifestOf(found: Sections, maxOutputBytes: number, entry?: EntryPoint)
       retryOnCrash: scaling.retry_on_crash,
       preformatted: streaming.preformatted,
       debug: deployment.debug,
+      validate: parseSection(found, 'runtime').validate,
       env: Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)])),
     },
     ...rest,

@@ -1,6 +1,7 @@
 // Contract 8: one replica of an app's functions, over the channel of harness/PROTOCOL.md, and the steps that end a cancelled run.
 import type { ErrorFields, RunId } from '@inference-proxy/contracts';
 import { largestBacklog } from './frame-reader.ts';
+import { withBoundedSchemas } from './function-schemas.ts';
 import type { Command } from './keeper.ts';
 import { PrintedLines } from './printed-lines.ts';
 import {
@@ -160,7 +161,7 @@ export class FunctionReplica implements Replica {
         this.#process.send(initMessage(this.#options.init));
         return;
       case 'ready':
-        this.#life.ready(message.functions);
+        this.#life.ready(withBoundedSchemas(message.functions));
         return;
       case 'init_error':
         this.#life.fail({

@@ -47,6 +47,8 @@ export interface Deployment {
   readonly memoryBytes: number | undefined;
   readonly maxOutputBytes: number;
   readonly debug: boolean;
+  /** Whether arguments are checked and converted as their annotations require. Default: true. */
+  readonly validate?: boolean;
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -70,7 +72,7 @@ export function functionRuntimes(
 ) {
   return ({ project, app, folder }: Place, version: string, deployment: Deployment): Runtime => {
     const env = cleanEnv(environment, { project, app }, deployment.env);
-    const { startupTimeoutMs, timeoutMs, cancelGraceMs, replicas, debug, maxOutputBytes } = deployment;
+    const { startupTimeoutMs, timeoutMs, cancelGraceMs, replicas, debug, validate, maxOutputBytes } = deployment;
     const init = {
       app: folder,
       entry: deployment.entrypoint,
@@ -79,6 +81,7 @@ export function functionRuntimes(
       maxOutputBytes,
       maxLogBytes,
       debug,
+      ...(validate === false && { validate }),
     };
     const options = { init, env, startupTimeoutMs, timeoutMs, cancelGraceMs, teardownMs };
     return new Pool({

@@ -20,6 +20,8 @@ export interface InitMessage {
   readonly maxLogBytes: number;
   /** Whether error messages carry tracebacks. */
   readonly debug: boolean;
+  /** Whether arguments are checked and converted as their annotations require. Default: true. */
+  readonly validate?: boolean;
 }
 
 const line = (header: object): Buffer => Buffer.from(`${JSON.stringify(header)}\n`);
@@ -35,6 +37,7 @@ export const initMessage = (init: InitMessage): Buffer =>
     max_output_bytes: init.maxOutputBytes,
     max_log_bytes: init.maxLogBytes,
     debug: init.debug,
+    validate: init.validate,
   });
 
 /** Returns only the header. The parameters' bytes follow it unchanged. */
@@ -64,6 +67,9 @@ const functionSchema = z.object({
   doc: z.string().optional(),
   parameters: z.array(parameterSchema).max(LIST_LIMIT),
   extra: z.boolean(),
+  /** Checked by `withBoundedSchemas`, because a wrong schema makes only its function untyped. */
+  schema: z.unknown().optional(),
+  untyped: z.string().optional(),
 });
 
 /** Messages that come once in a replica's life, a few times, or once for a cancel. */

@@ -619,7 +619,7 @@ test('a flood of unknown parameters gets a short answer', async () => {
   const params = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`ü${i}`.repeat(50), i]));
   const { error } = await call('nothing', params).ended;
   expect(error?.code).toBe('invalid_input');
-  expect(error?.details).toHaveLength(100);
+  expect(error?.details).toHaveLength(20);
 });
 
 test('a file of the app replaces neither a module of Python nor a module of the harness', async () => {

@@ -16,6 +16,7 @@ from .failures import Refused
 from .functions import Arguments, Description, Function
 from .run import Run
 from .source import FromSource, always_compile
+from .typed.describe import Descriptions
 
 PUBLIC_NAME = re.compile(r"\A[A-Za-z][A-Za-z0-9_]{0,126}\Z")
 
@@ -68,6 +69,14 @@ class App:
         """Calls setup() or teardown(). Returns its result, or None if the app has no such hook."""
         hook = getattr(self._module, name, None)
         return hook() if callable(hook) else None
+
+    def describe_types(self, validate: bool) -> None:
+        """Makes the schemas of the functions. Prints which functions are untyped, and why."""
+        descriptions = Descriptions(validate)
+        for name, function in self._functions.items():
+            untyped = function.describe_types(descriptions)
+            if untyped is not None:
+                print(f"{name} is untyped: {untyped}", file=sys.stderr)
 
     def describe(self) -> list[Description]:
         """Returns the descriptions of the public functions in `ready`."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-from typing import Any, Callable, cast
+from typing import Any, Callable, NoReturn, cast
 
 from .failures import Refused
+from .typed.defaults import default_of
+from .typed.describe import Descriptions
+from .typed.mismatch import KEY_LIMIT, VIOLATIONS_LIMIT, Mismatch
 
 _decode = json.JSONDecoder().decode
 
 DOC_LIMIT = 200
-DEFAULT_LIMIT = 1024
-DETAILS_LIMIT = 100
 
 Arguments = dict[str, Any]
 Description = dict[str, Any]
@@ -40,6 +41,17 @@ class Function:
             for parameter in signature.parameters.values():
                 self._add(parameter)
         self._takes_run_id = "run_id" in self._names
+        self._convert: Callable[[Arguments], None] | None = None
+        # The schema, or why there is none. Known after `describe_types`.
+        self._types: Description = {}
+
+    def describe_types(self, descriptions: Descriptions) -> str | None:
+        """Makes the schema and the conversion of arguments. Returns why the function is untyped."""
+        schema, parameters, untyped = descriptions.of(self._call)
+        self._types = {"schema": schema} if untyped is None else {"untyped": untyped}
+        if parameters is not None:
+            self._convert = parameters.convert
+        return untyped
 
     def describe(self) -> Description:
         """Returns the function's description in `ready`."""
@@ -47,6 +59,7 @@ class Function:
             "name": self.name,
             "parameters": self._parameters,
             "extra": self._extra,
+            **self._types,
         }
         doc = (inspect.getdoc(self._call) or "").strip().split("\n")[0][:DOC_LIMIT]
         if doc:
@@ -66,7 +79,14 @@ class Function:
         arguments = cast("Arguments", decoded)
         if self._takes_run_id and "run_id" not in arguments:
             arguments["run_id"] = run_id
-        self._check(arguments)
+        details = self._wrong_names(arguments)
+        if self._convert is not None:
+            try:
+                self._convert(arguments)
+            except Mismatch as error:
+                details += [one.detail() for one in error.violations]
+        if details:
+            self._refuse(details)
         return self._with_positional(arguments) if self._positional else self._call, arguments
 
     def _add(self, parameter: inspect.Parameter) -> None:
@@ -103,8 +123,8 @@ class Function:
         values = [arguments.pop(one.name, one.default) for one in positional]
         return functools.partial(self._call, *values)
 
-    def _check(self, arguments: Arguments) -> None:
-        """Raises Refused with every wrong parameter. `Signature.bind` would name only the first."""
+    def _wrong_names(self, arguments: Arguments) -> list[dict[str, Any]]:
+        """Returns every missing and unknown name. `Signature.bind` would return only the first."""
         details = [
             _detail(name, "Field required", "missing")
             for name in self._required
@@ -116,21 +136,22 @@ class Function:
                 for name in arguments
                 if name not in self._names
             ]
-        if details:
-            details = details[:DETAILS_LIMIT]  # the caller controls their number and their length
-            names = ", ".join(f"{detail['loc'][1]} ({detail['type']})" for detail in details)
-            message = f"wrong parameters for {self.name}: {names}"
-            raise Refused("invalid_input", message[:DOC_LIMIT], details)
+        return details
+
+    def _refuse(self, details: list[dict[str, Any]]) -> NoReturn:
+        details = details[:VIOLATIONS_LIMIT]  # the caller controls their number and their length
+        names = ", ".join(
+            f"{'.'.join(map(str, detail['loc'][1:]))} ({detail['type']})" for detail in details
+        )
+        message = f"wrong parameters for {self.name}: {names}"
+        raise Refused("invalid_input", message[:DOC_LIMIT], details)
 
 
 def _detail(name: str, message: str, kind: str) -> dict[str, Any]:
-    return {"loc": ["body", name[:DOC_LIMIT]], "msg": message, "type": kind}
+    return {"loc": ["body", name[:KEY_LIMIT]], "msg": message, "type": kind}
 
 
 def _add_default(spec: Description, default: object) -> None:
-    try:
-        text = json.dumps(default, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        return
-    if len(text) <= DEFAULT_LIMIT:
-        spec["default"] = default
+    value = default_of(default)
+    if value is not None:
+        spec["default"] = value[0]

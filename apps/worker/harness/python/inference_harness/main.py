@@ -33,6 +33,8 @@ class Replica:
             init["max_item_bytes"], init["max_output_bytes"], init["max_log_bytes"]
         )
         self._runs: dict[str, Run] = {}
+        # Whether the arguments of calls are checked and converted.
+        self._validate: bool = init.get("validate", True)
         self._draining = False
         ticker = self._ticker = Ticker(channel, self._runs)
         app = self._app = App(init["app"], init["entry"])
@@ -73,6 +75,7 @@ class Replica:
             self._channel.finish(frame({"t": "init_error", "stage": stage, **fields}))
             return False
         self._app.keep_context()
+        self._app.describe_types(self._validate)
         elapsed = round((perf_counter() - started) * 1000, 3)
         functions = self._app.describe()
         self._channel.send(frame({"t": "ready", "setup_ms": elapsed, "functions": functions}))

@@ -1,0 +1,1 @@
+# Contract 1, "Parameters and types": schemas of functions, and the conversion of arguments.
