@@ -1,6 +1,6 @@
 // Contract 5: ms from a cancel request to the run's end, measured by a reader of the run's log, for several kinds of functions.
 import { once } from 'node:events';
-import { open, pause, percentiles, request, stream, tell } from './service.mjs';
+import { open, pause, percentiles, report, request, stream } from './service.mjs';
 
 const rounds = Number(process.env.ROUNDS ?? 50);
 
@@ -40,6 +40,6 @@ for (const [what, fn, reads, times] of [
 ]) {
   const ms = [];
   for (let round = 0; round < times; round++) ms.push(await latency(fn, reads));
-  tell({ what, cancelMs: percentiles(ms) });
+  report({ what, cancelMs: percentiles(ms) });
 }
 process.exit(0);

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { fileURLToPath } from 'node:url';
-import { each, open, pause, percentiles, request, round, tell } from './service.mjs';
+import { each, open, pause, percentiles, report, request, round } from './service.mjs';
 
 const APP = '/served';
 const calls = Number(process.env.CALLS ?? 3000);
@@ -56,10 +56,10 @@ async function streamed(way) {
 for (const way of ['direct', 'through', 'direct', 'through']) await called(way, 32, calls);
 for (const way of ['direct', 'through', 'direct', 'through']) {
   const { ms } = await called(way, 1, calls / 2);
-  tell({ way, atOnce: 1, ms });
+  report({ way, atOnce: 1, ms });
   const { perSecond } = await called(way, 32, calls * 2);
-  tell({ way, atOnce: 32, perSecond });
-  tell({ way, itemsPerSecond: await streamed(way) });
+  report({ way, atOnce: 32, perSecond });
+  report({ way, itemsPerSecond: await streamed(way) });
 }
 
 /** A service in production does not watch its folders. */
@@ -90,5 +90,5 @@ for (let n = 0; n < 5; n++) {
   ms.push(took);
 }
 const what = 'from a saved change to its first answer';
-tell(ms.length > 0 ? { what, ms: percentiles(ms) } : { what, ms: 'changes are not seen: NODE_ENV is production' });
+report(ms.length > 0 ? { what, ms: percentiles(ms) } : { what, ms: 'changes are not seen: NODE_ENV is production' });
 process.exit(0);

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { redisAddress } from '@inference-proxy/platform';
 import { Redis } from 'ioredis';
-import { call, cpuSeconds, each, ended, hook, pause, privateBytes, receiver, round, tell } from './service.mjs';
+import { call, cpuSeconds, each, ended, hook, pause, privateBytes, receiver, report, round } from './service.mjs';
 
 const redis = new Redis(redisAddress(process.env.REDIS_URL ?? ''));
 const used = async () => Number(/^used_memory:(\d+)/m.exec(await redis.info('memory'))?.[1]);
@@ -14,7 +14,7 @@ async function bytesEach(what, n, work) {
   const before = await used();
   await work();
   await pause(3000);
-  tell({ what, n, bytesEach: round(((await used()) - before) / n) });
+  report({ what, n, bytesEach: round(((await used()) - before) / n) });
 }
 
 await each(2000, 32, (i) => call('echo', { i }));
@@ -46,7 +46,7 @@ const pids = (process.env.DISPATCHER_PIDS ?? '').split(',').filter(Boolean).map(
 for (const pid of pids) {
   const before = cpuSeconds(pid);
   await pause(20_000);
-  tell({
+  report({
     what: 'dispatcher at rest with the parked ones',
     pid,
     cpuShare: round((cpuSeconds(pid) - before) / 20),

@@ -1,5 +1,5 @@
 // Contract 5: ms to the first item of a replay, and items per second of a replay of an ended run.
-import { ended, open, percentiles, round, tell } from './service.mjs';
+import { ended, open, percentiles, report, round } from './service.mjs';
 
 const items = 100_000;
 const runId = await ended('items', { n: items, size: 64 });
@@ -32,5 +32,5 @@ for (let i = 0; i < 220; i++) {
   if (count !== 10) throw new Error(`${count} items of 10 came`);
   if (i >= 20) firsts.push(firstMs);
 }
-tell({ replay: 'items/s', ...percentiles(rates) });
-tell({ replay: 'ms from a resume request to its first item', ...percentiles(firsts), of: round(items) });
+report({ replay: 'items/s', ...percentiles(rates) });
+report({ replay: 'ms from a resume request to its first item', ...percentiles(firsts), of: round(items) });

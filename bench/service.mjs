@@ -104,4 +104,4 @@ export function percentiles(values) {
 
 export const round = (value) => Math.round(value * 100) / 100;
 
-export const tell = (figures) => console.log(JSON.stringify(figures));
+export const report = (figures) => console.log(JSON.stringify(figures));

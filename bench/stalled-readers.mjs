@@ -1,5 +1,5 @@
 // Contract 3: the gateway's memory for a reader that has stopped reading. GATEWAY_PID is the pid of the gateway.
-import { ended, open, pause, privateBytes, round, tell } from './service.mjs';
+import { ended, open, pause, privateBytes, report, round } from './service.mjs';
 
 const pid = Number(process.env.GATEWAY_PID);
 const readers = Number(process.env.READERS ?? 500);
@@ -20,10 +20,10 @@ const before = privateBytes(pid);
 for (let i = 0; i < readers; i++) opened.push(await stall());
 await pause(5000);
 const after = privateBytes(pid);
-tell({ stalledReaders: readers, kBEach: round((after - before) / readers / 1024), gzip: 'accept-encoding' in gzip });
+report({ stalledReaders: readers, kBEach: round((after - before) / readers / 1024), gzip: 'accept-encoding' in gzip });
 
 const [one] = opened;
 let bytes = 0;
 for await (const chunk of one) bytes += chunk.length;
-tell({ drained: 'one reader', bytes });
+report({ drained: 'one reader', bytes });
 process.exit(0);

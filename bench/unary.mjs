@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import http from 'node:http';
 import { fileURLToPath } from 'node:url';
-import { call, cpuSeconds, percentiles, round, tell } from './service.mjs';
+import { call, cpuSeconds, percentiles, report, round } from './service.mjs';
 
 const { ROUNDS = 5, SECONDS = 3, WARM_CALLS = 30_000, PIDS = '.data/pids.json' } = process.env;
 const WIDTHS = [1, 32, 128];
@@ -151,7 +151,7 @@ async function compare() {
     const cpu = Object.fromEntries(
       Object.keys(service[0].cpu).map((part) => [part, round(median(service.map((figure) => figure.cpu[part])))]),
     );
-    tell({
+    report({
       unary: width,
       callsPerSecond: round(median(service.map(({ perSecond }) => perSecond))),
       p50Ms: median(service.map(({ p50 }) => p50)),

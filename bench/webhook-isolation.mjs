@@ -1,7 +1,7 @@
 // Contract 4, "Isolation": the lag of a good receiver with and without many deliveries to a dead host and a hanging host.
 import { once } from 'node:events';
 import net from 'node:net';
-import { call, each, hook, paced, pause, percentiles, receiver, round, tell } from './service.mjs';
+import { call, each, hook, paced, pause, percentiles, receiver, report, round } from './service.mjs';
 
 const bad = Number(process.env.BAD ?? 10_000);
 const perSecond = 50;
@@ -25,7 +25,7 @@ async function listening(server) {
 
 await goodLags();
 const alone = await goodLags();
-tell({ alone });
+report({ alone });
 
 const closed = net.createServer();
 const deadPort = await listening(closed);
@@ -50,6 +50,6 @@ for (const [kind, port] of [
   });
   await flood;
   const beside = await goodLags();
-  tell({ kind, bad, done, beside, p99Ratio: round(beside.p99 / alone.p99), p50Ratio: round(beside.p50 / alone.p50) });
+  report({ kind, bad, done, beside, p99Ratio: round(beside.p99 / alone.p99), p50Ratio: round(beside.p50 / alone.p50) });
 }
 process.exit(0);

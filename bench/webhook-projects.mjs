@@ -1,7 +1,7 @@
 // Contract 4, "Isolation": the lag of one project's deliveries while another project delivers to receivers that hang.
 import { once } from 'node:events';
 import net from 'node:net';
-import { call, each, hook, paced, pause, percentiles, receiver, round, tell } from './service.mjs';
+import { call, each, hook, paced, pause, percentiles, receiver, report, round } from './service.mjs';
 
 const RECEIVERS = 120;
 const DELIVERIES = 20;
@@ -28,9 +28,9 @@ async function hangingReceiver() {
 
 await lagsOfNeighbour();
 const alone = await lagsOfNeighbour();
-tell({ alone });
+report({ alone });
 const hanging = await Promise.all(Array.from({ length: RECEIVERS }, hangingReceiver));
 await each(RECEIVERS * DELIVERIES, 32, (i) => call('echo', { i }, hook(hanging[i % RECEIVERS])));
 const attacked = await lagsOfNeighbour();
-tell({ attacked, ratio: round(attacked.p99 / alone.p99) });
+report({ attacked, ratio: round(attacked.p99 / alone.p99) });
 process.exit(0);

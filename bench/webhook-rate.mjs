@@ -1,5 +1,5 @@
 // Contract 4: deliveries per second to one good receiver, from the first call to the last delivery.
-import { call, each, hook, pause, receiver, round, tell } from './service.mjs';
+import { call, each, hook, pause, receiver, report, round } from './service.mjs';
 
 const total = Number(process.env.TOTAL ?? 3000);
 
@@ -14,5 +14,5 @@ async function perSecond() {
 }
 
 await perSecond();
-tell({ deliveriesPerSecond: await perSecond(), total });
+report({ deliveriesPerSecond: await perSecond(), total });
 process.exit(0);

@@ -27,7 +27,7 @@ const body = (answer: Pick<Answer, 'text'>): Record<string, unknown> => JSON.par
 const runOf = (answer: Answer): string => String(answer.headers['x-request-id']);
 const toSink = (): string => `?async=true&webhookEndpoint=${encodeURIComponent(sink.url)}`;
 /** Returns the envelope that the receiver got for a run. */
-const told = (runId: string): Promise<Record<string, unknown>> =>
+const lookUp = (runId: string): Promise<Record<string, unknown>> =>
   until(() => sink.requests.map((request) => JSON.parse(`${request.body}`)).find(({ run_id: id }) => id === runId));
 
 test('a cancelled run in the queue never starts, frees its place in the queue, and is delivered as cancelled', async () => {
@@ -47,7 +47,10 @@ test('a cancelled run in the queue never starts, frees its place in the queue, a
   // The place in the queue is free.
   const three = await queue('queue-three');
   expect(three.status).toBe(202);
-  expect(await told(runOf(one))).toMatchObject({ status: 'cancelled', error: { code: 'cancelled', retryable: false } });
+  expect(await lookUp(runOf(one))).toMatchObject({
+    status: 'cancelled',
+    error: { code: 'cancelled', retryable: false },
+  });
   await writeFile(gate, '');
   for (const runId of [running, runOf(two), runOf(three)]) expect((await caller.ended(runId)).status).toBe('succeeded');
   expect(existsSync(mark('queue-one'))).toBe(false);
@@ -65,7 +68,7 @@ test('a running run is interrupted: its finally blocks run, its stream ends with
   expect(more).toEqual([]);
   expect(await fileSays(mark('tidied'))).toBe('tidied');
   expect(await caller.ended(runId)).toMatchObject({ status: 'cancelled', items: 1, error: { code: 'cancelled' } });
-  expect(await told(runId)).toMatchObject({ status: 'cancelled', error: { code: 'cancelled' } });
+  expect(await lookUp(runId)).toMatchObject({ status: 'cancelled', error: { code: 'cancelled' } });
 });
 
 test('a caller that waits for the answer of a cancelled run gets 499 and the envelope', async () => {

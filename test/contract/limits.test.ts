@@ -28,7 +28,7 @@ const body = (answer: Pick<Answer, 'text'>): Record<string, unknown> => JSON.par
 const runOf = (answer: Answer): string => String(answer.headers['x-request-id']);
 const hook = (): string => `?webhookEndpoint=${encodeURIComponent(sink.url)}`;
 /** Returns the body that the receiver got for a run, as text. */
-const told = (runId: string): Promise<string> =>
+const lookUp = (runId: string): Promise<string> =>
   until(() => sink.requests.find(({ headers }) => headers['x-request-id'] === runId)?.body.toString());
 
 test('a call to a full queue is 429 with Retry-After and is not accepted', async () => {
@@ -65,7 +65,7 @@ test('a run that waits too long in the queue expires and never starts, and its c
   expect(body(answer)).toMatchObject({ status: 'expired', error: { code: 'expired', retryable: true } });
   expect((await streaming).statusCode).toBe(504);
   const runId = runOf(answer);
-  expect(await told(runId)).toBe(answer.text);
+  expect(await lookUp(runId)).toBe(answer.text);
   const record = await caller.lookUp(runId);
   expect(record).toMatchObject({ status: 'expired', error: { code: 'expired' } });
   expect(record).not.toHaveProperty('started_at');
@@ -83,7 +83,7 @@ test('a function over its `timeout` is reported as timed_out to the caller and t
   const answer = await caller.call('hasty/sleeps', {}, { query: hook() });
   expect(answer.status).toBe(504);
   expect(body(answer)).toMatchObject({ status: 'timed_out', error: { code: 'timed_out', retryable: true } });
-  expect(await told(runOf(answer))).toBe(answer.text);
+  expect(await lookUp(runOf(answer))).toBe(answer.text);
 });
 
 test('a body over MAX_BODY_BYTES is 413 for every form of a call, and the call is not accepted', async () => {
@@ -104,5 +104,5 @@ test.each([
   const answer = await caller.call(fn, params, { query: hook() });
   expect(answer.status).toBe(500);
   expect(body(answer)).toMatchObject({ status: 'failed', error: { code: 'output_too_large', retryable: false } });
-  expect(await told(runOf(answer))).toBe(answer.text);
+  expect(await lookUp(runOf(answer))).toBe(answer.text);
 });

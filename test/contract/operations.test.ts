@@ -98,20 +98,20 @@ test('the built dispatcher serves the queue page and the files of that page', as
 test.each(SERVICES)(
   'docs/operations/metrics.md lists exactly the metrics of the %s, with type and meaning',
   async (service) => {
-    const told = tableRows(page('docs/operations/metrics.md'), new RegExp(`^Metrics of the ${service}$`)).map(
+    const listed = tableRows(page('docs/operations/metrics.md'), new RegExp(`^Metrics of the ${service}$`)).map(
       ([name = '', type, , meaning]) => [...ticked(name), type, meaning],
     );
     const { text } = await get(service, '/metrics');
     const exposed = [...text.matchAll(/^# HELP (inference_proxy_\S+) (.*)\n# TYPE \S+ (\S+)$/gm)].map(
       ([, name, meaning, type]) => [name, type, meaning],
     );
-    expect(told.sort()).toEqual(exposed.sort());
+    expect(listed.sort()).toEqual(exposed.sort());
   },
 );
 
 test('docs/operations/metrics.md lists exactly the labels of each metric', async () => {
   for (const service of SERVICES) {
-    const told = new Map(
+    const listed = new Map(
       tableRows(page('docs/operations/metrics.md'), new RegExp(`^Metrics of the ${service}$`)).map(
         ([name = '', , labels = '']) => [ticked(name)[0], labels],
       ),
@@ -121,7 +121,7 @@ test('docs/operations/metrics.md lists exactly the labels of each metric', async
         /^(inference_proxy_[a-z_]+?)(?:_bucket|_sum|_count)?(?:\{(.*)\})?$/.exec(sample) ?? [];
       if (name === '') continue;
       const names = [...labels.matchAll(/([a-z_]+)="/g)].map(([, label]) => label).filter((label) => label !== 'le');
-      expect([name, names.sort()]).toEqual([name, (told.get(name) || undefined)?.split(', ').sort() ?? []]);
+      expect([name, names.sort()]).toEqual([name, (listed.get(name) || undefined)?.split(', ').sort() ?? []]);
     }
   }
 });

@@ -44,8 +44,8 @@ test('a caller with `wait=N` gets 202 after N seconds; the look-up and the webho
   expect((await caller.lookUp(runOf(answer))).status).toBe('running');
   await writeFile(params.gate, '');
   expect(await caller.ended(runOf(answer))).toMatchObject({ status: 'succeeded', result: 'waited' });
-  const told = await until(() => sink.requests[0]);
-  expect(JSON.parse(`${told.body}`)).toMatchObject({ run_id: runOf(answer), result: 'waited' });
+  const delivery = await until(() => sink.requests[0]);
+  expect(JSON.parse(`${delivery.body}`)).toMatchObject({ run_id: runOf(answer), result: 'waited' });
 });
 
 test('a run that ends within the wait is answered, a failed run too', async () => {

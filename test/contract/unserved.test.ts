@@ -36,7 +36,7 @@ const body = (answer: Pick<Answer, 'text'>): Record<string, unknown> => JSON.par
 const runOf = (answer: Answer): string => String(answer.headers['x-request-id']);
 const hook = (): string => `?webhookEndpoint=${encodeURIComponent(sink.url)}`;
 /** Returns the body that the receiver got for a run, as text. */
-const told = (runId: string): Promise<string> =>
+const lookUp = (runId: string): Promise<string> =>
   until(() => sink.requests.find(({ headers }) => headers['x-request-id'] === runId)?.body.toString());
 
 test('calls of an app that no worker serves wait for WORKER_GRACE_S, then are 503', async () => {
@@ -46,7 +46,7 @@ test('calls of an app that no worker serves wait for WORKER_GRACE_S, then are 50
     expect(answer.status).toBe(503);
     expect(body(answer)).toMatchObject({ status: 'failed', error: { code: 'unavailable', retryable: true } });
     expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
-    expect(await told(runOf(answer))).toBe(answer.text);
+    expect(await lookUp(runOf(answer))).toBe(answer.text);
     const { ended_at, queued_at } = await caller.lookUp(runOf(answer));
     expect(Date.parse(String(ended_at)) - Date.parse(String(queued_at))).toBeGreaterThanOrEqual(GRACE_S * 1000);
   } finally {

@@ -38,14 +38,14 @@ interface Metric {
 const dashboard = JSON.parse(page('dashboards/inference-proxy.json')) as Dashboard;
 const targets = dashboard.panels.flatMap(({ title, targets: of = [] }) => of.map((target) => ({ title, ...target })));
 
-const told = (service: string): [string, Metric][] =>
+const metricsOf = (service: string): [string, Metric][] =>
   tableRows(page('docs/operations/metrics.md'), new RegExp(`^Metrics of the ${service}$`)).map(
     ([name = '', type = '', labels = '']) => [
       ticked(name)[0] ?? '',
       { type, labels: labels === '' ? [] : labels.split(', ') },
     ],
   );
-const own = new Map(['gateway', 'worker', 'dispatcher', 'proxy'].flatMap(told));
+const own = new Map(['gateway', 'worker', 'dispatcher', 'proxy'].flatMap(metricsOf));
 /** Metrics of every Node process. */
 const common = new Map(
   openRegistry()

@@ -7,7 +7,7 @@ import { expect, test } from '@jest/globals';
 import { page, root, tableRows, ticked } from './markdown.ts';
 
 test('docs/errors.md lists exactly the error codes, with their status', () => {
-  const told = tableRows(page('docs/errors.md'), /^Errors/).map(([code = '', status, retryable]) => [
+  const listed = tableRows(page('docs/errors.md'), /^Errors/).map(([code = '', status, retryable]) => [
     ...ticked(code),
     status,
     retryable,
@@ -17,7 +17,7 @@ test('docs/errors.md lists exactly the error codes, with their status', () => {
     `${kind.status}${'retryAfterS' in kind ? ' + `Retry-After`' : ''}`,
     kind.retryable ? 'yes' : 'no',
   ]);
-  expect(told).toEqual(known);
+  expect(listed).toEqual(known);
 });
 
 const SERVICES = ['gateway', 'worker', 'dispatcher'] as const;
@@ -38,8 +38,8 @@ function helpOf(service: string): string[][] {
 
 test.each(SERVICES)('docs/settings.md lists exactly the settings of the %s, with default and meaning', (service) => {
   const settings = page('docs/settings.md');
-  const told = [...tableRows(settings, /^Every service/), ...tableRows(settings, new RegExp(`^${service}`, 'i'))];
-  expect(told).toEqual(helpOf(service));
+  const listed = [...tableRows(settings, /^Every service/), ...tableRows(settings, new RegExp(`^${service}`, 'i'))];
+  expect(listed).toEqual(helpOf(service));
 });
 
 /** Returns a default in README's form: sizes in words, and a reason for a missing default. */
@@ -77,4 +77,12 @@ test.each(PAGES)('the files that %s names exist', (name) => {
     path.includes('*') ? globSync(path, { cwd: root }).length === 0 : !existsSync(join(root, path)),
   );
   expect(missing).toEqual([]);
+});
+
+test.each(PAGES)('the lines and the table cells of %s have at most 120 characters', (name) => {
+  const lines = page(name)
+    .replace(/^```[\s\S]*?^```$/gm, '')
+    .split('\n')
+    .flatMap((line) => (line.startsWith('|') ? line.split('|').map((cell) => cell.trim()) : [line]));
+  expect(lines.filter((line) => [...line].length > 120)).toEqual([]);
 });

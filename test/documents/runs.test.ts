@@ -19,13 +19,13 @@ const RUNS = page('docs/runs.md');
 const HOST = '127.0.0.1:8080';
 
 test('the table of states equals the table in packages/contracts', () => {
-  const told = tableRows(RUNS, /^A run's life/).map(([from = '', to = '', when, script = '']) => ({
+  const listed = tableRows(RUNS, /^A run's life/).map(([from = '', to = '', when, script = '']) => ({
     from: ticked(from)[0] ?? 'none',
     to: ticked(to)[0],
     when,
     script: ticked(script)[0],
   }));
-  expect(told).toEqual(runTransitions.map(({ from, to, when, script }) => ({ from, to, when, script })));
+  expect(listed).toEqual(runTransitions.map(({ from, to, when, script }) => ({ from, to, when, script })));
 });
 
 test('the diagram has exactly one arrow for each step of the table', () => {

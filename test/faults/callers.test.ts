@@ -107,7 +107,7 @@ const cases: Record<string, Begin> = {
 };
 
 /** Returns the error code, `ok`, or `broken` for a connection that ended within its answer. Checks each error against the contract. */
-async function told(call: Promise<Answer>): Promise<{ is: string; runId: boolean }> {
+async function outcomeOf(call: Promise<Answer>): Promise<{ is: string; runId: boolean }> {
   const answer = await call.catch(() => undefined);
   if (!answer) return { is: 'broken', runId: false };
   if (answer.status === 200) return { is: 'ok', runId: true };
@@ -144,18 +144,18 @@ test.each(Object.entries(cases))('%s', async (name, begin) => {
   const [, fresh = '', accepted = '', stream = ''] = rows.find(([row]) => row === name) ?? [];
   const mark = (text: string): string => join(stack.marksDir, `${Object.keys(cases).indexOf(name)}-${text}`);
   // The stream's second item and the call's end wait for the same gate.
-  const waiting = told(caller.call('streams/waits', { gate: mark('1'), started: mark('started') }));
+  const waiting = outcomeOf(caller.call('streams/waits', { gate: mark('1'), started: mark('started') }));
   const gated = await caller.stream('streams/stepped', { gate: mark('1') });
   expect(await gated.events.next()).toBe('data: begun');
   await fileSays(mark('started'));
 
   const over = await begin();
-  const first = await told(caller.call('streams/value', { value: 1 }));
+  const first = await outcomeOf(caller.call('streams/value', { value: 1 }));
   await over();
   expect(first).toEqual({ is: ticked(fresh)[0], runId: fresh.includes('`run_id`') || ticked(fresh)[0] === 'ok' });
 
   await writeFile(mark('1'), '');
   expect((await waiting).is).toBe(ticked(accepted)[0]);
   expect(await ends(gated.events, ['data: done'])).toBe(ticked(stream)[0]);
-  await until(async () => (await told(caller.call('streams/value', { value: 1 }))).is === 'ok');
+  await until(async () => (await outcomeOf(caller.call('streams/value', { value: 1 }))).is === 'ok');
 });

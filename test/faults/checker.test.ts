@@ -20,7 +20,7 @@ const history = (more: Partial<History> = {}): History => ({
     seen({ kind: 'retried', tag: 'k', answeredBy: ['r', 'r'] }),
   ],
   delivered: [delivery(), delivery()],
-  told: [
+  reported: [
     [
       { runId: 'p', status: 'succeeded', result: 1 },
       { runId: 'p', status: 'succeeded', result: 1 },
@@ -37,7 +37,7 @@ test('a correct history has no faults', () => {
 });
 
 test.each<[string, Partial<History>]>([
-  ['a run that nobody knows any more', { told: [[{ runId: 'p', status: 'unknown' }]], seen: [] }],
+  ['a run that nobody knows any more', { reported: [[{ runId: 'p', status: 'unknown' }]], seen: [] }],
   ['a lost item', { seen: [seen({ kind: 'resumed', items: [1, 2, 4] })] }],
   ['a doubled item', { seen: [seen({ kind: 'resumed', items: [1, 2, 2, 3] })] }],
   ['items of two executions', { seen: [seen({ kind: 'resumed', items: all, executions: ['a', 'b'] })] }],
@@ -50,11 +50,11 @@ test.each<[string, Partial<History>]>([
   ['two webhook ids', { delivered: [delivery(), delivery({ webhookId: 'other' })] }],
   ['a delivery that tells of another end', { delivered: [delivery({ body: '{"status":"failed"}' })] }],
   ['a wrong signature', { delivered: [delivery(), delivery({ runId: 'other', verified: false })] }],
-  ['a run without an end', { told: [[{ runId: 'x', status: 'running' }]], seen: [] }],
+  ['a run without an end', { reported: [[{ runId: 'x', status: 'running' }]], seen: [] }],
   [
     'two outcomes of one run',
     {
-      told: [
+      reported: [
         [
           { runId: 'p', status: 'succeeded' },
           { runId: 'p', status: 'failed' },
@@ -82,7 +82,7 @@ test('a run of the lost tail may be gone or have run again, and its items are st
       seen({ kind: 'resumed', is: 'not_found', items: [1, 2] }),
     ],
     delivered: [],
-    told: [[{ runId: 'p', status: 'unknown' }]],
+    reported: [[{ runId: 'p', status: 'unknown' }]],
     entered: new Map([['k', 2]]),
   };
   expect(faultsOf(history({ ...forgotten, troubles: [{ from: 1, to: 5, tailLost: true }] }))).toEqual([]);

@@ -1,5 +1,5 @@
 // The rules for every history, whatever failed: one outcome for each run, every item once and in order, every due webhook.
-import { type Delivered, type History, mayBeForgotten, overlaps, type Seen, type Told } from './history.ts';
+import { type Delivered, type History, mayBeForgotten, overlaps, type ReportedRun, type Seen } from './history.ts';
 
 /** The number of items in each stream. */
 export const ITEMS = 8;
@@ -33,7 +33,7 @@ export function faultsOf(history: History): Wrong[] {
   );
   return [
     ...history.seen.flatMap((seen) => [...answerFaults(seen, history), ...itemFaults(seen)]),
-    ...history.told.flatMap((told) => outcomeFaults(told, byRun.get(told[0]?.runId ?? ''), history)),
+    ...history.reported.flatMap((reported) => outcomeFaults(reported, byRun.get(reported[0]?.runId ?? ''), history)),
     ...keyFaults(history),
     ...deliveryFaults(history),
     ...history.left.map((left): Wrong => ({ is: 'wrong', text: `left: ${left}` })),
@@ -71,7 +71,7 @@ function itemFaults(seen: Seen): Wrong[] {
   return [{ is: 'lost', text: `${about(seen)} is complete with ${items.length}`, seen }];
 }
 
-function outcomeFaults(each: readonly Told[], seen: Seen | undefined, history: History): Wrong[] {
+function outcomeFaults(each: readonly ReportedRun[], seen: Seen | undefined, history: History): Wrong[] {
   const [first] = each;
   if (first === undefined) return [];
   const of = seen && { seen };
@@ -82,7 +82,9 @@ function outcomeFaults(each: readonly Told[], seen: Seen | undefined, history: H
     return [{ is: 'lost', text: `${first.runId} never ended`, ...of }];
   }
   const differs = each.some((other) => JSON.stringify(first) !== JSON.stringify(other));
-  return differs ? [{ is: 'wrong', text: `${first.runId} is told differently: ${JSON.stringify(each)}`, ...of }] : [];
+  return differs
+    ? [{ is: 'wrong', text: `${first.runId} is reported differently: ${JSON.stringify(each)}`, ...of }]
+    : [];
 }
 
 /** One key belongs to one run: every request with the key gets that run's answer, and a successful function was entered once. */
@@ -102,9 +104,9 @@ function keyFaults(history: History): Wrong[] {
 const doubled = (seen: Seen, text: string): Wrong => ({ is: 'doubled', text: `${about(seen)} ${text}`, seen });
 
 function deliveryFaults(history: History): Wrong[] {
-  const { seen, delivered, told } = history;
+  const { seen, delivered, reported } = history;
   const byRun = Map.groupBy(delivered, ({ runId }) => runId);
-  const states = new Map(told.flatMap(([run]) => (run ? [[run.runId, run.status] as const] : [])));
+  const states = new Map(reported.flatMap(([run]) => (run ? [[run.runId, run.status] as const] : [])));
   const promised = seen.filter(({ kind, is, runId }) => kind === 'promised' && is === 'ok' && runId !== undefined);
   return [
     ...delivered

@@ -143,9 +143,9 @@ export const faults: Record<string, Fault> = {
       return undefined;
     },
   },
-  'a gateway is told to stop': stopped(GATEWAYS),
-  'a worker is told to stop': stopped(WORKERS),
-  'a dispatcher is told to stop': stopped(DISPATCHERS),
+  'a gateway receives SIGTERM': stopped(GATEWAYS),
+  'a worker receives SIGTERM': stopped(WORKERS),
+  'a dispatcher receives SIGTERM': stopped(DISPATCHERS),
   'Redis is killed': {
     async run(place) {
       await withoutFlushes(place.redis);

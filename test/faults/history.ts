@@ -44,7 +44,7 @@ export interface Delivered {
 }
 
 /** A run as a gateway reports it; `unknown` if the gateway knows no such run. */
-export interface Told {
+export interface ReportedRun {
   readonly runId: string;
   readonly status: string;
   readonly result?: unknown;
@@ -62,7 +62,7 @@ export interface History {
   readonly seen: readonly Seen[];
   readonly delivered: readonly Delivered[];
   /** Each looked-up run, by gateway. */
-  readonly told: readonly (readonly Told[])[];
+  readonly reported: readonly (readonly ReportedRun[])[];
   /** How often the function was entered, by tag. */
   readonly entered: ReadonlyMap<string, number>;
   readonly troubles: readonly Trouble[];

@@ -13,7 +13,7 @@ import { type Receiver, receiver } from '../receiver/receivers.ts';
 import { type KillablePart, startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { BadNetwork, type Trouble as NetworkTrouble } from './bad-network.ts';
 import { type Disk, openDisk } from './disk.ts';
-import { type Delivered, type History, mayBeForgotten, REFUSED, type Told, type Trouble } from './history.ts';
+import { type Delivered, type History, mayBeForgotten, REFUSED, type ReportedRun, type Trouble } from './history.ts';
 import { leftInStore, leftProcesses } from './leftovers.ts';
 import { Load } from './load.ts';
 
@@ -165,21 +165,21 @@ export class Place {
       runId !== undefined && !REFUSED.has(is) && ['promised', 'resumed', 'retried'].includes(kind) ? [runId] : [],
     );
     const callers = instancesOf('gateway', SCALE.gateway).map((name) => this.gateway(name));
-    const told: Told[][] = [];
+    const reported: ReportedRun[][] = [];
     const runs = [...new Set(kept)];
     for (let from = 0; from < runs.length; from += LOOK_UPS) {
       const some = runs.slice(from, from + LOOK_UPS);
-      told.push(...(await Promise.all(some.map((id) => Promise.all(callers.map((caller) => tellOf(caller, id)))))));
+      reported.push(...(await Promise.all(some.map((id) => Promise.all(callers.map((caller) => lookUp(caller, id)))))));
     }
     const entered = new Map<string, number>();
     for (const tag of await readdir(this.#marks)) entered.set(tag, (await readFile(join(this.#marks, tag))).length);
-    return { ...this.soFar(), told, entered, left: await this.#left() };
+    return { ...this.soFar(), reported, entered, left: await this.#left() };
   }
 
   /** Returns the history without look-ups. */
   soFar(): History {
     const { troubles } = this;
-    return { seen: this.load.seen, delivered: this.#delivered, told: [], entered: new Map(), troubles, left: [] };
+    return { seen: this.load.seen, delivered: this.#delivered, reported: [], entered: new Map(), troubles, left: [] };
   }
 
   async close(): Promise<void> {
@@ -221,10 +221,10 @@ function isSigned(headers: Record<string, unknown>, body: Buffer): boolean {
   return headers['x-service-webhook-signature'] === `v1,${signed}`;
 }
 
-async function tellOf(caller: Caller, runId: string): Promise<Told> {
+async function lookUp(caller: Caller, runId: string): Promise<ReportedRun> {
   const { status, text } = await caller.request(`/v4/demo/runs/${runId}`, { method: 'GET' });
   if (status === 404) return { runId, status: 'unknown' };
   if (status !== 200) throw new Error(`the look-up answered ${status}: ${text}`);
-  const told = JSON.parse(text) as Told;
-  return { runId, status: told.status, result: told.result };
+  const reported = JSON.parse(text) as ReportedRun;
+  return { runId, status: reported.status, result: reported.result };
 }

@@ -46,14 +46,14 @@ test('a request that is not complete in time gets a 400 and a closed connection,
     'a head, drop by drop': head('Content-Length: 2').slice(0, 40),
     'a body, drop by drop': `${head('Content-Length: 1000')}{`,
   };
-  const told = async ([name, bytes]: [string, string]): Promise<[string, string]> => {
+  const answerOf = async ([name, bytes]: [string, string]): Promise<[string, string]> => {
     const connection = (await connect()).send(bytes);
     const drip = name in dripping ? setInterval(() => connection.send(' '), 100) : undefined;
     const word = await lastWord(connection);
     clearInterval(drip);
     return [name, word];
   };
-  const words = await Promise.all(Object.entries({ ...slow, ...dripping }).map(told));
+  const words = await Promise.all(Object.entries({ ...slow, ...dripping }).map(answerOf));
   for (const [name, word] of words) {
     if (name in slow) expect([name, word]).toEqual([name, '400 invalid_request']);
     else expect(word).toMatch(/^(closed|400 invalid_request)$/);

@@ -138,7 +138,7 @@ export async function startTestStack({
   const specs = serviceSpecs({ root, settings, scale, secrets, redisUrl: urlOf, receiverPort: 0, output });
   const starts = new EventEmitter();
   const ports = new Map<string, number>();
-  const told = (part: PartSpec): PartSpec => ({
+  const withPort = (part: PartSpec): PartSpec => ({
     ...part,
     async start(signal, started) {
       const running = await part.start(signal, started);
@@ -152,7 +152,7 @@ export async function startTestStack({
     const own = typeof env === 'function' ? env(spec.name, String(spec.env.REDIS_URL)) : env;
     const tested = { ...spec, env: { ...spec.env, NODE_ENV: 'test', ...own } };
     const balanced = balancer && spec.service === 'gateway';
-    return told(balanced ? balancedPart(tested, output, balancer) : servicePart(tested, output));
+    return withPort(balanced ? balancedPart(tested, output, balancer) : servicePart(tested, output));
   };
   const services = Map.groupBy(
     specs.filter(({ name }) => name !== 'receiver'),
@@ -162,7 +162,7 @@ export async function startTestStack({
     dataDir,
     output,
     parts: [...services.values()].map((group) => group.map(part)),
-    base: told(redisPart(redis)),
+    base: withPort(redisPart(redis)),
   });
   const stop = async (): Promise<void> => {
     balancer?.refuse();

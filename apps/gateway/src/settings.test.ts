@@ -49,9 +49,9 @@ test.each<[string, Record<string, string>, string[]]>([
 });
 
 test('all problems are reported at once, and no key is shown', () => {
-  const told = problems({ PORT: 'x', CORS_ORIGINS: 'app.example.com' });
-  expect(told).toHaveLength(3);
-  expect(told.join()).toContain(ONE);
+  const found = problems({ PORT: 'x', CORS_ORIGINS: 'app.example.com' });
+  expect(found).toHaveLength(3);
+  expect(found.join()).toContain(ONE);
   expect(problems({ JWT_PUBLIC_KEY: PRIVATE }).join()).not.toContain(PRIVATE.slice(40, 60));
 });
 

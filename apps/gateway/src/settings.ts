@@ -59,7 +59,7 @@ export class GatewaySettings extends settingsOf(
         .pipe(parsedBy(namedKeysOf))
         .optional()
         .describe(
-          'further keys (HS256) for tokens that have a `kid`: <kid>:<secret>, or <kid>@<project>:<secret> for one project, separated by commas',
+          'further keys (HS256) by `kid`, separated by commas: <kid>:<secret>, or <kid>@<project>:<secret> for one project',
         ),
       // Messages treat this key as a secret, because it may be a private key by mistake.
       JWT_PUBLIC_KEY: secret('a public key as PEM')

@@ -54,14 +54,14 @@ describe.each([
     const child = spawn('bash', ['-c', script, 'bash', process.execPath, ...program(pretty, FULL)], {
       stdio: ['pipe', 'ignore', 'pipe', 'pipe'],
     });
-    let told = '';
+    let printed = '';
     child.stderr?.on('data', (chunk: Buffer) => {
-      told += chunk.toString();
+      printed += chunk.toString();
     });
-    while (!told.includes('up')) await once(child.stderr as NodeJS.ReadableStream, 'data');
+    while (!printed.includes('up')) await once(child.stderr as NodeJS.ReadableStream, 'data');
     child.stdin?.end();
-    while (!told.includes('ended')) await once(child.stderr as NodeJS.ReadableStream, 'data');
-    expect(told).toContain('ended 0');
+    while (!printed.includes('ended')) await once(child.stderr as NodeJS.ReadableStream, 'data');
+    expect(printed).toContain('ended 0');
     (child.stdio[3] as NodeJS.WritableStream).end();
     await once(child, 'exit');
   });

@@ -22,12 +22,12 @@ const NOTHING = Buffer.alloc(0);
 export class LineOutput {
   readonly #fd: number;
   readonly #batch: number;
-  readonly #tell: (leftOut: number) => void;
+  readonly #onDropped: (dropped: number) => void;
   #waiting = '';
   /** The bytes of the current write that the descriptor has not accepted yet. */
   #rest: Buffer = NOTHING;
   #timer: NodeJS.Timeout | undefined;
-  #leftOut = 0;
+  #dropped = 0;
   /** True after the reader has closed its end. */
   #closed = false;
   readonly #flushes: (() => void)[] = [];
@@ -35,12 +35,12 @@ export class LineOutput {
   /**
    * @param fd the service never waits for a pipe or socket, and its end waits only briefly
    * @param batch the number of characters that are written at once
-   * @param tell called with the number of dropped lines when the output has room again
+   * @param onDropped called with the number of dropped lines when the output has room again
    */
-  constructor(fd: number, batch: number, tell: (leftOut: number) => void) {
+  constructor(fd: number, batch: number, onDropped: (dropped: number) => void) {
     this.#fd = fd;
     this.#batch = batch;
-    this.#tell = tell;
+    this.#onDropped = onDropped;
     // Access to `process.stdout` makes Node set a pipe or socket to non-blocking mode.
     if (fd === 1) process.stdout.on('error', () => {});
     process.once('exit', () => this.#last());
@@ -50,7 +50,7 @@ export class LineOutput {
   write(line: string): void {
     if (this.#closed) return;
     if (this.#waiting.length + this.#rest.length + line.length > MOST_WAITING) {
-      this.#leftOut += 1;
+      this.#dropped += 1;
       return;
     }
     this.#waiting += line;
@@ -88,9 +88,9 @@ export class LineOutput {
       this.close();
       return;
     }
-    const lines = this.#leftOut;
-    this.#leftOut = 0;
-    if (lines > 0) this.#tell(lines);
+    const lines = this.#dropped;
+    this.#dropped = 0;
+    if (lines > 0) this.#onDropped(lines);
     for (const resolve of this.#flushes.splice(0)) resolve();
   }
 

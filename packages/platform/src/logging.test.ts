@@ -134,13 +134,13 @@ test('an output without a reader costs bounded memory, and the next read reports
     for (let n = 1; n <= 1000; n++) logger.info({ wide }, 'line');
     process.stdin.resume();`);
   let lines = 0;
-  let told: { readonly lines?: number; readonly msg: string } | undefined;
+  let logged: { readonly lines?: number; readonly msg: string } | undefined;
   for await (const line of createInterface(child.stdout)) {
-    told = JSON.parse(line);
-    if (told?.lines !== undefined) break;
+    logged = JSON.parse(line);
+    if (logged?.lines !== undefined) break;
     lines += 1;
   }
   child.stdin.end();
   expect(lines).toBeLessThan(400);
-  expect(told).toMatchObject({ level: 40, lines: 1000 - lines, msg: expect.stringContaining('dropped') });
+  expect(logged).toMatchObject({ level: 40, lines: 1000 - lines, msg: expect.stringContaining('dropped') });
 });

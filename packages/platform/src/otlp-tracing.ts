@@ -54,13 +54,13 @@ class Ids extends RandomIdGenerator {
 /** Opens tracing. It never throws and never waits: while a collector is away, the log reports it and calls continue. */
 export function otlpTracing({ endpoint, headers, ratio, service, logger }: OtlpOptions): Tracing {
   let toldAt = Number.NEGATIVE_INFINITY;
-  const tell = (text: string): void => {
+  const logProblem = (text: string): void => {
     if (performance.now() - toldAt < TELL_EVERY_MS) return;
     toldAt = performance.now();
     logger.warn({ reason: text.slice(0, 500) }, 'spans were not sent');
   };
   diag.setLogger(
-    { error: tell, warn: tell, info: () => {}, debug: () => {}, verbose: () => {} },
+    { error: logProblem, warn: logProblem, info: () => {}, debug: () => {}, verbose: () => {} },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
   );
   const ids = new Ids();
@@ -115,7 +115,7 @@ export function otlpTracing({ endpoint, headers, ratio, service, logger }: OtlpO
     async stop() {
       const late = Promise.withResolvers<void>();
       const timer = setTimeout(late.resolve, STOP_MS);
-      await Promise.race([provider.shutdown().catch((error: unknown) => tell(String(error))), late.promise]);
+      await Promise.race([provider.shutdown().catch((error: unknown) => logProblem(String(error))), late.promise]);
       clearTimeout(timer);
     },
   };

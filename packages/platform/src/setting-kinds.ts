@@ -143,7 +143,7 @@ export const commonSettings = {
     .default('info')
     .describe('the least severe log lines that are written'),
   REDIS_URL: redisUrl().describe(
-    'the only stateful dependency: redis://user:password@host:port, rediss:// (TLS) or redis+unix://user:password@localhost/path',
+    'the Redis: redis://user:password@host:port, rediss:// (TLS) or redis+unix://user:password@localhost/path',
   ),
   SHUTDOWN_DELAY_S: upToADay()
     .prefault('0')

@@ -52,14 +52,14 @@ test('after a step that throws or rejects, the other steps still run', async () 
 
 test('the signal of a step that never ends fires at the deadline, and the stop continues', async () => {
   const { shutdown, exits, done, step } = recording({ drain: 5 });
-  let told: AbortSignal | undefined;
+  let received: AbortSignal | undefined;
   shutdown.add('drain', 'hangs', (signal) => {
-    told = signal;
+    received = signal;
     return new Promise(() => {});
   });
   shutdown.add('redis', 'redis', step('redis'));
   await shutdown.stopAndExit('test');
-  expect(told?.aborted).toBe(true);
+  expect(received?.aborted).toBe(true);
   expect(done).toEqual(['redis']);
   expect(exits).toEqual([1]);
 });

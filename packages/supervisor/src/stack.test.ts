@@ -249,12 +249,12 @@ test('a file that Redis cannot read is reported in one line with the next step, 
   await appendFile(join(files, name), '\0\0\0*1\r\n');
   const second = start(data, await freePort());
   expect(await second.ended).toBe(1);
-  const told = second
+  const errors = second
     .output()
     .split('\n')
     .filter((line) => line.startsWith('Cannot start'));
-  expect(told).toEqual([expect.stringContaining(`Redis cannot read its file in ${files}`)]);
-  expect(told[0]).toContain(`redis-check-aof --fix ${join(files, 'appendonly.aof.manifest')}`);
+  expect(errors).toEqual([expect.stringContaining(`Redis cannot read its file in ${files}`)]);
+  expect(errors[0]).toContain(`redis-check-aof --fix ${join(files, 'appendonly.aof.manifest')}`);
 });
 
 test('a second Ctrl-C kills a part that ignores SIGTERM', async () => {

@@ -88,7 +88,7 @@ test('no data of the service contains a webhook secret in clear', async () => {
   const commands = await monitored();
   const failing = await receiver((_, count) => ({ status: count % 3 === 0 ? 200 : 500 }));
   const answers: string[] = [];
-  const told = async (path: string, method = 'GET') => void answers.push((await caller.request(path, { method })).text);
+  const ask = async (path: string, method = 'GET') => void answers.push((await caller.request(path, { method })).text);
   const ids: string[] = [];
   for (const secret of [SECRET, WHSEC]) {
     for (const [fn, params] of [
@@ -110,13 +110,13 @@ test('no data of the service contains a webhook secret in clear', async () => {
   await until(() => failing.requests.length >= ids.length);
   for (const id of ids) {
     const delivery = await settled(caller, id);
-    await told(`/v4/demo/runs/${id}`);
-    await told(`/v4/demo/runs/${id}/deliveries`);
-    await told(`/v4/demo/runs/${id}/deliveries/${delivery.delivery_id}/redeliver`, 'POST');
+    await ask(`/v4/demo/runs/${id}`);
+    await ask(`/v4/demo/runs/${id}/deliveries`);
+    await ask(`/v4/demo/runs/${id}/deliveries/${delivery.delivery_id}/redeliver`, 'POST');
     await settled(caller, id);
   }
-  await told('/v4/demo/deliveries');
-  await told('/v4/demo/runs');
+  await ask('/v4/demo/deliveries');
+  await ask('/v4/demo/runs');
   await until(() => collector.requests.some(({ body }) => body.includes(ids[0] as string)));
   const everything = {
     answers: answers.join('\n'),

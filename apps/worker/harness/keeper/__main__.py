@@ -35,7 +35,7 @@ class Keeper:
             if self._memory is not None:
                 wait = self._memory.look(self._pid)
                 if wait is None:
-                    tell({"t": "out_of_memory", "bytes": self._memory.used})
+                    send({"t": "out_of_memory", "bytes": self._memory.used})
                     return signal.SIGKILL
             for fd, _event in poll.poll(wait):
                 if fd == LIFELINE_FD:
@@ -61,7 +61,7 @@ class Keeper:
                 return None
 
 
-def tell(message: dict[str, object]) -> None:
+def send(message: dict[str, object]) -> None:
     """Sends a message to the worker."""
     try:
         os.write(LIFELINE_FD, json.dumps(message).encode() + b"\n")
@@ -118,7 +118,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda _signal, _frame: descendants.terminate(pid))
     signal.signal(signal.SIGINT, lambda _signal, _frame: None)
     os.close(CHANNEL_FD)
-    tell({"t": "kept", "contained": bounds.contained()})
+    send({"t": "kept", "contained": bounds.contained()})
     status = Keeper(pid, limit, wakeups).keep()
     descendants.end(pid)
     leave(status)

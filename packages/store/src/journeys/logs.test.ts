@@ -56,7 +56,7 @@ test('lines are kept in order with stream and time, and can be read from any lin
 test('a repeated part is stored once, and dropped lines are counted', async () => {
   const { run } = await running();
   const { runId, token } = run;
-  const tell = (number: number, text: string, dropped?: number) =>
+  const appendLine = (number: number, text: string, dropped?: number) =>
     worker.log(PROJECT, {
       runId,
       token,
@@ -71,7 +71,7 @@ test('a repeated part is stored once, and dropped lines are counted', async () =
     [1, 'a'],
     [9, 'b', 7],
   ] as const)
-    expect(await tell(number, text, dropped)).toBe('ok');
+    expect(await appendLine(number, text, dropped)).toBe('ok');
   expect(await gateway.logs(PROJECT, runId)).toMatchObject({
     lines: [
       { seq: 1, text: 'a' },

@@ -109,10 +109,10 @@ test('an expired run notifies its waiting caller at once, and its webhook is due
   await store.reap();
   const hearing = store.client.duplicate();
   await hearing.ssubscribe(`${store.prefix}to-gateway:g1`);
-  const told = once(hearing, 'smessage');
+  const message = once(hearing, 'smessage');
   await store.advance(3_001);
   expect((await store.reap())[1]).toEqual(['a']);
-  expect((await told)[1]).toMatch(/^e a - expired 0 /);
+  expect((await message)[1]).toMatch(/^e a - expired 0 /);
   hearing.disconnect();
 });
 
@@ -230,14 +230,14 @@ test('a dead gateway is removed from its many runs in calls of a bounded size', 
   await store.advance(16_000);
   await store.renew('w');
   const left = () => store.client.scard(`${store.prefix}following:g1`);
-  const steps: [left: number, told: number][] = [];
+  const steps: [left: number, ended: number][] = [];
   await store.client.set(`${store.prefix}reaped`, await store.now());
   while ((await left()) > 0) {
-    const [, , , told] = await store.reap();
-    steps.push([await left(), told]);
+    const [, , , ended] = await store.reap();
+    steps.push([await left(), ended]);
   }
   expect(steps.map(([after]) => after)).toEqual([250, 50, 0]);
-  for (const [after, told] of steps) expect(told >= 200).toBe(after > 0);
+  for (const [after, ended] of steps) expect(ended >= 200).toBe(after > 0);
   for (const id of ids) expect(await store.fate(id)).toBe('cancelled');
   expect(await store.client.exists(`${store.prefix}gateways`, `${store.prefix}numbers`)).toBe(0);
 });

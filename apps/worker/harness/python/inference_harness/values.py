@@ -1,4 +1,4 @@
-# PROTOCOL.md, "A run": tells streams and awaitables from plain results, and closes them.
+# PROTOCOL.md, "A run": distinguishes streams and awaitables from plain results, and closes them.
 import inspect
 import traceback
 
