@@ -48,6 +48,24 @@ test('the functions of an app without a manifest are reported', async () => {
   );
 });
 
+test('methods of a class are served, and a method without a name of its own is a note', async () => {
+  const checked = await check({
+    'main.py': [
+      'class Predictor:',
+      '    def setup(self): print("loads")',
+      '    def predict(self, x: int): return x',
+      '    def embed(self): return 1',
+      'def embed(): return 2',
+    ].join('\n'),
+  });
+  expect(checked).toMatchObject({
+    problems: [],
+    notes: ['the method Predictor.embed is not served: a function has the same name'],
+  });
+  expect(report(checked)).toContain('serves predict(x: int)\n');
+  expect(printed).toContain('loads');
+});
+
 test.each(['cerebrium.', ''])(
   'a hosted folder with sections named [%sdeployment] runs without a change',
   async (prefix) => {

@@ -16,6 +16,8 @@ import { pythonOfServer } from './server-interpreter.ts';
 
 /** The time for `teardown()`. */
 const END_MS = 10_000;
+/** Begins a line in which the harness names a part of the app that is not served (`app.py`). */
+const NOTE = 'inference-proxy: ';
 
 export interface CheckOptions {
   readonly maxItemBytes: number;
@@ -63,7 +65,7 @@ export async function checkApp(folder: string, options: CheckOptions): Promise<C
   const held = server && (await portInUse(server, folder));
   if (server) notes.push(...ofPorts(server));
   if (held !== undefined) return { problems, notes: [...notes, held], functions: [] };
-  const started = await start(folder, manifest, options, (replaced) => notes.push(replaced));
+  const started = await start(folder, manifest, options, (text) => notes.push(text));
   // A missing module is already reported, and is the reason why the app does not start.
   if (started.problem !== undefined && needed.length === 0) problems.push(started.problem);
   if (!server && started.problem === undefined && started.functions.length === 0)
@@ -126,17 +128,19 @@ async function start(
   folder: string,
   manifest: Manifest,
   options: CheckOptions,
-  portReplaced: (text: string) => void,
+  note: (text: string) => void,
 ): Promise<Started> {
   const { maxItemBytes, maxLogBytes, environment, printed } = options;
   const line = (fields: object, text: string): void => {
-    if ('stream' in fields) printed(text);
+    if (!('stream' in fields)) return;
+    if (text.startsWith(NOTE)) note(text.slice(NOTE.length));
+    else printed(text);
   };
   const make = runtimes({
     maxItemBytes,
     maxLogBytes,
     environment,
-    portReplaced,
+    portReplaced: note,
     logger: { info: line, warn: line, error: line },
     slots: new FreedSlots(),
     countsOf: () => ({ moved() {}, started() {}, crashed() {} }),

@@ -47,12 +47,12 @@ def signalled():
 
 
 def no_json():
-    return {1, 2}
+    return {1j}
 
 
 def no_json_item():
     yield "fine"
-    yield b"\x00"
+    yield b"\xff"
 
 
 def not_a_number():

@@ -12,4 +12,4 @@ def many(n):
 
 async def no_json_async():
     yield "fine"
-    yield {1, 2}
+    yield {1j}

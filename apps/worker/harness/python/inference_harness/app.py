@@ -1,35 +1,37 @@
 # Contract 1: an app's module and its public functions.
 from __future__ import annotations
 
-import ast
 import contextvars
+import functools
 import importlib.machinery
 import importlib.util
-import inspect
 import os
-import re
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, Callable
 
 from .failures import Refused
 from .functions import Arguments, Description, Function
+from .names import Names
+from .public import AppClass, Public
 from .run import Run
 from .source import FromSource, always_compile
 from .typed.describe import Descriptions
 
-PUBLIC_NAME = re.compile(r"\A[A-Za-z][A-Za-z0-9_]{0,126}\Z")
-
-HOOKS = ("setup", "teardown")
+# Begins a printed line that `check` reports as a note.
+NOTE = "inference-proxy: "
 
 
 class App:
-    """The loaded module."""
+    """The loaded module, and the instances of its classes."""
 
     def __init__(self, folder: str, entry: str) -> None:
         self._folder = folder
         self._entry = entry
         self._functions: dict[str, Function] = {}
+        self._classes: list[AppClass] = []
+        self._instances: list[object] = []
         self._module: ModuleType | None = None
         # Every run starts with a copy of this context, so that a run sees the variables that
         # setup() sets.
@@ -54,21 +56,36 @@ class App:
         module = self._module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         loader.exec_module(module)
-        defined = _defined_names(entry)
-        for key, value in list(vars(module).items()):
-            if not PUBLIC_NAME.match(key) or key in HOOKS:
-                continue
-            if _is_function(value, key in defined, name):
-                self._functions[key] = Function(key, value)
+        with open(entry, "rb") as file:
+            public = Public(module, Names(file.read()), self._folder)
+        self._classes = public.classes
+        for key, value in public.functions.items():
+            self._functions[key] = Function(key, value)
+        for note in public.notes:
+            print(NOTE + note, file=sys.stderr)
+
+    def set_up(self) -> Iterator[object]:
+        """Calls the hooks `setup()`: the module's, then each class's on a new instance.
+
+        Yields the result of each hook, which the caller awaits if necessary."""
+        yield self._hook(self._module, "setup")
+        for one in self._classes:
+            instance = one.cls()
+            self._instances.append(instance)
+            yield self._hook(instance, "setup")
+            for name in one.methods:
+                method = getattr(instance, name)
+                if callable(method):
+                    self._functions[name] = Function(name, method)
+
+    def tear_down(self) -> Iterator[Callable[[], object]]:
+        """Yields the calls of the hooks `teardown()`, in the opposite order."""
+        for owner in [*reversed(self._instances), self._module]:
+            yield functools.partial(self._hook, owner, "teardown")
 
     def keep_context(self) -> None:
         """Saves the main thread's context after setup(). Every run starts with a copy of it."""
         self.context = contextvars.copy_context()
-
-    def hook(self, name: str) -> Any:
-        """Calls setup() or teardown(). Returns its result, or None if the app has no such hook."""
-        hook = getattr(self._module, name, None)
-        return hook() if callable(hook) else None
 
     def describe_types(self, validate: bool) -> None:
         """Makes the schemas of the functions. Prints which functions are untyped, and why."""
@@ -90,25 +107,7 @@ class App:
         params, run.params = run.params, b""
         return function.bound(params, run.id)
 
-
-def _defined_names(entry: str) -> set[str]:
-    """Returns the names that the file binds by `def`.
-
-    A decorated function may name another module as its origin."""
-    with open(entry, "rb") as file:
-        tree = ast.parse(file.read())
-    found: set[str] = set()
-    open_nodes: list[ast.AST] = [tree]
-    while open_nodes:
-        for node in ast.iter_child_nodes(open_nodes.pop()):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                found.add(node.name)
-            elif isinstance(node, (ast.If, ast.Try, ast.With, ast.ExceptHandler)):
-                open_nodes.append(node)
-    return found
-
-
-def _is_function(value: Any, defined: bool, module: str) -> bool:
-    if inspect.isclass(value) or not callable(value):
-        return False
-    return defined or (inspect.isfunction(value) and inspect.unwrap(value).__module__ == module)
+    @staticmethod
+    def _hook(owner: object, name: str) -> object:
+        hook = getattr(owner, name, None)
+        return hook() if callable(hook) else None

@@ -51,7 +51,8 @@ class Endings:
 
     def _encoded(self, result: object) -> tuple[bytes, int | None]:
         """Returns the JSON bytes of a result, and the HTTP status that it sets."""
-        blob = output.json_bytes(output.encode(result))
+        text, status = output.encode_result(result)
+        blob = output.json_bytes(text)
         if len(blob) > self._most:
             raise TooLarge(f"the result is over {self._most} bytes")
-        return blob, output.status_code(result)
+        return blob, status

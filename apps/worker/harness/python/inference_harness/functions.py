@@ -61,7 +61,7 @@ class Function:
             "extra": self._extra,
             **self._types,
         }
-        doc = (inspect.getdoc(self._call) or "").strip().split("\n")[0][:DOC_LIMIT]
+        doc = docstring(self._call).split("\n")[0][:DOC_LIMIT]
         if doc:
             spec["doc"] = doc
         return spec
@@ -145,6 +145,19 @@ class Function:
         )
         message = f"wrong parameters for {self.name}: {names}"
         raise Refused("invalid_input", message[:DOC_LIMIT], details)
+
+
+def docstring(call: Callable[..., object]) -> str:
+    """Returns the docstring of a function or of a callable object.
+
+    Without this function, a `functools.partial` has the docstring of its class."""
+    while isinstance(call, functools.partial):
+        call = cast("functools.partial[object]", call).func
+    if not inspect.isroutine(call):
+        own = inspect.getdoc(call.__call__)
+        if own:
+            return own.strip()
+    return (inspect.getdoc(call) or "").strip()
 
 
 def _detail(name: str, message: str, kind: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import platform
 import sys
 import threading
 from time import perf_counter
+from typing import Any, Callable
 
 from . import logs, process, sleep
 from .app import App
@@ -55,7 +56,8 @@ class Replica:
         self._service.start()
         if self._start():
             self._service.serve()
-            self._run_hook("teardown")
+            for hook in self._app.tear_down():
+                self._run_hook(hook)
             self._ticker.finish_lines()
             self._channel.finish(frame({"t": "bye"}))
 
@@ -66,7 +68,8 @@ class Replica:
         try:
             self._app.load()
             stage = "setup"
-            self._await_hook("setup")
+            for value in self._app.set_up():
+                self._await(value)
         except BaseException as error:
             text = formatted(error)
             sys.stderr.write(text)
@@ -81,14 +84,13 @@ class Replica:
         self._channel.send(frame({"t": "ready", "setup_ms": elapsed, "functions": functions}))
         return True
 
-    def _await_hook(self, name: str) -> None:
-        value = self._app.hook(name)
+    def _await(self, value: Any) -> None:
         if hasattr(value, "__await__"):
             self._tasks.result(value)
 
-    def _run_hook(self, name: str) -> None:
+    def _run_hook(self, hook: Callable[[], object]) -> None:
         try:
-            self._await_hook(name)
+            self._await(hook())
         except BaseException as error:
             sys.stderr.write(formatted(error))
 

@@ -42,7 +42,7 @@ def produce(
                 if items.kind != "s":
                     items.change_kind("s", run.printed)
             elif isinstance(item, str):
-                text = str(item)
+                text = str.__str__(item)  # str() of a member of a str Enum returns its name
                 if items.kind != "s":
                     items.change_kind("s", run.printed)
             else:

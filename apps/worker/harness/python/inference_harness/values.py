@@ -2,11 +2,11 @@
 import inspect
 import traceback
 
-from .output import BINARY_KINDS
+from .jsonable import converter_of
+from .output import PLAIN
 
-# Iterable types that count as plain results.
-VALUE_KINDS = (str, dict, list, tuple, set, frozenset, *BINARY_KINDS)
-PLAIN = frozenset((str, dict, list, tuple, int, float, bool, type(None)))
+# Iterable types that count as plain results. Other values are plain if they have a converter.
+VALUE_KINDS = (str, dict, list, tuple)
 
 
 def is_async(value: object) -> bool:
@@ -20,10 +20,14 @@ def is_async_stream(value: object) -> bool:
 
 
 def is_stream(value: object) -> bool:
-    """Returns whether the value yields items to `for`."""
+    """Returns whether the value yields items to `for`.
+
+    A model, dataclass or array is one value, although it can be iterated."""
     if type(value) in PLAIN or isinstance(value, VALUE_KINDS):
         return False
-    return hasattr(value, "__next__") or hasattr(value, "__iter__")
+    if hasattr(value, "__next__"):
+        return True
+    return hasattr(value, "__iter__") and converter_of(type(value)) is None
 
 
 def close(value: object) -> None:
