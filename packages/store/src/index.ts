@@ -29,10 +29,10 @@ export { Maintenance, type MaintenanceOptions } from './maintenance/maintenance.
 export { Shares } from './maintenance/shares.ts';
 export { storeNotReadyReason } from './ready.ts';
 export { type Accepted, type NewRun, newRunId } from './runs/accept.ts';
+export { overShare } from './runs/codec.ts';
 export type { AppDepth, ProjectDepth, StoreDepths } from './runs/depths.ts';
 export { type Following, GatewayStore, type GatewayStoreOptions } from './runs/gateway-store.ts';
 export type { RunPage, RunQuery } from './runs/list.ts';
-export { overShare } from './runs/outcome.ts';
 export type { RunEvent, RunReader } from './runs/reader.ts';
 export type { RunProgress, RunRecord } from './runs/record.ts';
 export { pieceBytes } from './runs/result.ts';

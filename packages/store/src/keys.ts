@@ -76,7 +76,7 @@ export const names = {
   reading: 'reading',
   /** string: bytes that the project's runs take in Redis */
   bytes: 'bytes',
-  /** string: `<bytes> <1|0>`, the share that bounds writes, and 1 if unpromised ended runs may make room (parts/share.lua) */
+  /** string: `<bytes> <1|0>`, the share that bounds writes, and 1 if unpromised ended runs may make room (parts/memory.lua) */
   share: 'share',
   /** string: bytes for which a write needs room */
   wanted: 'wanted',

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
 import { names } from './keys.ts';
-import { type ScriptName, scriptNames, scriptSource } from './scripts.ts';
+import { type ScriptName, scriptNames, scriptSource } from './script-files.ts';
 
 /** The scripts of each service. Only the dispatcher uses receivers' slots and circuits, and it may use all their keys. */
 const SCRIPTS = {

@@ -12,9 +12,14 @@ import type { ForwardedOptions, LiveAnswer } from '../calls/call-protocol.ts';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
 import type { OpenCall } from '../http/open-calls.ts';
 import { writePieces } from '../http/stored-answer.ts';
-import type { EntryConsumer, RunEntry } from '../streaming/entry-pull.ts';
-import type { KeepAlive } from '../streaming/live-response.ts';
-import { LiveResponse, type StreamEnd, writeStreamHead } from '../streaming/live-response.ts';
+import {
+  type EntryConsumer,
+  type KeepAlive,
+  LiveResponse,
+  type RunEntry,
+  type StreamEnd,
+  writeStreamHead,
+} from '../streaming/live-response.ts';
 import { type HeadRules, putHead } from './answer-head.ts';
 import { errorEnding, isStreamed, itemBytes } from './streamed-forms.ts';
 

@@ -1,4 +1,4 @@
-// Contract 3 and 5: writes a run's entries as a streamed answer. EntryPull (entry-pull.ts) reads them through RxJS.
+// Contract 3 and 5: writes a run's entries as a streamed answer. LiveResponse pulls the entries through RxJS.
 import type { ServerResponse } from 'node:http';
 import {
   type ErrorFields,
@@ -13,7 +13,6 @@ import type { AnswersInFlight } from '../http/answers-in-flight.ts';
 import type { OpenCall } from '../http/open-calls.ts';
 import { whenSent } from '../http/stored-answer.ts';
 import { wholeOutcome } from '../http/stored-result.ts';
-import type { EntryConsumer, RunEntry } from './entry-pull.ts';
 import {
   batchOfResult,
   doneData,
@@ -25,8 +24,14 @@ import {
   openingLines,
   startedData,
 } from './events.ts';
-import type { KeepAlive } from './live-response.ts';
-import { LiveResponse, type StreamEnd, writeEventsHead } from './live-response.ts';
+import {
+  type EntryConsumer,
+  type KeepAlive,
+  LiveResponse,
+  type RunEntry,
+  type StreamEnd,
+  writeEventsHead,
+} from './live-response.ts';
 import type { StreamForm } from './stream-form.ts';
 
 /** The parts of a call protocol that a stream needs. */

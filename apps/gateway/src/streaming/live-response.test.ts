@@ -5,8 +5,7 @@ import { createGunzip } from 'node:zlib';
 import { open } from '@inference-proxy/test/client';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { NEVER } from 'rxjs';
-import { isFull } from './entry-pull.ts';
-import { KeepAlive, LiveResponse, writeEventsHead } from './live-response.ts';
+import { isFull, KeepAlive, LiveResponse, writeEventsHead } from './live-response.ts';
 
 let server: Server;
 beforeAll(async () => {

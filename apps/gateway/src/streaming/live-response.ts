@@ -1,12 +1,14 @@
-// Contract 1, 3 and 5: the life of an answer that is written while a run's entries arrive. All streams use it.
+// Contract 1, 3 and 5: the life of an answer that is written while a run's entries arrive. The entries are pulled at the pace of the socket
+// (contract 3, "Pace"). All streams use it.
 // The time limit for a reader that takes no bytes (`ANSWER_STALL_S`) is in http/server.ts, because it applies to every answer.
 
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Outcome, ServiceError } from '@inference-proxy/contracts';
+import type { RunEvent, RunReader } from '@inference-proxy/store';
+import { Subscription, takeWhile, tap } from 'rxjs';
 import { SERVER } from '../http/answer.ts';
 import type { Interruption, OpenCall } from '../http/open-calls.ts';
 import { breakOff } from '../http/stored-answer.ts';
-import { type EntryConsumer, EntryPull, type EntrySource, isFull } from './entry-pull.ts';
 import { keepAliveComment } from './events.ts';
 import { GzipMember } from './gzip-member.ts';
 
@@ -57,6 +59,28 @@ export class KeepAlive {
 }
 
 /**
+ * A socket gets bytes until this many wait for it in this process. Its own limit (64 KiB) is smaller than some entries of a fast run.
+ * With that limit, a reader that keeps up would read every entry from the log. Large items were four times slower.
+ */
+const FULL_BYTES = 128 * 1024;
+
+/** Returns whether the socket accepts no further bytes now. `drain` reports when the socket accepts bytes again. */
+export const isFull = (raw: ServerResponse): boolean => raw.writableLength > FULL_BYTES;
+
+export type RunEntry = Exclude<RunEvent, { type: 'outcome' }>;
+
+export type EntrySource = Pick<RunReader, 'events'>;
+
+/** Receives the entries of a run. */
+export interface EntryConsumer {
+  next(entry: RunEntry): void;
+  /** Called after the last entry. */
+  finish(outcome: Outcome): void;
+  /** Called if no further entry will arrive. */
+  fail(thrown: unknown): void;
+}
+
+/**
  * How a live answer ended.
  *
  * - `complete`: every entry is written. If a resumed run has no further event, the status line is not written, and
@@ -79,7 +103,10 @@ export interface LiveBody {
   readonly comments: boolean;
 }
 
-/** Opens the answer, writes at the pace of its socket, keeps a quiet connection open, and ends once. */
+/**
+ * Opens the answer, pulls the run's entries at the pace of the socket, keeps a quiet connection open, and ends once. Entries that the socket
+ * cannot take stay in the log, and are read from there when the socket has drained.
+ */
 export class LiveResponse implements Quiet {
   quietTicks = 0;
   #body: LiveBody | undefined;
@@ -87,8 +114,10 @@ export class LiveResponse implements Quiet {
   #settled = false;
   #timer: NodeJS.Timeout | undefined;
   readonly #end = Promise.withResolvers<StreamEnd>();
-  readonly #pull: EntryPull;
+  #outcome: Outcome | undefined;
+  #subscription = Subscription.EMPTY;
 
+  readonly #reader: EntrySource;
   readonly #keepAlives: KeepAlive;
   readonly #content: EntryConsumer;
 
@@ -99,9 +128,9 @@ export class LiveResponse implements Quiet {
     keepAlives: KeepAlive,
     content: EntryConsumer,
   ) {
+    this.#reader = reader;
     this.#keepAlives = keepAlives;
     this.#content = content;
-    this.#pull = new EntryPull(raw, reader, content);
   }
 
   /** Whether the head is written. */
@@ -123,7 +152,7 @@ export class LiveResponse implements Quiet {
     call.onProbe(this.#probe);
     if (call.interruption === undefined) {
       before?.();
-      this.#pull.start();
+      this.#pull();
     }
     return this.#end.promise;
   }
@@ -170,7 +199,7 @@ export class LiveResponse implements Quiet {
 
   /** Reads no further entries. The caller of `run` may write another answer. */
   leave(end: StreamEnd): void {
-    this.#pull.stop();
+    this.#stopPulling();
     this.settle(end);
   }
 
@@ -182,10 +211,52 @@ export class LiveResponse implements Quiet {
     this.#end.resolve(end);
   }
 
+  readonly #pull = (): void => {
+    this.#subscription = this.#reader
+      .events()
+      .pipe(
+        tap(this.#received),
+        takeWhile(() => !isFull(this.raw)),
+      )
+      .subscribe({ complete: this.#paused, error: this.#failed });
+  };
+
+  #stopPulling(): void {
+    this.#subscription.unsubscribe();
+    this.raw.off('drain', this.#pull);
+  }
+
+  readonly #received = (event: RunEvent): void => {
+    if (event.type === 'outcome') this.#outcome = event.outcome;
+    else this.#content.next(event);
+  };
+
+  /** The run's entries have ended, or the socket is full. */
+  readonly #paused = (): void => {
+    if (this.#outcome === undefined) {
+      this.raw.once('drain', this.#pull);
+      return;
+    }
+    // RxJS throws an exception of a `complete` callback in a later turn of the event loop, which would end the gateway's process.
+    try {
+      this.#content.finish(this.#outcome);
+    } catch (thrown) {
+      this.#failed(thrown);
+    }
+  };
+
+  readonly #failed = (thrown: unknown): void => {
+    try {
+      this.#content.fail(thrown);
+    } catch {
+      this.raw.destroy();
+    }
+  };
+
   readonly #interrupted = (why: Interruption): void => {
     if (why === 'gone') this.leave({ how: 'gone' });
     else {
-      this.#pull.stop();
+      this.#stopPulling();
       this.#content.fail(why);
     }
   };

@@ -4,10 +4,16 @@ import { errorObject } from '@inference-proxy/contracts';
 import type { LogLine, RunReader } from '@inference-proxy/store';
 import { asServiceError, fieldsOf } from '../http/answer.ts';
 import type { OpenCall } from '../http/open-calls.ts';
-import type { EntryConsumer, RunEntry } from './entry-pull.ts';
 import { encodeEvent, errorData, logData } from './events.ts';
-import type { KeepAlive } from './live-response.ts';
-import { type EventsHead, LiveResponse, type StreamEnd, writeEventsHead } from './live-response.ts';
+import {
+  type EntryConsumer,
+  type EventsHead,
+  type KeepAlive,
+  LiveResponse,
+  type RunEntry,
+  type StreamEnd,
+  writeEventsHead,
+} from './live-response.ts';
 
 /** Pulls lines as items are pulled: lines that the socket cannot take stay in the store. */
 export class LogStream implements EntryConsumer {

@@ -15,8 +15,7 @@
 --       2  parked, but the delivery's slot came during the parking
 --@include redis: now, now_text, send_members
 --@include record: read_hold, retention_of
---@include share: grown, beyond, as_table, attempt_bytes, LIST, check_share, count_bytes
---@include retention: keep, send_kept
+--@include memory: grown, beyond, as_table, attempt_bytes, LIST, check_share, count_bytes, keep, send_kept
 local handover = ARGV[1]
 local KEPT_ATTEMPTS = 100
 

@@ -3,10 +3,8 @@
 import { randomBytes } from 'node:crypto';
 import { type DueDelivery, envelope } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
+import { runScript, TickBatch, withinLimit } from '../redis-calls.ts';
 import { readItems } from '../runs/items.ts';
-import { runScript } from '../scripts.ts';
-import { TickBatch } from '../tick-batch.ts';
-import { withinLimit } from '../time-limit.ts';
 import type { StoreTimings } from '../timings.ts';
 import { type Beginning, type Begun, beginScript, type DeliveryTask, deliveryIdOf } from './delivery-begin.ts';
 import { type NextStep, type ParkReason, type RecordAnswer, type Recording, recordScript } from './delivery-record.ts';

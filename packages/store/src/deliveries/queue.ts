@@ -4,8 +4,7 @@ import { randomBytes } from 'node:crypto';
 import type { DeliveryJob, DueDelivery, RunId } from '@inference-proxy/contracts';
 import { isNotConnectionError, Queue, type QueueOptions } from 'bullmq';
 import type { Redis } from 'ioredis';
-import { StoreClock } from '../runs/store-clock.ts';
-import { withinLimit } from '../time-limit.ts';
+import { StoreClock, withinLimit } from '../redis-calls.ts';
 import { defaultTimings, type StoreLogger } from '../timings.ts';
 
 export const deliveryQueueName = 'deliveries';
@@ -89,8 +88,7 @@ export class DeliveryQueue {
    */
   async now(): Promise<number> {
     if (performance.now() - this.#readAt > CLOCK_KEPT_MS) {
-      const [seconds, micros] = await this.#redis.time();
-      this.#clock.set(Number(seconds) * 1000 + Number(micros) / 1000);
+      await this.#clock.read(this.#redis);
       this.#readAt = performance.now();
     }
     return this.#clock.now();

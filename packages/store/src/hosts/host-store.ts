@@ -4,9 +4,7 @@ import type { DueDelivery } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import type { ParkReason } from '../deliveries/delivery-record.ts';
 import { hostsPrefix, names } from '../keys.ts';
-import { runScriptAt } from '../scripts.ts';
-import { TickBatch } from '../tick-batch.ts';
-import { withinLimit } from '../time-limit.ts';
+import { runScriptAt, TickBatch, withinLimit } from '../redis-calls.ts';
 import { hostLookScript } from './host-look.ts';
 import { type HostAnswer, type HostLimits, hostsScript, type Woken } from './hosts.ts';
 

@@ -1,6 +1,6 @@
 // Contract 4, "Isolation": attempts enter and leave receivers, by hosts.lua.
 import { codeIn, listIn, numberIn, type ScriptArgument, type ScriptReply, textIn } from '../message-pack.ts';
-import type { Script } from '../scripts.ts';
+import type { Script } from '../redis-calls.ts';
 
 /** The limits that both scripts of receivers need (parts/host-slots.lua). */
 export interface HostLimits {

@@ -10,7 +10,7 @@ import { defaultTimings } from '../timings.ts';
 import { APP, append, call, collect, itemsOf, RealStore, succeed, takeOne, until } from './real-store.ts';
 
 const MIB = 1024 * 1024;
-/** Bytes that a small run counts (parts/share.lua). */
+/** Bytes that a small run counts (parts/memory.lua). */
 const RUN = 530;
 const timings = { reapMs: 20, attendMs: 50 };
 let store: RealStore;

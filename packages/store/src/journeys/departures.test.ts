@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { GatewayStore, RunReader } from '../index.ts';
 import { names, projectPrefix } from '../keys.ts';
-import { call, RealStore, until } from './real-store.ts';
+import { append, call, collect, RealStore, succeed, takeOne, until } from './real-store.ts';
 
 /** The first reap of a project gives every lease a fresh term. */
 const timings = { attendMs: 40, reapMs: 50, leaseMs: 1_000 };
@@ -63,6 +63,24 @@ test('a gateway notices its own lost departure', async () => {
   await store.admin.hset(`${projectPrefix(project)}run:${run.runId}`, 'followers', 'g5:i');
   await store.admin.sadd(`${projectPrefix(project)}${names.following}g5`, run.runId);
   await until(async () => (await state(gateway, project, run.runId)) === 'cancelled');
+});
+
+test('the departure from an ended run is reported with the next round', async () => {
+  const project = 'finished';
+  const gateway = store.gateway('g7', { timings });
+  const worker = await store.worker('w7', project);
+  const { accepted, reader } = gateway.accept(call(project), 'items');
+  await accepted;
+  const read = collect(reader as RunReader);
+  const run = await takeOne(worker, project);
+  await append(worker, run, 1, 'one');
+  await succeed(worker, run, 1);
+  await read;
+  (reader as RunReader).close();
+  const isRead = async () => (await store.admin.zscore(`${projectPrefix(project)}${names.reading}`, run.runId)) !== null;
+  expect(await isRead()).toBe(true);
+  gateway.start();
+  await until(async () => !(await isRead()));
 });
 
 test('a gateway attends thousands of readers, in calls of a bounded size', async () => {

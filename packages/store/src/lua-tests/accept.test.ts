@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { SteppedStore } from './stepped-store.ts';
 
-/** Reserve of each run under way (parts/share.lua). */
+/** Reserve of each run under way (parts/memory.lua). */
 const RESERVED = 640;
-/** Bytes that a run counts, without and with an idempotency key (parts/share.lua). */
+/** Bytes that a run counts, without and with an idempotency key (parts/memory.lua). */
 const [RUN, KEYED] = [530, 780];
 
 let server: SteppedStore;

@@ -2,7 +2,7 @@
 import { envelope } from '@inference-proxy/contracts';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { ENVELOPE_PIECES, envelopeFrom, keptEnvelope } from '../deliveries/kept-envelope.ts';
-import { isHeld } from '../runs/packed-fields.ts';
+import { isHeld } from '../runs/codec.ts';
 import { type EndOptions, type Reply, SteppedStore } from './stepped-store.ts';
 
 const HANDOVER = 10_000;

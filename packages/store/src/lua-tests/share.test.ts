@@ -15,7 +15,7 @@ afterAll(() => server.close());
 const large = (bytes: number): string => `"${'x'.repeat(bytes)}"`;
 const bytes = async (): Promise<number> => Number(await store.client.get(`${store.prefix}bytes`));
 const share = async (): Promise<number> => Number.parseInt((await store.client.get(`${store.prefix}share`)) ?? '', 10);
-/** Reserve of each run under way, for an outcome of OUTCOME bytes (parts/share.lua). */
+/** Reserve of each run under way, for an outcome of OUTCOME bytes (parts/memory.lua). */
 const [RESERVED, OUTCOME] = [640, 512];
 
 /** Creates unpromised ended runs. */

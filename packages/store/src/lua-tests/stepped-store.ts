@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import { ENVELOPE_PIECES } from '../deliveries/kept-envelope.ts';
 import { projectPrefix } from '../keys.ts';
 import { packArguments, type ScriptArgument, unpackReply } from '../message-pack.ts';
-import { type ScriptName, scriptSource, scriptText } from '../scripts.ts';
+import { type ScriptName, scriptSource, scriptText } from '../script-files.ts';
 
 export type Reply = string | number | null | Reply[];
 

@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterAll(() => server.close());
 
-/** The window counts 64 bytes beside an entry's own, so five entries make a window of 1,000. Memory counts 14 (parts/share.lua). */
+/** The window counts 64 bytes beside an entry's own, so five entries make a window of 1,000. Memory counts 14 (parts/memory.lua). */
 const item = 'x'.repeat(136);
 const WINDOW = 1_000;
 

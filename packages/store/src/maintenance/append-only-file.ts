@@ -2,8 +2,8 @@
 // Runs in every gateway. Doubles are harmless.
 import type { Redis } from 'ioredis';
 import { rewrittenKey } from '../keys.ts';
+import { withinLimit } from '../redis-calls.ts';
 import { redisInfo } from '../redis-info.ts';
-import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 import type { MaintenanceParts } from './project-index.ts';
 import type { Task } from './rounds.ts';

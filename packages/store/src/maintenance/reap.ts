@@ -1,7 +1,7 @@
 // Ends what dead workers and gateways left in a project, by reap.lua.
 import type { RunId } from '@inference-proxy/contracts';
 import { listIn, numberIn, textIn } from '../message-pack.ts';
-import type { Script } from '../scripts.ts';
+import type { Script } from '../redis-calls.ts';
 
 export interface ReapArguments {
   /** A longer gap between two reaps is a pause of Redis. */

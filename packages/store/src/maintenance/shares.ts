@@ -8,7 +8,7 @@ const ACCEPTED = 0.95;
 export const FULL = 0.85;
 /** While this part of the bound is free, accepts do not count. The runs of one second are smaller. */
 const PLENTY = 0.4;
-/** Reserve of each run under way, for its outcome (parts/share.lua). */
+/** Reserve of each run under way, for its outcome (parts/memory.lua). */
 const RESERVED = 640;
 
 export interface ProjectBytes {
@@ -17,7 +17,7 @@ export interface ProjectBytes {
   underWay: number;
 }
 
-/** Formats a share for parts/share.lua. */
+/** Formats a share for parts/memory.lua. */
 export const shareText = (share: number, evictable: boolean): string => `${share} ${evictable ? 1 : 0}`;
 
 /** The sweeper measures. Until its first round, no call is refused on a guess. */

@@ -1,6 +1,6 @@
 // Contract 5, "Retention and limits": forgets runs of a project, by sweep.lua.
 import { listIn, numberIn, type ScriptReply, textIn } from '../message-pack.ts';
-import type { Script } from '../scripts.ts';
+import type { Script } from '../redis-calls.ts';
 
 export interface SweepArguments {
   /** Runs handled at most, per kind. */

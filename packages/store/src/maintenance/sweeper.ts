@@ -2,9 +2,8 @@
 // Runs in every gateway.
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
+import { runScript, withinLimit } from '../redis-calls.ts';
 import { redisInfo } from '../redis-info.ts';
-import { runScript } from '../scripts.ts';
-import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 import { hasTurn, type IndexedProject, type MaintenanceParts, type ProjectIndex } from './project-index.ts';
 import type { Task } from './rounds.ts';
@@ -36,7 +35,7 @@ interface Kept extends ProjectBytes {
   readonly indexed: IndexedProject;
   /** The project was idle when its bytes were read. Until its next use they change only by a sweep. */
   rested: boolean;
-  /** The share that bounds writes, as the store has it (parts/share.lua). */
+  /** The share that bounds writes, as the store has it (parts/memory.lua). */
   share: number | undefined;
   /** `evictable`: unpromised ended runs may make room for writes. `evictableWritten`: the value in the store. */
   evictable: boolean;

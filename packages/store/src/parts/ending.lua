@@ -3,9 +3,8 @@
 -- an empty string.
 --@include redis: now, now_text, send_members
 --@include record: ENDED, load_run
---@include share: grown, beyond, as_table, count_bytes, LARGE
+--@include memory: grown, beyond, as_table, count_bytes, LARGE, keep, send_kept, free_claim
 --@include messages: post, send_messages
---@include retention: keep, send_kept, free_claim
 
 local LIVE_BYTES = 65536
 -- Time for which readers of an ended run count as present without a renewal. `attend` renews it.

@@ -5,7 +5,7 @@
 --@include redis: now_us
 --@include record: ENDED
 
--- Gathers messages to gateways. `send_messages` sends them once per gateway and script call. src/runs/live.ts parses them.
+-- Gathers messages to gateways. `send_messages` sends them once per gateway and script call. src/runs/codec.ts parses them.
 local outbox = {}
 local function post(gateway, message)
   local box = outbox[gateway]

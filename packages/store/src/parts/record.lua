@@ -1,4 +1,4 @@
--- A run's record, and the codec of its packed fields. src/runs/packed-fields.ts is the other side of the codec.
+-- A run's record, and the codec of its packed fields. src/runs/codec.ts is the other side of the codec.
 --
 --   call     the facts of the accept, which every step reads: `<app> <function> <accepted (ms)> <retention (ms)> <absent (ms) or ->
 --            <flags>`, then ` <traceparent>` if the call has one. `<retention> <absent> <flags>` are the terms of the call.

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import { type ScriptName, scriptSource, scriptText } from '../scripts.ts';
+import { type ScriptName, scriptSource, scriptText } from '../script-files.ts';
 
 export const scripts = [
   'accept',

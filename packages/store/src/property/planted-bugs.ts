@@ -1,5 +1,5 @@
 // Bugs planted into the scripts, to prove that the model finds them. A bug replaces a piece of a script.
-import { type ScriptName, scriptSource, scriptText } from '../scripts.ts';
+import { type ScriptName, scriptSource, scriptText } from '../script-files.ts';
 import { plantable, type scripts } from './faults.ts';
 import type { Behaviour, Step } from './schedule.ts';
 

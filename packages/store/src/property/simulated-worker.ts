@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type AnswerHead, type AppDescription, type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
-import { overShare } from '../runs/outcome.ts';
+import { overShare } from '../runs/codec.ts';
 import type { StoreTimings } from '../timings.ts';
 import type { End } from '../workers/end.ts';
 import type { TakenRun } from '../workers/take.ts';

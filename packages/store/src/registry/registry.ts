@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import { names, projectPrefix, projectsKey } from '../keys.ts';
 import type { Task } from '../maintenance/rounds.ts';
 import { ProjectChannels } from '../project-channels.ts';
-import { withinLimit } from '../time-limit.ts';
+import { withinLimit } from '../redis-calls.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 
 /**

@@ -25,8 +25,7 @@
 -- Redis refuses this script if memory is short, because an accepted run must be kept.
 --@include redis: now, now_us, now_text, send_members
 --@include record: pack_call, timer_of
---@include share: grown, beyond, as_table, FLAT, HOOK, CLAIM, RESERVED, count_bytes
---@include retention: evict
+--@include memory: grown, beyond, as_table, FLAT, HOOK, CLAIM, RESERVED, count_bytes, evict
 --@include messages: wake_worker
 local execute_by, gateway, lease, limit, kind_count = unpack(ARGV, 1, 5)
 if now > tonumber(execute_by) then return reply({now}) end

@@ -3,14 +3,10 @@ import { randomFillSync } from 'node:crypto';
 import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { v7 } from 'uuid';
-import { bytesIn, listIn, numberIn, type ScriptArgument, type ScriptReply } from '../message-pack.ts';
-import { runScript, type Script } from '../scripts.ts';
-import { Kinds, TickBatch } from '../tick-batch.ts';
-import { withinLimit } from '../time-limit.ts';
+import { bytesIn, Kinds, listIn, numberIn, type ScriptArgument, type ScriptReply } from '../message-pack.ts';
+import { runScript, type Script, StoreClock, TickBatch, withinLimit } from '../redis-calls.ts';
 import type { StoreTimings } from '../timings.ts';
-import type { FollowerMode } from './live.ts';
-import { packTerms } from './packed-fields.ts';
-import { StoreClock } from './store-clock.ts';
+import { type FollowerMode, packTerms } from './codec.ts';
 
 export interface NewRun {
   readonly project: string;
@@ -116,10 +112,7 @@ export class Acceptor {
 
   async #call(project: string, items: AcceptRequest[], until: number): Promise<Accepted[]> {
     await this.#prepare(project);
-    if (!this.#clock.known) {
-      const [seconds, micros] = await this.#redis.time();
-      this.#clock.set(Number(seconds) * 1000 + Number(micros) / 1000);
-    }
+    if (!this.#clock.known) await this.#clock.read(this.#redis);
     for (let tries = 0; tries < 2; tries++) {
       const { now, answers } = await runScript(this.#redis, acceptScript, project, {
         executeBy: this.#clock.now() + Math.max(0, Math.round(until - performance.now())),

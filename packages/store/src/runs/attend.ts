@@ -1,8 +1,8 @@
 // Contract 3: renews a gateway's lease and its place among the followers of its runs, by attend.lua.
 import type { RunId } from '@inference-proxy/contracts';
 import { listIn, numberIn, type ScriptArgument, textIn } from '../message-pack.ts';
-import type { Script } from '../scripts.ts';
-import type { FollowerMode } from './live.ts';
+import type { Script } from '../redis-calls.ts';
+import type { FollowerMode } from './codec.ts';
 
 export interface AttendArguments {
   readonly gatewayId: string;

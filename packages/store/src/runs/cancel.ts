@@ -1,7 +1,7 @@
 // Contract 5, "Cancel: `POST /runs/{run_id}/cancel`": cancels a run, by cancel.lua.
 import type { RunId } from '@inference-proxy/contracts';
 import { codeIn, listIn } from '../message-pack.ts';
-import type { Script } from '../scripts.ts';
+import type { Script } from '../redis-calls.ts';
 
 /** The state of a run before its cancel. */
 export type CancelledFrom = 'queued' | 'running' | 'ended' | 'unknown';

@@ -1,37 +1,128 @@
-// Contract 3 and Contract 5: feeds the readers of runs at this gateway. Live messages go to readers, gaps are filled from the store, and the
-// store learns which runs have readers.
-import { type RunId, ServiceError } from '@inference-proxy/contracts';
+// Contract 3 and 5: the readers of runs at this gateway. A feed is one run with readers here. Live messages go to the readers of their run, and
+// the positions of readers go to the workers (contract 3, "Pace").
+import type { RunId } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
-import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { names, projectPrefix } from '../keys.ts';
-import { Lane } from '../lane.ts';
 import type { Task } from '../maintenance/rounds.ts';
 import { ProjectChannels } from '../project-channels.ts';
-import { runScript } from '../scripts.ts';
-import { TickBatch } from '../tick-batch.ts';
-import { withinLimit } from '../time-limit.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
-import { type AttendedRun, attendScript } from './attend.ts';
-import { end, type Feed, furthest, isRead, LARGE_BYTES, modeOf, Positions } from './feed.ts';
-import { followScript, type LogPage, type PageRequest } from './follow.ts';
-import { type FollowerMode, type LiveMessage, liveMessages } from './live.ts';
+import { type FollowerMode, type LiveMessage, liveMessages, wantsItems } from './codec.ts';
+import type { LogPage, PageRequest } from './follow.ts';
 import { RunReader } from './reader.ts';
-import { unfollowScript } from './unfollow.ts';
 
-/** The pages of one call hold at most this many bytes together (or one entry). */
-const PAGE_BYTES = 1024 * 1024;
-/** A call is repeated if another call of this gateway overtook it (resent after a lost reply). After this many repeats it fails. */
-const STALE_TRIES = 3;
-/** Runs in one attend call. A gateway may read tens of thousands of runs, and Redis serves no other client during a call. */
-const ATTEND_RUNS = 2_000;
+export interface Feed {
+  readonly runId: RunId;
+  readonly readers: Set<RunReader>;
+  /** False until the store has answered. A run that is not stored yet is not gone. */
+  known: boolean;
+  /** The attempt whose items came last. Its worker gets the positions. */
+  token: string;
+  /** Position that was last sent to the worker, and bytes that came since. */
+  reported: number;
+  bytes: number;
+  /** The end of the run was seen. Nothing further comes. */
+  over: boolean;
+  /** The store keeps the ended run for readers here, and must be notified when they have gone. */
+  kept: boolean;
+}
+
+const NO_FEEDS: ReadonlyMap<RunId, Feed> = new Map();
+
+/** Returns the number of the last item that the feed's fastest reader has. */
+export const furthest = (feed: Feed): number => {
+  let upTo = 0;
+  for (const { mode, reached } of feed.readers) if (wantsItems(mode) && reached > upTo) upTo = reached;
+  return upTo;
+};
+
+/** Returns the mode that covers the modes of all readers. */
+export const modeOf = (feed: Feed): FollowerMode => {
+  const modes = new Set<FollowerMode>();
+  for (const { mode } of feed.readers) modes.add(mode);
+  if (modes.has('f') || (modes.has('i') && modes.has('l'))) return 'f';
+  return modes.has('i') ? 'i' : modes.has('l') ? 'l' : 'o';
+};
+
+/** Returns whether a reader here still reads the ended run. Such a run is not forgotten. */
+export const isRead = (feed: Feed): boolean => {
+  for (const reader of feed.readers) if (!reader.finished) return true;
+  return false;
+};
+
+/** Marks the feed as over. @param items number of the run's items; absent if unknown */
+export const end = (feed: Feed, items?: number): void => {
+  feed.over = true;
+  const mode = modeOf(feed);
+  // The same rule as in parts/ending.lua and follow.lua.
+  feed.kept = items !== 0 || mode === 'l' || mode === 'f';
+};
+
+/** A position is sent after this many items or bytes: at most half of the smallest window of credits. */
+const ACK_ITEMS = 128;
+const ACK_BYTES = 256 * 1024;
+
+/** Bytes that a too large entry counts for. Such an entry is not published, and its position is sent at once. */
+const LARGE_BYTES = ACK_BYTES;
+
+/** Gathers the positions of a tick: one message per worker. Attend repeats lost positions. */
+class Positions {
+  readonly #waiting = new Map<string, Set<Feed>>();
+
+  readonly #redis: Redis;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  /** Records that a reader of this feed is at item `cursor`. */
+  moved(project: string, feed: Feed, cursor: number): void {
+    if (feed.over || (cursor - feed.reported < ACK_ITEMS && feed.bytes < ACK_BYTES)) return;
+    let feeds = this.#waiting.get(project);
+    if (!feeds) {
+      feeds = new Set();
+      this.#waiting.set(project, feeds);
+      setImmediate(() => this.#report(project));
+    }
+    feeds.add(feed);
+  }
+
+  #report(project: string): void {
+    const feeds = this.#waiting.get(project) ?? [];
+    this.#waiting.delete(project);
+    const texts = new Map<string, string>();
+    for (const feed of feeds) {
+      const upTo = furthest(feed);
+      if (upTo <= feed.reported || feed.over) continue;
+      feed.reported = upTo;
+      feed.bytes = 0;
+      const worker = feed.token.slice(0, feed.token.indexOf(':'));
+      texts.set(worker, `${texts.get(worker) ?? ''}taken ${feed.runId} ${feed.token} ${upTo}\n`);
+    }
+    for (const [worker, text] of texts) {
+      const channel = projectPrefix(project) + names.toWorker + worker;
+      this.#redis.spublish(channel, text).catch(() => undefined);
+    }
+  }
+}
+
+/** The calls by which this gateway follows runs in the store. */
+export interface FollowCalls {
+  /** Reads a page of a run, and follows the run from there. Returns undefined if the run is gone. */
+  page(project: string, request: PageRequest): Promise<LogPage | undefined>;
+  /** Reports that the last reader of a run has left. */
+  depart(project: string, runId: RunId): void;
+  /** Reports the runs of a project that have readers. */
+  attend(project: string): Promise<void>;
+}
 
 export interface FeedsOptions {
   readonly commands: Redis;
   readonly subscriber: Redis;
   readonly gatewayId: string;
-  readonly deliveries: DeliveryQueue;
   readonly logger: StoreLogger;
   readonly timings: StoreTimings;
+  /** Returns whether a project's new runs need no room of earlier runs. */
+  readonly hasRoom: (project: string) => boolean;
 }
 
 export class Feeds implements Task {
@@ -40,31 +131,18 @@ export class Feeds implements Task {
   readonly #channels: ProjectChannels;
   /** By project: time of the last use of this gateway's channel (monotonic ms). */
   readonly #usedAt = new Map<string, number>();
-  /**
-   * Rising number of follow, unfollow and attend calls: an overtaken call does nothing.
-   * It starts at the clock, because a gateway may come back under its name.
-   */
-  #number = Date.now();
-  readonly #pages: TickBatch<PageRequest, LogPage | undefined>;
-  readonly #departures: TickBatch<RunId, void>;
-  readonly #lane: Lane;
+  /** By project: ended runs whose last reader has left since the last round. */
+  readonly #finished = new Map<string, RunId[]>();
   readonly #positions: Positions;
+  readonly #calls: FollowCalls;
 
   readonly #options: FeedsOptions;
 
-  constructor(options: FeedsOptions) {
+  /** @param callsFor makes the calls of these feeds */
+  constructor(options: FeedsOptions, callsFor: (feeds: Feeds) => FollowCalls) {
     this.#options = options;
 
-    const { commandMs } = options.timings;
-    this.#lane = new Lane(commandMs, commandMs);
-    this.#pages = new TickBatch(
-      (project, requests) => this.#follow(project, requests),
-      () => 0,
-    );
-    this.#departures = new TickBatch(
-      (project, ids) => this.#unfollow(project, ids),
-      () => 0,
-    );
+    this.#calls = callsFor(this);
     this.#positions = new Positions(options.commands);
     this.everyMs = options.timings.attendMs;
     this.#channels = new ProjectChannels({
@@ -72,7 +150,7 @@ export class Feeds implements Task {
       name: names.toGateway + options.gatewayId,
       onMessage: (project, message) => this.#heard(project, message),
       // Only messages after the confirmation come live, so an earlier attend would miss the messages in between.
-      onRestored: (project) => void this.#attendSafely(project),
+      onRestored: (project) => void this.#calls.attend(project),
     });
   }
 
@@ -96,7 +174,7 @@ export class Feeds implements Task {
   confirm(project: string, runId: RunId): void {
     const feed = this.#projects.get(project)?.get(runId);
     if (feed) feed.known = true;
-    else this.#depart(project, runId);
+    else this.#calls.depart(project, runId);
   }
 
   /** The store refused the run. Its readers leave without a departure. */
@@ -108,6 +186,11 @@ export class Feeds implements Task {
   /** Opens a reader of an existing run after `cursor`. */
   open(project: string, runId: RunId, mode: FollowerMode, cursor: number, wantsHead: boolean): RunReader {
     return this.#add(project, runId, mode, cursor, false, wantsHead);
+  }
+
+  /** Returns the runs of a project that have readers. */
+  of(project: string): ReadonlyMap<RunId, Feed> {
+    return this.#projects.get(project) ?? NO_FEEDS;
   }
 
   /** Number of runs that have readers. */
@@ -149,13 +232,8 @@ export class Feeds implements Task {
     return reader;
   }
 
-  page(reader: RunReader): Promise<LogPage | undefined> {
-    return this.#pages.add(reader.project, {
-      runId: reader.runId,
-      cursor: reader.cursor,
-      mode: reader.mode,
-      line: reader.line,
-    });
+  page({ project, runId, cursor, mode, line }: RunReader): Promise<LogPage | undefined> {
+    return this.#calls.page(project, { runId, cursor, mode, line });
   }
 
   moved(reader: RunReader): void {
@@ -164,24 +242,30 @@ export class Feeds implements Task {
   }
 
   left(reader: RunReader): void {
-    const feeds = this.#projects.get(reader.project);
-    const feed = feeds?.get(reader.runId);
+    const { project, runId } = reader;
+    const feeds = this.#projects.get(project);
+    const feed = feeds?.get(runId);
     if (!feeds || !feed) return;
     feed.readers.delete(reader);
     if (feed.readers.size > 0) return;
-    feeds.delete(reader.runId);
-    if (feeds.size === 0) this.#projects.delete(reader.project);
-    if (!feed.over || feed.kept) this.#depart(reader.project, reader.runId);
+    feeds.delete(runId);
+    if (feeds.size === 0) this.#projects.delete(project);
+    if (!feed.over) this.#calls.depart(project, runId);
+    else if (feed.kept) this.#finish(project, runId);
   }
 
-  #depart(project: string, runId: RunId): void {
-    this.#departures.add(project, runId).catch((error: unknown) => {
-      // The next attend removes the gateway from the run. If this gateway dies, its lease expires.
-      this.#options.logger.warn(
-        { err: error, runId },
-        'the departure of the last reader was not reported to the store; the next attend repeats it',
-      );
-    });
+  /**
+   * Reports that the readers of an ended run have left, so that the run may be forgotten. If the store has room, nothing waits for this
+   * report, and the reports of a round share a few calls.
+   */
+  #finish(project: string, runId: RunId): void {
+    if (!this.#options.hasRoom(project)) {
+      this.#calls.depart(project, runId);
+      return;
+    }
+    const finished = this.#finished.get(project);
+    if (finished) finished.push(runId);
+    else this.#finished.set(project, [runId]);
   }
 
   #heard(project: string, published: Buffer): void {
@@ -198,7 +282,7 @@ export class Feeds implements Task {
         { err: error, project },
         'a live message of an unknown format was dropped; its content is read from the store',
       );
-      void this.#attendSafely(project);
+      void this.#calls.attend(project);
     }
   }
 
@@ -211,70 +295,12 @@ export class Feeds implements Task {
     for (const reader of feed.readers) reader.live(message);
   }
 
-  async #follow(project: string, requests: PageRequest[]): Promise<(LogPage | undefined)[]> {
-    const { timings, gatewayId, commands } = this.#options;
-    await withinLimit(this.listen(project), timings.commandMs);
-    // All readers of a run at the same place share one request.
-    const places = new Map<string, number>();
-    const shared: PageRequest[] = [];
-    const asked = requests.map((request) => {
-      const place = `${request.runId} ${request.cursor} ${request.mode} ${request.line}`;
-      let at = places.get(place);
-      if (at === undefined) {
-        at = shared.push(request) - 1;
-        places.set(place, at);
-      }
-      return at;
-    });
-    let pages: 'stale' | (LogPage | undefined)[] = 'stale';
-    for (let tries = 0; pages === 'stale' && tries < STALE_TRIES; tries++) {
-      const { leaseMs } = timings;
-      const ask = (): Promise<typeof pages> => {
-        const args = { gatewayId, number: ++this.#number, leaseMs, maxBytes: PAGE_BYTES, pages: shared };
-        return runScript(commands, followScript, project, args);
-      };
-      pages = await this.#lane.call(PAGE_BYTES, ask);
-    }
-    if (pages === 'stale')
-      throw new ServiceError('unavailable', 'The run store answered calls of this gateway out of order.');
-    const found = pages;
-    for (const [at, { runId }] of shared.entries()) {
-      const page = found[at];
-      const feed = this.#projects.get(project)?.get(runId);
-      if (feed && page) {
-        feed.known = true;
-        feed.token = page.token;
-        feed.bytes += page.batches.reduce((sum, batch) => sum + batch.blob.length, 0);
-        if (page.outcome && !feed.over) {
-          end(feed, page.last);
-          // The message of the end may have been lost, and an ended run is not attended. The feed's other readers learn of the end here.
-          for (const reader of feed.readers) reader.check();
-        }
-      }
-    }
-    return asked.map((at) => found[at]);
-  }
-
-  async #unfollow(project: string, ids: RunId[]): Promise<undefined[]> {
-    const { timings, gatewayId, commands, deliveries } = this.#options;
-    // The accept may still wait for the channel, so the departure waits too.
-    await this.listen(project);
-    // A reader that came in between keeps the run.
-    const gone = ids.filter((id) => !this.#projects.get(project)?.has(id));
-    if (gone.length > 0) {
-      const args = { gatewayId, number: ++this.#number, handoverMs: timings.handoverMs, runIds: gone };
-      deliveries.handOver(
-        project,
-        await withinLimit(runScript(commands, unfollowScript, project, args), timings.commandMs),
-      );
-    }
-    return ids.map(() => undefined);
-  }
-
-  /** Attends every project that was used within a lease. */
+  /** Reports the departures from ended runs, and attends every project that was used within a lease. */
   async run(): Promise<void> {
+    for (const [project, runIds] of this.#finished) for (const runId of runIds) this.#calls.depart(project, runId);
+    this.#finished.clear();
     const rounds = [...this.#usedAt.keys()].map((project) =>
-      this.#isIdle(project) ? this.#leave(project) : this.#attendSafely(project),
+      this.#isIdle(project) ? this.#leave(project) : this.#calls.attend(project),
     );
     await Promise.all(rounds);
   }
@@ -296,54 +322,5 @@ export class Feeds implements Task {
         'the channel of an idle project is still subscribed: unsubscribing failed',
       );
     }
-  }
-
-  async #attendSafely(project: string): Promise<void> {
-    try {
-      for (let tries = 0; tries < STALE_TRIES; tries++) if (await this.#attend(project)) return;
-    } catch (error) {
-      this.#options.logger.warn({ err: error, project }, 'the attend call failed; the next round repeats it');
-    }
-  }
-
-  /** @returns false if the call did nothing because another call overtook it */
-  async #attend(project: string): Promise<boolean> {
-    const { timings, gatewayId, commands } = this.#options;
-    const feeds = [...(this.#projects.get(project)?.values() ?? [])].filter((feed) => !feed.over || isRead(feed));
-    let from = 0;
-    do {
-      const part = feeds.slice(from, from + ATTEND_RUNS);
-      const asked = part.map((feed) => feed.known && !feed.over);
-      const runs = part.map((feed) => ({ runId: feed.runId, position: furthest(feed), mode: modeOf(feed) }));
-      const args = { gatewayId, number: ++this.#number, leaseMs: timings.leaseMs, runs };
-      const answer = await withinLimit(runScript(commands, attendScript, project, args), timings.commandMs);
-      if (answer === 'stale') return false;
-      for (const [at, run] of answer.runs.entries()) this.#attended(part[at] as Feed, run, asked[at] as boolean);
-      from += ATTEND_RUNS;
-      if (from >= feeds.length && answer.following > feeds.filter((feed) => !feed.over).length)
-        await this.#dropStrays(project);
-    } while (from < feeds.length);
-    return true;
-  }
-
-  /** @param asked whether the run was known at the time of the call */
-  #attended(feed: Feed, run: AttendedRun | undefined, asked: boolean): void {
-    if (run === undefined) {
-      if (!asked) return;
-      feed.over = true;
-      for (const reader of feed.readers) {
-        reader.fail(new ServiceError('unavailable', 'The run store has lost the run.', { runId: feed.runId }));
-      }
-      return;
-    }
-    for (const reader of feed.readers) if (run.ended || reader.misses(run.lastItem, run.lastLine)) reader.check();
-  }
-
-  /** Reports departures again for runs that this gateway follows without a reader: an earlier report was lost. */
-  async #dropStrays(project: string): Promise<void> {
-    const { commands, gatewayId, timings } = this.#options;
-    const key = projectPrefix(project) + names.following + gatewayId;
-    const following = await withinLimit(commands.smembers(key), timings.commandMs);
-    for (const runId of following) if (!this.#projects.get(project)?.has(runId)) this.#depart(project, runId);
   }
 }

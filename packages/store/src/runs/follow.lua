@@ -29,7 +29,7 @@ if number < tonumber(redis.call('HGET', K.numbers, gateway) or 0) then return re
 redis.call('HSET', K.numbers, gateway, number)
 redis.call('ZADD', K.gateways, now + lease, gateway)
 
--- The bytes that one reader takes at once: its socket buffer, see the gateway's entry-pull. Further bytes would be read again later.
+-- The bytes that one reader takes at once: its socket buffer, see the gateway's live-response. Further bytes would be read again later.
 local READER_BYTES = 131072
 
 -- A larger result is read in pieces by runs/result.lua.

@@ -9,21 +9,21 @@ import { Lane } from '../lane.ts';
 import { Rounds } from '../maintenance/rounds.ts';
 import { type Shares, shareText } from '../maintenance/shares.ts';
 import { storeNotReadyReason } from '../ready.ts';
+import { runScript, withinLimit } from '../redis-calls.ts';
 import { Registry } from '../registry/registry.ts';
-import { runScript } from '../scripts.ts';
 import { storeError } from '../store-error.ts';
-import { withinLimit } from '../time-limit.ts';
 import { defaultTimings, type StoreLogger, type StoreTimings } from '../timings.ts';
 import { Revocations } from '../tokens/revocations.ts';
 import { type Accepted, Acceptor, type NewRun } from './accept.ts';
 import { type CancelledFrom, cancelScript } from './cancel.ts';
 import { type KeyClaim, readClaim } from './claim.ts';
+import type { FollowerMode } from './codec.ts';
 import { readDepths, type StoreDepths } from './depths.ts';
 import { detachScript } from './detach.ts';
 import { Feeds } from './feeds.ts';
+import { Follower } from './follower.ts';
 import { itemBatches, readItems } from './items.ts';
 import { listRuns, type RunPage, type RunQuery } from './list.ts';
-import type { FollowerMode } from './live.ts';
 import type { RunReader } from './reader.ts';
 import { type RunProgress, type RunRecord, readProgress, readRecord } from './record.ts';
 import { readResult } from './result.ts';
@@ -86,8 +86,12 @@ export class GatewayStore {
     const { commands, gatewayId, deliveries, logger } = options;
     this.#timings = { ...defaultTimings, ...options.timings };
     this.#resultLane = new Lane(this.#timings.commandMs, undefined, RESULT_LANE_BYTES);
-    const shared = { ...options, timings: this.#timings };
-    this.#feeds = new Feeds(shared);
+    const shared = {
+      ...options,
+      timings: this.#timings,
+      hasRoom: (project: string) => this.#shares.acceptLimit(project) === undefined,
+    };
+    this.#feeds = new Feeds(shared, (feeds) => new Follower(shared, feeds));
     this.#registry = new Registry(shared);
     this.deliveryLog = new DeliveryLog(commands, deliveries, this.#timings);
     this.revocations = new Revocations(commands, logger, this.#timings);

@@ -2,8 +2,7 @@
 import { type RunState, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { bytesIn, listIn, numberIn, textIn } from '../message-pack.ts';
-import { runScript, type Script } from '../scripts.ts';
-import { withinLimit } from '../time-limit.ts';
+import { runScript, type Script, withinLimit } from '../redis-calls.ts';
 import { LISTED, type RunRecord, recordOf } from './record.ts';
 
 export interface RunQuery {

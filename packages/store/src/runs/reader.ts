@@ -3,9 +3,8 @@ import { type AnswerHead, type ItemBatch, type Outcome, type RunId, ServiceError
 import { retry } from '@inference-proxy/retry';
 import { Observable, type Subscriber } from 'rxjs';
 import { storeError } from '../store-error.ts';
+import { after, type FollowerMode, type LiveMessage, lastOf, wantsItems, wantsLog } from './codec.ts';
 import type { LogPage } from './follow.ts';
-import { after, lastOf } from './items.ts';
-import { type FollowerMode, type LiveMessage, wantsItems, wantsLog } from './live.ts';
 import type { LogLine } from './run-log.ts';
 
 /** An event of a reader: the things that it follows, in order, then one outcome. */

@@ -2,8 +2,7 @@
 import { type AnswerHead, decodeHead, type Outcome, type RunId, type RunState } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
-import { outcomeOf } from './outcome.ts';
-import { readAttempt, readCall } from './packed-fields.ts';
+import { outcomeOf, readAttempt, readCall } from './codec.ts';
 import { RESULT_BYTES } from './result.ts';
 
 /** Times are Unix milliseconds of the store's clock. */

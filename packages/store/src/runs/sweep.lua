@@ -12,8 +12,7 @@
 --       kept      end (ms, as text) of the earliest retention among the unpromised ended runs, or empty
 --       promises  end (ms, as text) of the earliest retention among the promised ended runs, or empty
 --@include redis: now, send_members
---@include share: count_bytes
---@include retention: forget, send_forgotten, evict
+--@include memory: count_bytes, forget, send_forgotten, evict
 local most, down_to, read_ms = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local more = 0
 for _, index in ipairs({K.kept, K.promises}) do

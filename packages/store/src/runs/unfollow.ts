@@ -1,7 +1,7 @@
 // Contract 1, "Disconnects": reports to the store that runs have no reader at this gateway any more, by unfollow.lua.
 import type { RunId } from '@inference-proxy/contracts';
 import { listIn, textIn } from '../message-pack.ts';
-import type { Script } from '../scripts.ts';
+import type { Script } from '../redis-calls.ts';
 
 export interface UnfollowArguments {
   readonly gatewayId: string;

@@ -16,7 +16,7 @@
 -- Redis refuses this script if memory is short.
 --@include redis: now_text
 --@include record: is_of
---@include share: grown, item_bytes, STREAM, ENTRY, check_share, count_bytes
+--@include memory: grown, item_bytes, STREAM, ENTRY, check_share, count_bytes
 --@include messages: notify, send_messages
 local LIVE_BYTES = 262144
 local window, answers = tonumber(ARGV[1]), {}

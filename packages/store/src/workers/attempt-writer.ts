@@ -3,10 +3,8 @@ import { type Outcome, type RunId, ServiceError } from '@inference-proxy/contrac
 import { retry } from '@inference-proxy/retry';
 import type { Redis } from 'ioredis';
 import { Lane } from '../lane.ts';
-import { overShare } from '../runs/outcome.ts';
-import { runScript } from '../scripts.ts';
-import { TickBatch } from '../tick-batch.ts';
-import { withinLimit } from '../time-limit.ts';
+import { runScript, TickBatch, withinLimit } from '../redis-calls.ts';
+import { overShare } from '../runs/codec.ts';
 import type { StoreTimings } from '../timings.ts';
 import { type Again, type Append, type AppendAnswer, appendScript } from './append.ts';
 import { type End, type EndAnswer, type EndReply, endScript } from './end.ts';

@@ -18,7 +18,7 @@
 --       again     the outcome does not fit, but a gateway is making room: ask again
 --@include redis: now_us, now_text
 --@include record: ENDED, load_run, pack_attempt
---@include share: OUTCOME, RESERVED, check_share
+--@include memory: OUTCOME, RESERVED, check_share
 --@include messages: wake_worker
 --@include ending: size_with, finish, failure, settle
 -- The same text as in src/runs/over-share.ts.

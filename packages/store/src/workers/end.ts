@@ -1,9 +1,8 @@
 // Contract 5: ends attempts, by end.lua.
 import type { Outcome, RunId } from '@inference-proxy/contracts';
-import { codeIn, listIn, numberIn, type ScriptArgument } from '../message-pack.ts';
-import { outcomeKind } from '../runs/outcome.ts';
-import type { Script } from '../scripts.ts';
-import { Kinds } from '../tick-batch.ts';
+import { codeIn, Kinds, listIn, numberIn, type ScriptArgument } from '../message-pack.ts';
+import type { Script } from '../redis-calls.ts';
+import { outcomeKind } from '../runs/codec.ts';
 import type { Again } from './append.ts';
 
 export interface End {

@@ -11,7 +11,7 @@
 --       again  the same, but a gateway is making room: ask again
 -- Redis refuses this script if memory is short.
 --@include record: is_of
---@include share: grown, beyond, check_share, count_bytes
+--@include memory: grown, beyond, check_share, count_bytes
 --@include messages: notify, send_messages
 local answers = {}
 for i = 1, #ARGV, 3 do

@@ -1,7 +1,7 @@
 // Contract 1, "Custom runtimes": writes the heads of running runs' answers, by head.lua.
 import { type AnswerHead, encodeHead, type RunId } from '@inference-proxy/contracts';
 import { codeIn, listIn, type ScriptArgument } from '../message-pack.ts';
-import type { Script } from '../scripts.ts';
+import type { Script } from '../redis-calls.ts';
 
 export interface Head {
   readonly runId: RunId;

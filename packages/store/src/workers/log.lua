@@ -11,7 +11,7 @@
 -- A part is kept as `<number of its first line> <number of lines>`, a newline and the lines.
 -- Redis refuses this script if memory is short.
 --@include record: is_of
---@include share: grown, ENTRY, LIST, check_share, count_bytes
+--@include memory: grown, ENTRY, LIST, check_share, count_bytes
 --@include messages: notify, send_messages
 local most, answers = tonumber(ARGV[1]), {}
 for i = 2, #ARGV, 6 do

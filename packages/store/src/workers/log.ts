@@ -2,10 +2,8 @@
 import type { RunId } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { codeIn, listIn, type ScriptArgument } from '../message-pack.ts';
+import { runScript, type Script, TickBatch, withinLimit } from '../redis-calls.ts';
 import { encodeLines, type NewLogLine } from '../runs/run-log.ts';
-import { runScript, type Script } from '../scripts.ts';
-import { TickBatch } from '../tick-batch.ts';
-import { withinLimit } from '../time-limit.ts';
 
 /** Lines that a run's function printed. */
 export interface LogPart {

@@ -1,7 +1,7 @@
 // Renews the leases of a worker and of its attempts, by renew.lua.
 import type { RunId } from '@inference-proxy/contracts';
 import { listIn, numberIn, type ScriptArgument } from '../message-pack.ts';
-import type { Script } from '../scripts.ts';
+import type { Script } from '../redis-calls.ts';
 
 export type RenewAnswer =
   | { readonly state: 'held'; readonly position: number; readonly cancel: boolean }

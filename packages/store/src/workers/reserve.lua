@@ -11,7 +11,7 @@
 -- Every end of the run gives the reservation back (parts/ending).
 -- Redis refuses this script if memory is short.
 --@include record: is_of
---@include share: grown, beyond, as_table, check_share, count_bytes
+--@include memory: grown, beyond, as_table, check_share, count_bytes
 local answers = {}
 for i = 1, #ARGV, 3 do
   local id, token, bytes = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])

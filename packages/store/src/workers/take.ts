@@ -1,8 +1,8 @@
 // Takes queued runs for a worker's free slots, by take.lua.
 import type { RunId } from '@inference-proxy/contracts';
 import { bytesIn, listIn, numberIn, type ScriptArgument, type ScriptReply, textIn } from '../message-pack.ts';
-import { readCall } from '../runs/packed-fields.ts';
-import type { Script } from '../scripts.ts';
+import type { Script } from '../redis-calls.ts';
+import { readCall } from '../runs/codec.ts';
 
 /** One attempt of a run, leased to this worker. */
 export interface TakenRun {

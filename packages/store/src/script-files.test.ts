@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
-import { includeOf, namesIn, withParts } from './script-parts.ts';
+import { includeOf, namesIn, withParts } from './script-files.ts';
 
 const folder = new URL('./', import.meta.url);
 const files = globSync('**/*.lua', { cwd: folder });

@@ -1,5 +1,54 @@
-// Puts shared definitions into Lua scripts. `--@include <part>: <names>` includes definitions of `parts/<part>.lua`, and the definitions that
+// The store's Lua scripts as texts for Redis. `--@include <part>: <names>` includes definitions of `parts/<part>.lua`, and the definitions that
 // they use. Redis executes the whole text at each call, so a script gets no definition that it does not use.
+import { readFileSync } from 'node:fs';
+import { withKeys } from './keys.ts';
+
+/** The scripts and their folders. The header of each file documents its keys, arguments and return codes. */
+const FOLDERS = {
+  accept: 'runs',
+  cancel: 'runs',
+  detach: 'runs',
+  follow: 'runs',
+  unfollow: 'runs',
+  attend: 'runs',
+  list: 'runs',
+  result: 'runs',
+  reap: 'runs',
+  sweep: 'runs',
+  'forget-project': 'runs',
+  take: 'workers',
+  append: 'workers',
+  head: 'workers',
+  reserve: 'workers',
+  end: 'workers',
+  renew: 'workers',
+  log: 'workers',
+  'delivery-begin': 'deliveries',
+  'delivery-record': 'deliveries',
+  'delivery-redeliver': 'deliveries',
+  hosts: 'hosts',
+  'host-look': 'hosts',
+  ready: '.',
+} as const;
+
+export type ScriptName = keyof typeof FOLDERS;
+
+export const scriptNames = Object.keys(FOLDERS) as ScriptName[];
+
+/** Lua files are read from `src`, also by the compiled code. */
+const folder = new URL('../src/', import.meta.url);
+const fileOf = (path: string): string => readFileSync(new URL(path, folder), 'utf8');
+
+/** Returns a script with the definitions that it includes. */
+export function scriptSource(name: ScriptName): string {
+  return withParts(fileOf(`${FOLDERS[name]}/${name}.lua`), (part) => fileOf(`parts/${part}.lua`));
+}
+
+/** Returns a script's text for Redis: its first line (flags), then the keys, then the other lines without comments. */
+export function scriptText(source: string): string {
+  const [flags, ...lines] = source.split('\n');
+  return `${flags}\n${withKeys(lines.filter((line) => !/^\s*--/.test(line)).join('\n'))}`;
+}
 
 /** A definition: `local` at the start of a line, up to the next. */
 interface Definition {

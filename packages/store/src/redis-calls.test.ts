@@ -1,7 +1,7 @@
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
-import { withinLimit } from './time-limit.ts';
+import { withinLimit } from './redis-calls.ts';
 
 let server: TestRedis;
 let redis: Redis;

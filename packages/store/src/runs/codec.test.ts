@@ -3,9 +3,8 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { SteppedStore } from '../lua-tests/stepped-store.ts';
-import { withParts } from '../script-parts.ts';
-import { scriptText } from '../scripts.ts';
-import { type CallTerms, isHeld, packTerms, readAttempt, readCall } from './packed-fields.ts';
+import { scriptText, withParts } from '../script-files.ts';
+import { type CallTerms, isHeld, packTerms, readAttempt, readCall } from './codec.ts';
 
 let server: SteppedStore;
 let store: SteppedStore;
