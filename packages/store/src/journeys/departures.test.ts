@@ -77,7 +77,8 @@ test('the departure from an ended run is reported with the next round', async ()
   await succeed(worker, run, 1);
   await read;
   (reader as RunReader).close();
-  const isRead = async () => (await store.admin.zscore(`${projectPrefix(project)}${names.reading}`, run.runId)) !== null;
+  const isRead = async () =>
+    (await store.admin.zscore(`${projectPrefix(project)}${names.reading}`, run.runId)) !== null;
   expect(await isRead()).toBe(true);
   gateway.start();
   await until(async () => !(await isRead()));
