@@ -1,5 +1,4 @@
 // Functions for the conformance suites, in TypeScript as Node strips it.
-import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -112,11 +111,7 @@ export function* surrogate_items() {
 export function* prints() {
   console.log('to stdout');
   console.error('to stderr');
-  process.stdout.write('raw\n');
-  execFileSync('echo', ['from a child'], { stdio: 'inherit' });
   yield 1;
-  yield 2;
-  process.stdout.write('no newline');
 }
 
 export async function* sleeper(_params: object, { signal }: Context) {
@@ -162,8 +157,13 @@ export async function brief({ ms }: { ms: number }, { signal }: Context) {
   return 'whole';
 }
 
+let produced_items = 0;
+
 export function* flood({ n = 10_000 }) {
-  for (let i = 0; i < n; i++) yield `item ${i}`;
+  for (let i = 0; i < n; i++) {
+    produced_items = i + 1;
+    yield `item ${i}`;
+  }
 }
 export function* flood_large({ n = 1000 }) {
   for (let i = 0; i < n; i++) yield 'x'.repeat(65_536);
@@ -188,5 +188,55 @@ export async function* crashes_after_an_item() {
 
 export const pid = () => process.pid;
 
-export class Countdown {}
 export const _private = () => 1;
+
+export const produced = () => produced_items;
+
+export class Countdown {
+  #n = 3;
+  [Symbol.iterator]() {
+    return this;
+  }
+  next() {
+    return this.#n === 0 ? { done: true, value: undefined } : { done: false, value: --this.#n };
+  }
+}
+export const iterator = () => new Countdown();
+
+const loud =
+  <T extends unknown[], R>(fn: (...args: T) => R) =>
+  (...args: T) =>
+    fn(...args);
+export const decorated = loud(function* () {
+  yield 1;
+  yield 2;
+});
+export const decorated_with_wraps = loud(({ x }: { x: unknown }) => x);
+
+export async function async_value({ x }: { x: unknown }) {
+  await pause(0);
+  return x;
+}
+export async function* async_items() {
+  for (let i = 0; i < 3; i++) {
+    await pause(0);
+    yield i;
+  }
+}
+export async function gives_a_generator() {
+  return count({ n: 3 });
+}
+export const type_error_inside = () => (undefined as unknown as { length: number }).length;
+
+export function recurses({ through_c = false }) {
+  const deeper = (n: number): number => (through_c ? ([n].map(deeper)[0] as number) : deeper(n + 1));
+  return deeper(0);
+}
+
+export const environment = () => process.env;
+
+/** Ignores its cancel, and creates a file when it gets SIGTERM. */
+export async function* notes_signals({ path }: { path: string }) {
+  process.on('SIGTERM', () => writeFileSync(path, ''));
+  yield* stubborn();
+}
