@@ -17,7 +17,9 @@ export const SLOW_TESTS = [
   // Real processes of functions and servers.
   'apps/worker/src/execution/journeys/',
   'apps/worker/src/runtimes/keeper.test.ts',
+  'apps/worker/src/runtimes/node.test.ts',
   'apps/worker/src/runtimes/python.test.ts',
+  'apps/worker/src/runtimes/python-interpreter.test.ts',
   'apps/worker/src/runtimes/http-server/conformance.test.ts',
   'apps/worker/src/runtimes/http-server/http-server.test.ts',
   'apps/worker/src/runtimes/http-server/supervision.test.ts',

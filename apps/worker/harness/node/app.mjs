@@ -13,6 +13,7 @@ const DEFAULT_NAME = 'run';
 
 export class App {
   #entry;
+  #validates;
   /** @type {Map<string, PublicFunction>} */
   #functions = new Map();
   /** What setup() and teardown() are properties of. @type {Record<string, unknown>} */
@@ -21,9 +22,11 @@ export class App {
   /**
    * @param {string} folder absolute path
    * @param {string} entry the module's file in this folder
+   * @param {boolean} validates `false`: the values of parameters are not checked
    */
-  constructor(folder, entry) {
+  constructor(folder, entry, validates) {
     this.#entry = join(folder, entry);
+    this.#validates = validates;
   }
 
   /** Imports the entry file. Rejects with what the file throws. */
@@ -67,7 +70,10 @@ export class App {
    */
   #add(name, value, owner, doc) {
     if (typeof value !== 'function' || !PUBLIC_NAME.test(name) || HOOKS.includes(name) || isClass(value)) return;
-    this.#functions.set(name, new PublicFunction(name, /** @type {AppFunction} */ (value), owner, doc));
+    this.#functions.set(
+      name,
+      new PublicFunction(name, /** @type {AppFunction} */ (value), owner, doc, this.#validates),
+    );
   }
 }
 

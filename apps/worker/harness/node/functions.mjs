@@ -1,39 +1,64 @@
 // Contract 1: a public function: its description, and the arguments of a call.
 import { Refused } from './failures.mjs';
+import { Schema } from './schemas.mjs';
 
 const UNSAFE_INTEGER = /[0-9]{16}/;
 const INTEGER = /^-?[0-9]+$/;
 const DOC_LIMIT = 200;
+/** Functions whose result is always a stream. */
+const STREAMS = ['[object GeneratorFunction]', '[object AsyncGeneratorFunction]'];
+
+/** @typedef {import('./types.d.ts').Parameters} Parameters */
 
 /** One public function. */
 export class PublicFunction {
   #call;
   #owner;
   #doc;
+  #validates;
+  /** @type {Schema | undefined} */
+  #schema;
 
   /**
    * @param {string} name
    * @param {import('./types.d.ts').AppFunction} call
    * @param {unknown} owner the object that has the function as its property
    * @param {string | undefined} doc
+   * @param {boolean} validates `false`: the names of parameters are checked, and not their values
    */
-  constructor(name, call, owner, doc) {
+  constructor(name, call, owner, doc, validates) {
     this.name = name;
     this.#call = call;
     this.#owner = owner;
     this.#doc = doc;
+    this.#validates = validates;
+    const { schema } = call;
+    if ((typeof schema === 'object' || typeof schema === 'function') && schema !== null)
+      this.#schema = new Schema(schema);
   }
 
   /** @returns {import('./types.d.ts').Description} */
   describe() {
-    const doc = this.#doc && { doc: this.#doc.slice(0, DOC_LIMIT) };
-    return { name: this.name, ...doc, parameters: [], extra: true };
+    const doc = this.#doc?.slice(0, DOC_LIMIT);
+    const kind = STREAMS.includes(Object.prototype.toString.call(this.#call)) ? 'stream' : 'value';
+    const types = this.#schema?.describe(kind, doc, this.#validates) ?? { parameters: [], extra: true };
+    return { name: this.name, ...(doc !== undefined && { doc }), ...types };
+  }
+
+  /**
+   * Returns the checked and converted parameters, perhaps as a promise.
+   *
+   * @param {Parameters} parameters
+   * @throws {Refused} if a parameter is wrong
+   */
+  checked(parameters) {
+    return this.#schema?.parse(this.name, parameters, this.#validates) ?? parameters;
   }
 
   /**
    * Calls the function.
    *
-   * @param {Record<string, unknown>} parameters
+   * @param {Parameters} parameters
    * @param {import('./types.d.ts').Context} context
    */
   call(parameters, context) {
@@ -45,7 +70,7 @@ export class PublicFunction {
  * Returns the caller's parameters.
  *
  * @param {Buffer} bytes
- * @returns {Record<string, unknown>}
+ * @returns {Parameters}
  * @throws {Refused} if the bytes are not a JSON object
  */
 export function parametersOf(bytes) {

@@ -8,7 +8,7 @@ import { encode, statusCode, TooLarge } from './output.mjs';
 import { hasNoFilesLeft } from './process.mjs';
 import { Run, RunContext } from './run.mjs';
 import { isThenable, sourceOf } from './sources.mjs';
-import { sendItems } from './stream.mjs';
+import { Cancelled, sendItems } from './stream.mjs';
 import { inTrace } from './trace.mjs';
 
 /** @typedef {import('./types.d.ts').WorkerMessage} WorkerMessage */
@@ -32,7 +32,7 @@ export class Replica {
     this.#channel = channel;
     this.#limits = { item: init.max_item_bytes, output: init.max_output_bytes, log: init.max_log_bytes };
     this.#debug = init.debug;
-    this.#app = new App(init.app, init.entry);
+    this.#app = new App(init.app, init.entry, init.validate ?? true);
     this.#logs = new Logs(channel, this.#limits.log);
   }
 
@@ -108,14 +108,30 @@ export class Replica {
     try {
       const called = this.#app.find(run.functionName);
       if (called === undefined) throw new Refused('not_found', `no function ${run.functionName}`);
-      const parameters = parametersOf(blob);
+      const parameters = called.checked(parametersOf(blob));
       run.startedAt = now();
-      value = called.call(parameters, new RunContext(run, this.#logs));
+      value = isThenable(parameters)
+        ? this.#callChecked(run, called, parameters)
+        : called.call(parameters, new RunContext(run, this.#logs));
     } catch (error) {
       this.#end(run, { error });
       return;
     }
     void this.#settle(run, value);
+  }
+
+  /**
+   * Calls the function after its schema's parser, which may be asynchronous.
+   *
+   * @param {Run} run
+   * @param {import('./functions.mjs').PublicFunction} called
+   * @param {PromiseLike<import('./types.d.ts').Parameters>} checked
+   */
+  async #callChecked(run, called, checked) {
+    const parameters = await checked;
+    if (run.cancelled) throw new Cancelled();
+    run.startedAt = now();
+    return called.call(parameters, new RunContext(run, this.#logs));
   }
 
   /**

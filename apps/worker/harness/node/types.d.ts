@@ -13,6 +13,7 @@ export interface WorkerMessage {
   readonly max_output_bytes: number;
   readonly max_log_bytes: number;
   readonly debug: boolean;
+  readonly validate?: boolean;
   // run, credit, cancel
   readonly r: string;
   readonly f: string;
@@ -39,7 +40,11 @@ export interface Context {
   readonly log: (...values: unknown[]) => void;
 }
 
-export type AppFunction = (parameters: Record<string, unknown>, context: Context) => unknown;
+export interface AppFunction {
+  (parameters: Record<string, unknown>, context: Context): unknown;
+  /** The types of the parameters, as the app declares them. */
+  readonly schema?: unknown;
+}
 
 /** The items of a stream, one at a time. */
 export interface ItemSource {
@@ -82,4 +87,19 @@ export interface Description {
   readonly doc?: string;
   readonly parameters: readonly Parameter[];
   readonly extra: boolean;
+  /** The `FunctionSchema` of packages/contracts/src/functions.ts. */
+  readonly schema?: object;
+  /** Why there is no schema. */
+  readonly untyped?: string | undefined;
+}
+
+/** The parameters of a call. */
+export type Parameters = Record<string, unknown>;
+
+/** A problem that a Standard Schema reports. zod's issues also have `code` and `keys`. */
+export interface Issue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[];
+  readonly code?: string;
+  readonly keys?: readonly string[];
 }

@@ -21,6 +21,12 @@ export function setup() {
 
 export const nothing = () => undefined;
 export const add = ({ a, b = 2 }: { a: number; b?: number }) => a + b;
+add.schema = {
+  type: 'object',
+  properties: { a: { type: 'integer' }, b: { type: 'integer', default: 2 } },
+  required: ['a'],
+  additionalProperties: false,
+};
 export const named = ({ run_id }: { run_id?: string }, { runId }: Context) => run_id ?? runId;
 export const with_status = ({ status }: { status: unknown }) => ({ status_code: status });
 

@@ -93,12 +93,15 @@ export function outputSuite(name: LanguageName): void {
     });
 
     test('an endless line of a child process is read at a limited rate', async () => {
-      const run = call('child_prints_one_line', { seconds: 1 });
+      // A pipe that another child has filled would give its lines to this run.
+      const own = await language.started(100, { entry: 'output' });
+      const run = new Call(own, 'child_prints_one_line', { seconds: 1 });
       await run.until(() => run.lines.length > 0);
-      expect(await call('add', { a: 1 }).result()).toBe('3');
+      expect(await new Call(own, 'add', { a: 1 }).result()).toBe('3');
       const { runTimeMs } = await run.ended;
       // 8 KiB, one line, a millisecond. The remaining content of the pipe is read at the end without a limit.
       expect(run.printed.length).toBeLessThan(runTimeMs + 100);
+      await own.close();
     });
 
     test('a very long line is logged in pieces, in time proportional to its length', async () => {
