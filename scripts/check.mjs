@@ -1,10 +1,10 @@
-// `npm run --silent check -- <folder>`: prints the faults of an app's folder, and its functions, before a deployment.
-import { join } from 'node:path';
-import { build, checkMachine, install, main, node, root, run } from './prepare.mjs';
+// `npm run --silent check -- <folder>`: prints the faults of an app's folder, and its functions, before a deployment. Installs and builds if needed.
+// The command line has the same command.
+import { build, checkMachine, cli, install, main } from './prepare.mjs';
 
 await main(async () => {
   checkMachine();
   await install();
   await build();
-  return run(node, [join(root, 'apps', 'worker', 'dist', 'bundle', 'check.js'), ...process.argv.slice(2)]);
+  return cli('check', ...process.argv.slice(2));
 });

@@ -27,6 +27,9 @@ export function run(program, args, options = {}) {
   });
 }
 
+/** Runs a command of the command line. @returns its exit code */
+export const cli = (...args) => run(node, [join(root, 'apps', 'cli', 'bin', 'inference-proxy.mjs'), ...args]);
+
 /** Checks the requirements of a machine: Node 20, npm and Python 3.9. */
 export function checkMachine() {
   const major = Number(process.versions.node.split('.')[0]);

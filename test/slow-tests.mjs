@@ -7,6 +7,7 @@ export const SLOW_TESTS = [
   // Starts of whole stacks, and deaths of their parts.
   'packages/supervisor/src/stack.test.ts',
   'test/stack/scale.test.ts',
+  'test/command-line/',
   'test/contract/custom-servers.test.ts',
   'test/contract/losses.test.ts',
   'test/contract/operations.test.ts',

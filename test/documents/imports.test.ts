@@ -13,6 +13,7 @@ const ARROWS: Record<string, readonly string[]> = {
   'packages/store': ['contracts', 'retry'],
   'packages/platform': ['contracts', 'retry'],
   'packages/supervisor': ['platform'],
+  'apps/cli': ['contracts', 'supervisor'],
   'apps/gateway': ['contracts', 'crypto', 'egress', 'store', 'platform'],
   'apps/worker': ['contracts', 'retry', 'store', 'platform'],
   'apps/dispatcher': ['contracts', 'crypto', 'egress', 'retry', 'store', 'platform'],

@@ -16,9 +16,12 @@ export function changedSource(service: string): string | undefined {
   return changed && resolve(service, changed);
 }
 
+/** Runs its modules, because users start it and no stack does. */
+const NOT_A_SERVICE = 'cli';
+
 /** @throws Error that names the service, the changed source and the command that builds the bundle again */
 export function refuseOldBundles(root: string): void {
-  for (const name of readdirSync(join(root, 'apps'))) {
+  for (const name of readdirSync(join(root, 'apps')).filter((app) => app !== NOT_A_SERVICE)) {
     const service = join(root, 'apps', name);
     if (!existsSync(join(service, 'dist', 'bundle', 'main.js')) && !existsSync(join(service, 'src', 'main.ts')))
       continue;

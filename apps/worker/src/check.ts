@@ -5,9 +5,9 @@ import { checkApp } from './check/check-app.ts';
 import { report } from './check/report.ts';
 import { CheckSettings, ownEnvironment } from './settings.ts';
 
-const [folder, ...more] = process.argv.slice(2);
-if (folder === undefined || more.length > 0) {
-  process.stderr.write('Usage: npm run --silent check -- <folder of an app, <project>/<app>>\n');
+const [folder, format, ...more] = process.argv.slice(2);
+if (folder === undefined || (format !== undefined && format !== '--json') || more.length > 0) {
+  process.stderr.write('Usage: npm run --silent check -- <folder of an app, <project>/<app>> [--json]\n');
   process.exitCode = 2;
 } else {
   const environment = ownEnvironment();
@@ -19,6 +19,6 @@ if (folder === undefined || more.length > 0) {
     environment,
     printed: (line) => void process.stderr.write(`${line}\n`),
   });
-  process.stdout.write(report(checked));
+  process.stdout.write(format === undefined ? report(checked) : `${JSON.stringify(checked)}\n`);
   process.exitCode = checked.problems.length === 0 ? 0 : 1;
 }

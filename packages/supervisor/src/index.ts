@@ -1,3 +1,4 @@
+export type { Ready } from './banner.ts';
 export { dataFolder, projectRoot } from './folders.ts';
 export { Output } from './output.ts';
 export { Balancer } from './parts/balancer.ts';
@@ -23,4 +24,5 @@ export { instancesOf, ONE_OF_EACH, type Scale } from './scale.ts';
 export { developmentRedisPasswords, developmentSecrets } from './secrets.ts';
 export { balancedPart, partNames, RECEIVER_SECRET, redisPart, servicePart, serviceSpecs } from './services.ts';
 export { StackSettings } from './stack-settings.ts';
+export { runInTerminal } from './terminal.ts';
 export { signToken } from './tokens.ts';

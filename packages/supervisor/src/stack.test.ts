@@ -28,10 +28,10 @@ const BROKEN = `console.log('no luck'); process.exit(3);`;
 const mainOf = (sources: string): string => `
 import { runInTerminal } from '${sources}/terminal.ts';
 import { serviceSpecs } from '${sources}/services.ts';
-runInTerminal(
-  (wiring) => serviceSpecs(wiring).map((spec) => ({ ...spec, entry: process.env.STAND_INS + '/' + spec.service + '.mjs' })),
-  Number(process.env.SAME_KEYPRESS_MS),
-);
+runInTerminal({
+  services: (wiring) => serviceSpecs(wiring).map((spec) => ({ ...spec, entry: process.env.STAND_INS + '/' + spec.service + '.mjs' })),
+  sameKeypressMs: Number(process.env.SAME_KEYPRESS_MS),
+});
 `;
 
 let folder: string;

@@ -1,7 +1,7 @@
 // `npm start`, from the first check to the end of the last process.
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { banner } from './banner.ts';
+import { banner, type Ready } from './banner.ts';
 import { projectRoot } from './folders.ts';
 import { takeLock } from './lock.ts';
 import type { Output } from './output.ts';
@@ -29,6 +29,8 @@ export interface StackOptions {
   readonly typedAt: number;
   /** Returns the built services. A test passes simulated services. */
   readonly services?: (wiring: Wiring) => ServiceSpec[];
+  /** Returns the text of a started stack. Default: the commands of `npm start`. */
+  readonly welcome?: (ready: Ready) => string | Promise<string>;
 }
 
 /** A stack that is starting or runs. */
@@ -87,6 +89,7 @@ export function openStack({
   typedAt,
   scale = ONE_OF_EACH,
   services = serviceSpecs,
+  welcome = banner,
 }: StackOptions): Stack {
   const root = projectRoot();
   const dataDir = resolve(root, settings.DATA_DIR);
@@ -148,7 +151,7 @@ export function openStack({
     );
     await supervisor.start();
     output.plain(
-      banner({
+      await welcome({
         url: urlOf(HOST, PORT),
         jwtSecret: secrets.jwtSecret,
         receiverPort: receiver,

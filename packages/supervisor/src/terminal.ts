@@ -1,6 +1,6 @@
 // A stack in a terminal: its settings, its signals, its final message and its exit code.
 import { helpText, readSettings, SettingsError } from '@inference-proxy/platform';
-import { Output } from './output.ts';
+import { Output, type Sink } from './output.ts';
 import { readScale, SCALE_USAGE, type Scale, WrongScale } from './scale.ts';
 import { partNames } from './services.ts';
 import { openStack, type StackOptions } from './stack.ts';
@@ -9,15 +9,30 @@ import { StackSettings } from './stack-settings.ts';
 /** The terminal and npm both send a Ctrl-C, so two signals within this time count as one. */
 const SAME_KEYPRESS_MS = 300;
 
-function settingsOrExit(): InstanceType<typeof StackSettings> {
-  if (process.argv.includes('--help')) {
+/** A stack that is not the stack of `npm start`: tests and the command line. */
+export interface TerminalOptions {
+  /** Returns the processes instead of the services of `apps/`. */
+  readonly services?: StackOptions['services'];
+  /** Maximum time between two signals of one Ctrl-C. */
+  readonly sameKeypressMs?: number;
+  /** The words of the command line. */
+  readonly args?: readonly string[];
+  /** The environment that holds the settings. */
+  readonly environment?: NodeJS.ProcessEnv;
+  readonly welcome?: StackOptions['welcome'];
+  /** Receives the lines of all parts. */
+  readonly sink?: Sink;
+}
+
+function settingsOrExit(args: readonly string[], environment: NodeJS.ProcessEnv): InstanceType<typeof StackSettings> {
+  if (args.includes('--help')) {
     process.stdout.write(
       `${helpText('npm start', 'the whole service on this machine, for development', StackSettings.schema)}\n${SCALE_USAGE}.\n`,
     );
     process.exit(0);
   }
   try {
-    return new StackSettings(readSettings(StackSettings.schema));
+    return new StackSettings(readSettings(StackSettings.schema, environment));
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     process.stderr.write(`${error.message}\n`);
@@ -25,9 +40,9 @@ function settingsOrExit(): InstanceType<typeof StackSettings> {
   }
 }
 
-function scaleOrExit(): Scale {
+function scaleOrExit(args: readonly string[]): Scale {
   try {
-    return readScale(process.argv.slice(2));
+    return readScale(args);
   } catch (error) {
     if (!(error instanceof WrongScale)) throw error;
     process.stderr.write(`${error.message}\n`);
@@ -37,16 +52,27 @@ function scaleOrExit(): Scale {
 
 /**
  * Runs the stack until it is stopped or cannot start, then ends the process: 0 after a stop, 1 if it could not start, 130 after a forced stop.
- *
- * @param services returns the processes instead of the services of `apps/`
- * @param sameKeypressMs maximum time between two signals of one Ctrl-C
  */
-export function runInTerminal(services?: StackOptions['services'], sameKeypressMs = SAME_KEYPRESS_MS): void {
-  const settings = settingsOrExit();
-  const scale = scaleOrExit();
-  const output = new Output(partNames(scale));
+export function runInTerminal({
+  services,
+  sameKeypressMs = SAME_KEYPRESS_MS,
+  args = process.argv.slice(2),
+  environment = process.env,
+  welcome,
+  sink,
+}: TerminalOptions = {}): void {
+  const settings = settingsOrExit(args, environment);
+  const scale = scaleOrExit(args);
+  const output = new Output(partNames(scale), sink);
   const typedAt = Number(process.env.START_TYPED_AT) || Date.now();
-  const stack = openStack({ settings, scale, output, typedAt, ...(services && { services }) });
+  const stack = openStack({
+    settings,
+    scale,
+    output,
+    typedAt,
+    ...(services && { services }),
+    ...(welcome && { welcome }),
+  });
 
   let askedAt: number | undefined;
   let exitCode = 0;
