@@ -37,6 +37,10 @@ test.each(files)('%s includes every name of a part that it uses', (file) => {
   expect(missing).toEqual([]);
 });
 
+test.each(files)('%s gives names to the arguments of a group', (file) => {
+  expect(textOf(file).match(/\bARGV\[\w+ [+-].*/g) ?? []).toEqual([]);
+});
+
 test.each([...partNames])('the part %s has no definition that no file includes or uses', (part, names) => {
   const used = new Set([
     ...namesIn(textOf(`parts/${part}.lua`).replace(/^local (?:function )?(\w+(?:, \w+)*)/gm, '')),

@@ -149,6 +149,7 @@ export class Admission {
       params,
       promised,
       paced: (call.stream || call.forwarded) && !promised,
+      preformatted: app.preformatted,
       keepMs: promised ? this.#retention.promisedMs : this.#retention.otherMs,
       ...(absentMs !== undefined && { absentMs }),
       ...(call.webhook && { webhook: this.#sealed(call, call.webhook) }),

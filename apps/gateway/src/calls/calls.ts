@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { type AppDescription, type Outcome, ServiceError } from '@inference-proxy/contracts';
 import type { WebhookUrls } from '@inference-proxy/egress';
-import type { GatewayStore, RunReader } from '@inference-proxy/store';
+import type { GatewayStore, RunProgress, RunReader } from '@inference-proxy/store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { asServiceError, send, sendNothing } from '../http/answer.ts';
 import type { AnswersInFlight } from '../http/answers-in-flight.ts';
@@ -100,9 +100,12 @@ export class Calls {
     const { reader } = run;
     if (reader === undefined) return this.#answerLater(call, raw, run);
     try {
+      const joined = run.replayed && call.stream ? await this.#progress(call, run.runId) : undefined;
       const after = run.replayed ? resumedAfter(call) : undefined;
-      if (after !== undefined && (await this.#isOver(call, run.runId, after))) return answeredNothing(raw, run);
-      const live = this.#liveAnswer(call, protocol, raw, reader, preformatted, account, after);
+      if (joined && after !== undefined && nothingFollows(joined, after, call.form)) return answeredNothing(raw, run);
+      // The app may have changed since the joined run was accepted.
+      const ofRun = joined?.preformatted ?? preformatted;
+      const live = this.#liveAnswer(call, protocol, raw, reader, ofRun, account, after);
       return live
         ? await this.#answerLive(call, protocol, raw, run, reader, await live.run(open))
         : await this.#answerOnce(call, protocol, raw, run, reader, open);
@@ -145,12 +148,11 @@ export class Calls {
         });
   }
 
-  /** Returns whether the joined run has ended and has no event after `after`. */
-  async #isOver({ project, form }: CallRequest, runId: string, after: number): Promise<boolean> {
-    const progress = await this.#parts.store.progress(project, runId).catch((thrown: unknown) => {
+  /** Returns how far the joined run has come. */
+  #progress({ project }: CallRequest, runId: string): Promise<RunProgress | undefined> {
+    return this.#parts.store.progress(project, runId).catch((thrown: unknown) => {
       throw withRun(asServiceError(thrown), runId);
     });
-    return progress !== undefined && nothingFollows(progress, after, form);
   }
 
   async #accepted(

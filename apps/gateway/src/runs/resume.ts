@@ -79,14 +79,13 @@ export class Resume {
       raw.end();
       return { status: 200 };
     }
-    const preformatted = (await store.apps(project)).get(progress.app)?.preformatted ?? true;
     const reader = store.read(project, runId, asked.form === 'rich' ? 'rich' : 'items', asked.after ?? 0);
     try {
       const stream = new EventStream(raw, reader, keepAlives, {
         startedAt,
         gzip: asked.gzip,
         form: asked.form,
-        preformatted,
+        preformatted: progress.preformatted,
         protocol: { error: errorObject },
         commitMs,
         store,

@@ -108,6 +108,23 @@ test('an app with `preformatted = false` has no ready-made events in any form', 
   }
 });
 
+test('a run keeps the `preformatted` of its call, for readers after the app has changed', async () => {
+  const item = 'event: done\ndata: x\n\n';
+  const headers = { accept: 'text/event-stream', 'idempotency-key': 'before the change' };
+  const call = () => gateway.open(`/v4/${PROJECT}/changing/run`, { body: '{}', headers });
+  await gateway.worker.start(app({ app: 'changing', preformatted: false }));
+  const calling = call();
+  const run = await gateway.worker.next('changing');
+  await run.items([item], 'm');
+  await run.stops();
+  const first = await textOf(await calling);
+  expect(parsed(first)).toMatchObject([{ data: item }]);
+  await gateway.worker.store.announce(PROJECT, app({ app: 'changing', version: 'changed' }));
+  while (!(await gateway.get(`/v4/${PROJECT}`)).text.includes('"changed"'));
+  expect(parsed(await resumed(run.taken.runId, ''))).toMatchObject([{ id: '1', data: item }]);
+  expect(await textOf(await call())).toBe(first);
+});
+
 test('a ready-made item of the result is the text that the function yielded', async () => {
   const item = 'event: done\nid: 9\ndata: x\n\n';
   const calling = gateway.call();

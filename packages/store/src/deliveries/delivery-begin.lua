@@ -49,42 +49,44 @@ local function kept_envelope(id, state, ms, ended)
 end
 
 for i = 8, #ARGV, 3 do
-  local id, attempt, token = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]
+  local id, attempt, token = unpack(ARGV, i, i + 2)
   local key = K.run .. id
-  local f = redis.call('HMGET', key, 'delivery', 'tries', 'hold', 'hook', 'secret', 'ended', 'envelope', 'refusals', 'next',
-    'round', 'asked', 'parked', 'call', 'attempt', 'body', 'state', 'items', 'streamed', 'ms', 'status', 'error', 'head')
-  local holding, held = read_hold(f[3])
+  local delivery, tries, hold, hook, secret, ended, envelope, refusals, next, round, asked, parked, call, run_attempt, body, state, items,
+    streamed, ms, status, err, head = unpack(redis.call('HMGET', key, 'delivery', 'tries', 'hold', 'hook', 'secret', 'ended', 'envelope',
+    'refusals', 'next', 'round', 'asked', 'parked', 'call', 'attempt', 'body', 'state', 'items', 'streamed', 'ms', 'status', 'error',
+    'head'), 1, 22)
+  local holding, held = read_hold(hold)
   local answer
-  if not f[1] or not f[13] then
+  if not delivery or not call then
     answer = {'gone'}
-  elseif f[1] ~= 'pending' or attempt <= tonumber(f[2] or 0) then
+  elseif delivery ~= 'pending' or tonumber(attempt) <= tonumber(tries or 0) then
     answer = {'settled'}
   elseif held and holding ~= token then
     -- The dispatcher that is parking this delivery must learn that the delivery was woken.
     redis.call('HSET', key, 'missed', 1)
     answer = {'busy'}
-  elseif tonumber(f[9] or 0) > now then
+  elseif tonumber(next or 0) > now then
     -- Another machine's clock timed the job. The store's clock decides.
-    answer = {'early', f[9] - now}
+    answer = {'early', next - now}
   else
     local upto = string.format('%d', now + lease)
-    local hold = pack_hold(token, upto, lease)
-    if not f[7] and f[16] == 'succeeded' and f[15] ~= '' and f[18] ~= '1' and not f[22] then
-      f[7] = kept_envelope(id, f[16], f[19], f[6])
-      redis.call('HSET', key, 'hold', hold, 'envelope', f[7])
+    local own_hold = pack_hold(token, upto, lease)
+    if not envelope and state == 'succeeded' and body ~= '' and streamed ~= '1' and not head then
+      envelope = kept_envelope(id, state, ms, ended)
+      redis.call('HSET', key, 'hold', own_hold, 'envelope', envelope)
     else
-      redis.call('HSET', key, 'hold', hold)
+      redis.call('HSET', key, 'hold', own_hold)
     end
     due[#due + 1], due[#due + 2] = upto, id
-    local figures = string.format('%s %s %s %d %s %s %s', f[8] or '0', f[6], f[10] or '0', now - tonumber(f[11] or f[6]), number_of(f[14]),
-      (target_of(f[13])), traceparent_of(f[13]) or '-')
-    local kept = f[7] or ''
+    local figures = string.format('%s %s %s %d %s %s %s', refusals or '0', ended, round or '0', now - tonumber(asked or ended),
+      number_of(run_attempt), (target_of(call)), traceparent_of(call) or '-')
+    local kept = envelope or ''
     -- A result that this attempt does not send is not read.
-    local result = string.sub(kept, 1, 1) == '-' and '' or f[15] or ''
-    answer = {'begun', figures, f[12] or '', f[4], f[5] or '', kept, result}
-    if not f[7] then
-      answer[8] = string.format('%s %s %s %s %s', f[16], f[17] or '0', f[18] or '0', f[19], f[20] or '0')
-      answer[9], answer[10] = f[21] or '', f[22] or ''
+    local result = string.sub(kept, 1, 1) == '-' and '' or body or ''
+    answer = {'begun', figures, parked or '', hook, secret or '', kept, result}
+    if not envelope then
+      answer[8] = string.format('%s %s %s %s %s', state, items or '0', streamed or '0', ms, status or '0')
+      answer[9], answer[10] = err or '', head or ''
     end
   end
   answers[#answers + 1] = answer

@@ -2,7 +2,8 @@
 --
 --   call     the facts of the accept, which every step reads: `<app> <function> <accepted (ms)> <retention (ms)> <absent (ms) or ->
 --            <flags>`, then ` <traceparent>` if the call has one. `<retention> <absent> <flags>` are the terms of the call.
---            Flags: p promised, s a stream at its readers' pace, h has a webhook, c claims an idempotency key; - no flag.
+--            Flags: p promised, s a stream at its readers' pace, h has a webhook, c claims an idempotency key,
+--            w sends ready-made items as data; - no flag.
 --   attempt  `<number> <token> <started (ms), or - after a requeue>`. The worker that took the run sends the token with every write (fence).
 --   hold     an attempt of a delivery holds the delivery: `<token> <until (ms)> <lease (ms)>`
 --@include redis: now

@@ -91,7 +91,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a repeated take returns no runs',
-    piece: "if f[1] == 'running' and is_of(f[3], token) then hand_out",
+    piece: "if state == 'running' and is_of(attempt, token) then hand_out",
     becomes: 'if false then hand_out',
     bait: [wait(20), fault('take', 'lost'), call('promised', quick), wait(10)],
   },

@@ -53,9 +53,10 @@ end
 -- One EXISTS covers all runs. If no run exists, the checks per run are not needed.
 local keys, runs, at = {}, {}, runs_at
 while at <= #ARGV do
+  local _, id, _, value_count = unpack(ARGV, at, at + 3)
   runs[#runs + 1] = at
-  keys[#keys + 1] = K.run .. ARGV[at + 1]
-  at = at + 4 + ARGV[at + 3]
+  keys[#keys + 1] = K.run .. id
+  at = at + 4 + value_count
 end
 local known = redis.call('EXISTS', unpack(keys)) > 0
 -- A record's first fields. Values at the even places from 4 on and later fields differ per run.
@@ -118,12 +119,16 @@ local function accept(kind, key, id, params, more)
 end
 
 for n, i in ipairs(runs) do
+  local kind, id, params, value_count = unpack(ARGV, i, i + 3)
   local more = NOTHING
-  if ARGV[i + 3] ~= '0' then
+  if value_count ~= '0' then
     more = {}
-    for place = i + 4, i + 3 + ARGV[i + 3], 2 do more[ARGV[place]] = ARGV[place + 1] end
+    for at = i + 4, i + 3 + value_count, 2 do
+      local name, value = unpack(ARGV, at, at + 1)
+      more[name] = value
+    end
   end
-  answers[n] = accept(kinds[tonumber(ARGV[i])], keys[n], ARGV[i + 1], ARGV[i + 2], more)
+  answers[n] = accept(kinds[tonumber(kind)], keys[n], id, params, more)
 end
 count_bytes()
 if #listed > 0 then send_members('ZADD', K.runs, listed) end

@@ -19,6 +19,8 @@ export interface NewRun {
   readonly promised: boolean;
   /** The run advances at the pace of its fastest reader (Contract 3). */
   readonly paced: boolean;
+  /** Absent: true. False: a yielded string of whole events is sent as data (`[streaming] preformatted`). */
+  readonly preformatted?: boolean;
   /** Retention after the end, ms. */
   readonly keepMs: number;
   /** The secret is sealed. */

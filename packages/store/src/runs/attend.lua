@@ -14,13 +14,14 @@
 --@include redis: now
 --@include record: ENDED, load_run
 --@include messages: add_follower
-local gateway, number, lease = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local gateway, number, lease = unpack(ARGV, 1, 3)
+number, lease = tonumber(number), tonumber(lease)
 if number <= tonumber(redis.call('HGET', K.numbers, gateway) or 0) then return reply({1, {}, 0}) end
 redis.call('HSET', K.numbers, gateway, number)
 redis.call('ZADD', K.gateways, now + lease, gateway)
 local answers = {}
 for i = 4, #ARGV, 3 do
-  local id, position, mode = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]
+  local id, position, mode = unpack(ARGV, i, i + 2)
   local run, answer = load_run(id), {}
   if run then
     answer = {run.state, run.items}
@@ -30,7 +31,7 @@ for i = 4, #ARGV, 3 do
       -- A reader still reads the ended run, so the run is not forgotten.
       redis.call('ZADD', K.reading, now + lease, id)
     else
-      position = math.min(position, run.items)
+      position = math.min(tonumber(position), run.items)
       if run.paced and position > tonumber(redis.call('HGET', K.run .. id, 'taken') or 0) then
         redis.call('HSET', K.run .. id, 'taken', position)
       end

@@ -15,7 +15,7 @@
 local handover, tombstone_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
 local answers = {}
 for i = 3, #ARGV, 2 do
-  local id, request = ARGV[i], ARGV[i + 1]
+  local id, request = unpack(ARGV, i, i + 1)
   local run = load_run(id)
   local found
   if run == nil then

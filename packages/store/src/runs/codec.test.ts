@@ -51,8 +51,11 @@ return {call.app, text(call.keep), text(call.absent), text(call.promised), text(
 test('TypeScript reads a call, with and without a traceparent, as lua packed it', async () => {
   const terms = packTerms({ ...base, promised: true, absentMs: 7 });
   const [call = ''] = await lua('pack_call', "return {pack_call('app', 'fn', '1234', ARGV[1])}", terms);
-  const facts = { app: 'app', fn: 'fn', acceptedAt: 1234, promised: true, paced: false };
+  const facts = { app: 'app', fn: 'fn', acceptedAt: 1234, promised: true, paced: false, preformatted: true };
   expect(readCall(call ?? '')).toEqual(facts);
+  const wrapped = packTerms({ ...base, preformatted: false });
+  const [asData = ''] = await lua('pack_call', "return {pack_call('app', 'fn', '1234', ARGV[1])}", wrapped);
+  expect(readCall(asData ?? '').preformatted).toBe(false);
   const trace = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
   expect(readCall(`${call} ${trace}`)).toEqual({ ...facts, traceparent: trace });
   const code = 'return {traceparent_of(ARGV[1]), (target_of(ARGV[1])), tostring(retention_of(ARGV[1]))}';

@@ -21,13 +21,21 @@ export interface CallTerms {
   readonly absentMs?: number;
   readonly promised: boolean;
   readonly paced: boolean;
+  /** Absent: true. False: an item that is the text of whole events is sent as data. */
+  readonly preformatted?: boolean;
   readonly webhook?: unknown;
   readonly idempotency?: unknown;
 }
 
 /** Returns the terms of the field `call`. */
 export function packTerms(run: CallTerms): string {
-  const flags = `${run.promised ? 'p' : ''}${run.paced ? 's' : ''}${run.webhook ? 'h' : ''}${run.idempotency ? 'c' : ''}`;
+  const { promised, paced, webhook, idempotency, preformatted } = run;
+  const flags =
+    (promised ? 'p' : '') +
+    (paced ? 's' : '') +
+    (webhook ? 'h' : '') +
+    (idempotency ? 'c' : '') +
+    (preformatted === false ? 'w' : '');
   return `${run.keepMs} ${run.absentMs ?? '-'} ${flags || '-'}`;
 }
 
@@ -38,6 +46,7 @@ export interface RecordedCall {
   readonly acceptedAt: number;
   readonly promised: boolean;
   readonly paced: boolean;
+  readonly preformatted: boolean;
   readonly traceparent?: string;
 }
 
@@ -50,6 +59,7 @@ export function readCall(field: string): RecordedCall {
     acceptedAt: Number(accepted),
     promised: flags.includes('p'),
     paced: flags.includes('s'),
+    preformatted: !flags.includes('w'),
     ...(traceparent !== undefined && { traceparent }),
   };
 }

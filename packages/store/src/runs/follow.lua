@@ -22,7 +22,8 @@
 --@include redis: now
 --@include record: ENDED, load_run
 --@include messages: add_follower
-local gateway, number, lease, bytes_left = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local gateway, number, lease, bytes_left = unpack(ARGV, 1, 4)
+number, lease, bytes_left = tonumber(number), tonumber(lease), tonumber(bytes_left)
 -- Bytes of an entry in the reply beside its blob. They count, because many tiny entries make a large reply.
 local ENTRY_BYTES = 128
 if number < tonumber(redis.call('HGET', K.numbers, gateway) or 0) then return reply({1, {}}) end
@@ -62,7 +63,8 @@ end
 
 local answers = {}
 for i = 5, #ARGV, 4 do
-  local id, cursor, mode, line = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2], ARGV[i + 3]
+  local id, cursor, mode, line = unpack(ARGV, i, i + 3)
+  cursor = tonumber(cursor)
   local run, answer = load_run(id), {}
   if run then
     local wants_items, wants_log = mode == 'i' or mode == 'f', mode == 'l' or mode == 'f'

@@ -131,7 +131,7 @@ export function recordOf(runId: RunId, values: readonly (Buffer | null)[]): RunR
 }
 
 export interface RunProgress {
-  readonly app: string;
+  readonly preformatted: boolean;
   readonly state: RunState;
   /** Number of items so far. */
   readonly items: number;
@@ -147,7 +147,7 @@ export async function readProgress(redis: Redis, project: string, runId: RunId):
   const [call, state, items, gone, streamed] = await redis.hmget(key, 'call', 'state', 'items', 'gone', 'streamed');
   if (call == null || state == null) return undefined;
   return {
-    app: readCall(call).app,
+    preformatted: readCall(call).preformatted,
     state: state as RunState,
     items: Number(items ?? 0),
     gone: Number(gone ?? 0),

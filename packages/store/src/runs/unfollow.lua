@@ -9,7 +9,8 @@
 --       runs  run ids
 -- Returns the ids of runs that ended here and have a due webhook
 --@include ending: due_runs, drop_follower, settle
-local gateway, number, handover = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local gateway, number, handover = unpack(ARGV, 1, 3)
+handover = tonumber(handover)
 if tonumber(number) < tonumber(redis.call('HGET', K.numbers, gateway) or 0) then return reply({}) end
 redis.call('HSET', K.numbers, gateway, number)
 for i = 4, #ARGV do

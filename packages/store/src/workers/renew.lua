@@ -11,7 +11,8 @@
 -- The answer repeats acknowledgements and cancels, because live messages may be lost.
 --@include redis: now, now_us
 --@include record: is_of
-local worker, lease, app_count = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local worker, lease, app_count = unpack(ARGV, 1, 3)
+lease, app_count = tonumber(lease), tonumber(app_count)
 -- The worker is new, or its lease had ended and reap removed it from the waiting workers. Now queued or future runs wake it again.
 local new = redis.call('ZADD', K.workers, now + lease, worker) == 1
 local unknown = new
@@ -28,10 +29,10 @@ for i = 4, 3 + app_count do
 end
 local answers = {}
 for i = 4 + app_count, #ARGV, 2 do
-  local id, token = ARGV[i], ARGV[i + 1]
-  local f = redis.call('HMGET', K.run .. id, 'state', 'attempt', 'taken', 'cancel')
-  local held = f[1] == 'running' and is_of(f[2], token)
+  local id, token = unpack(ARGV, i, i + 1)
+  local state, attempt, position, cancel = unpack(redis.call('HMGET', K.run .. id, 'state', 'attempt', 'taken', 'cancel'), 1, 4)
+  local held = state == 'running' and is_of(attempt, token)
   if held then redis.call('ZADD', K.leases, now + lease, id) end
-  answers[#answers + 1] = {held and 1 or 0, tonumber(f[3] or 0), f[4] and 1 or 0}
+  answers[#answers + 1] = {held and 1 or 0, tonumber(position or 0), cancel and 1 or 0}
 end
 return reply({unknown and 1 or 0, answers})

@@ -14,7 +14,8 @@
 --@include memory: grown, beyond, as_table, check_share, count_bytes
 local answers = {}
 for i = 1, #ARGV, 3 do
-  local id, token, bytes = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])
+  local id, token, bytes = unpack(ARGV, i, i + 2)
+  bytes = tonumber(bytes)
   local key, code = K.run .. id, 'ok'
   local f = redis.call('HMGET', key, 'state', 'attempt', 'size', 'reserved')
   local more = beyond(bytes) + as_table(bytes) - (f[4] or 0)

@@ -16,49 +16,54 @@
 --@include record: is_of, number_of, pack_attempt
 --@include messages: notify, send_messages, wake_worker
 -- The record names the version in the field `v`. The short name keeps a small record in its size class of jemalloc.
-local worker, number, lease, bytes_left = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local token = worker .. ':' .. ARGV[2]
+local worker, number, lease, bytes_left = unpack(ARGV, 1, 4)
+local token = worker .. ':' .. number
+number, lease, bytes_left = tonumber(number), tonumber(lease), tonumber(bytes_left)
 local took = redis.call('HMGET', K.took .. worker, 'number', 'runs')
 local last = tonumber(took[1] or 0)
 if number < last then return reply({now_us, 0}) end
 redis.call('ZADD', K.workers, now + lease, worker)
 
-local function fields_of(id) return redis.call('HMGET', K.run .. id, 'state', 'call', 'attempt', 'body', 'followers') end
+-- Returns state, call, attempt, parameters and followers.
+local function fields_of(id) return unpack(redis.call('HMGET', K.run .. id, 'state', 'call', 'attempt', 'body', 'followers'), 1, 5) end
 -- The bound of one call, for any number of free slots. Redis serves no other client during the call.
 local MOST = 256
 local answer, ids, more = {now_us, 0}, {}, 0
-local function hand_out(id, f, number)
+local function hand_out(id, call, attempt_number, params)
   local n = #answer
-  answer[n + 1], answer[n + 2], answer[n + 3], answer[n + 4] = id, f[2], number, f[4] or ''
+  answer[n + 1], answer[n + 2], answer[n + 3], answer[n + 4] = id, call, attempt_number, params or ''
 end
 local remember = {'number', number, 'runs', ''}
 if number == last then
   for id in string.gmatch(took[2], '%S+') do
-    local f = fields_of(id)
-    if f[1] == 'running' and is_of(f[3], token) then hand_out(id, f, number_of(f[3])) end
+    local state, call, attempt, params = fields_of(id)
+    if state == 'running' and is_of(attempt, token) then hand_out(id, call, number_of(attempt), params) end
   end
   answer[2] = 1
   return reply(answer)
 end
 
 for i = 5, #ARGV, 3 do
-  local app, slots, version = ARGV[i], tonumber(ARGV[i + 1]), ARGV[i + 2]
+  local app, slots, version = unpack(ARGV, i, i + 2)
+  slots = tonumber(slots)
   local queue, gone, got, full = K.queue .. app, {}, 0, false
   if slots > 0 then
     for _, id in ipairs(redis.call('ZRANGE', queue, 0, math.min(slots, MOST) - 1)) do
-      local f = fields_of(id)
-      if f[1] ~= 'queued' or not f[2] then
+      local state, call, earlier, params, followers = fields_of(id)
+      if state ~= 'queued' or not call then
         gone[#gone + 1] = id
       else
-        local size = #f[4]
+        local size = #params
         if #ids == MOST or #ids > 0 and size > bytes_left then full = true; break end
         bytes_left = bytes_left - size
-        local attempt = f[3] and string.format('%d', number_of(f[3]) + 1) or '1'
-        redis.call('HSET', K.run .. id, 'state', 'running', 'attempt', pack_attempt(attempt, token, now_text), 'v', version)
-        if f[5] and string.find(f[5], ':f', 1, true) then notify(f[5], 'start', string.format('s %s %s %s\n', id, token, now_text)) end
+        local attempt_number = earlier and string.format('%d', number_of(earlier) + 1) or '1'
+        redis.call('HSET', K.run .. id, 'state', 'running', 'attempt', pack_attempt(attempt_number, token, now_text), 'v', version)
+        if followers and string.find(followers, ':f', 1, true) then
+          notify(followers, 'start', string.format('s %s %s %s\n', id, token, now_text))
+        end
         gone[#gone + 1] = id
         ids[#ids + 1] = id
-        hand_out(id, f, attempt)
+        hand_out(id, call, attempt_number, params)
         got = got + 1
       end
     end
