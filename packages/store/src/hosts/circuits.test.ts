@@ -1,17 +1,10 @@
 // Contract 4, "Isolation": circuits and probes over all dispatchers, as tables, with a clock that the test moves.
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { HOST, LEASE, PROBE, Receivers, type Woken } from '../lua-tests/stepped-receivers.ts';
-import { SteppedStore } from '../lua-tests/stepped-store.ts';
+import { expect, test } from '@jest/globals';
+import { LEASE, PROBE, type Receivers, steppedReceivers, type Woken } from '../lua-tests/stepped-receivers.ts';
 
-let server: SteppedStore;
 let receivers: Receivers;
-beforeAll(async () => {
-  server = await SteppedStore.open();
-});
-afterAll(() => server.close());
-beforeEach(async () => {
-  receivers = new Receivers(server.fresh());
-  for (const project of 'abcd') await receivers.hasSucceeded(project, HOST);
+steppedReceivers((fresh) => {
+  receivers = fresh;
 });
 
 type Outcome = 'good' | 'bad' | 'none';
@@ -106,9 +99,9 @@ test('an open circuit has one probe at a time, after pauses that double up to si
   for (const run of ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7', 'a8', 'a9']) await receivers.enter(run);
   expect((await receivers.look()).woken).toEqual([]);
   for (let pause = PROBE, probes = 0; probes < 8; pause = Math.min(pause * 2, PROBE * 60), probes += 1) {
-    await receivers.store.advance(pause - 500);
+    receivers.store.advance(pause - 1);
     expect((await receivers.look()).woken).toEqual([]);
-    await receivers.store.advance(500);
+    receivers.store.advance(1);
     const { woken } = await receivers.look();
     expect(woken).toHaveLength(1);
     expect((await receivers.look()).woken).toEqual([]);
@@ -121,10 +114,10 @@ test('a probe without a meaning is followed by another probe after the same paus
   await receivers.attempts(20, 'bad');
   await receivers.enter('a1');
   await receivers.enter('a2');
-  await receivers.store.advance(PROBE);
+  receivers.store.advance(PROBE);
   const [probe] = (await receivers.look()).woken;
   await receivers.leave((probe as Woken).slot, 'none');
-  await receivers.store.advance(PROBE);
+  receivers.store.advance(PROBE);
   expect((await receivers.look()).woken).toHaveLength(1);
 });
 
@@ -132,9 +125,9 @@ test('a probe of a dead dispatcher is followed by another probe', async () => {
   await receivers.attempts(20, 'bad');
   await receivers.enter('a1');
   await receivers.enter('a2');
-  await receivers.store.advance(PROBE);
+  receivers.store.advance(PROBE);
   expect((await receivers.look()).woken).toHaveLength(1);
-  await receivers.store.advance(LEASE + 1000);
+  receivers.store.advance(LEASE + 1000);
   const { woken, lapsed } = await receivers.look();
   expect([woken.length, lapsed.length]).toEqual([1, 1]);
 });
@@ -142,7 +135,7 @@ test('a probe of a dead dispatcher is followed by another probe', async () => {
 test('without parked deliveries, the first delivery after the pause is the probe', async () => {
   await receivers.attempts(20, 'bad');
   expect(await receivers.enter('a1')).toBe('parked circuit_open');
-  await receivers.store.advance(PROBE);
+  receivers.store.advance(PROBE);
   const probe = await receivers.enter('a2');
   expect(probe).toMatch(/a2/);
   expect(await receivers.enter('a3')).toBe('parked circuit_open');
@@ -154,7 +147,7 @@ test('the first success closes the circuit, and parked deliveries are sent witho
   receivers.perHost = 64;
   await receivers.attempts(20, 'bad');
   for (let at = 0; at < 200; at += 1) await receivers.enter(`a-${at}`);
-  await receivers.store.advance(PROBE);
+  receivers.store.advance(PROBE);
   const [probe] = (await receivers.look()).woken;
   let open = await receivers.leave((probe as Woken).slot, 'good');
   const widths: number[] = [open.length];
@@ -182,7 +175,7 @@ test('a receiver that fails again while its parked deliveries are sent gets fewe
   receivers.perProject = 8;
   await receivers.attempts(20, 'bad');
   for (let at = 0; at < 50; at += 1) await receivers.enter(`a-${at}`);
-  await receivers.store.advance(PROBE);
+  receivers.store.advance(PROBE);
   const [probe] = (await receivers.look()).woken;
   const open = await receivers.leave((probe as Woken).slot, 'good');
   expect(open).toHaveLength(2);

@@ -1,17 +1,10 @@
 // Contract 4, "Isolation": slots and parked deliveries over all dispatchers, with a clock that the test moves.
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { HOST, LEASE, Receivers, type Woken } from '../lua-tests/stepped-receivers.ts';
-import { SteppedStore } from '../lua-tests/stepped-store.ts';
+import { expect, test } from '@jest/globals';
+import { LEASE, type Receivers, steppedReceivers, type Woken } from '../lua-tests/stepped-receivers.ts';
 
-let server: SteppedStore;
 let receivers: Receivers;
-beforeAll(async () => {
-  server = await SteppedStore.open();
-});
-afterAll(() => server.close());
-beforeEach(async () => {
-  receivers = new Receivers(server.fresh());
-  for (const project of 'abcd') await receivers.hasSucceeded(project, HOST);
+steppedReceivers((fresh) => {
+  receivers = fresh;
 });
 
 test('a project may use its share of a receiver; further deliveries are parked and woken by a freed slot', async () => {
@@ -71,7 +64,7 @@ test('a parked delivery that enters in another way is no longer parked', async (
 
 test('slots of a dead dispatcher expire: parked deliveries enter, and the dead dispatcher’s deliveries are handed over again', async () => {
   for (const run of ['a1', 'a2', 'a3', 'a4']) await receivers.enter(run);
-  await receivers.store.advance(LEASE + 5000);
+  receivers.store.advance(LEASE + 5000);
   const { woken, lapsed } = await receivers.look();
   expect(lapsed.sort()).toEqual(['a1', 'a2', 'a3']);
   expect(woken).toMatchObject([{ run: 'a4' }]);
@@ -148,7 +141,7 @@ test("a project's slots of a dead dispatcher expire, and its other receivers are
   receivers.project = 1;
   for (const host of ['h1', 'h2']) await receivers.hasSucceeded('a', host);
   await enterEach('a1', 'a2');
-  await receivers.store.advance(LEASE + 5000);
+  receivers.store.advance(LEASE + 5000);
   const { woken, lapsed } = await receivers.look();
   expect(lapsed).toEqual(['a1']);
   expect(woken).toMatchObject([{ run: 'a2' }]);

@@ -1,25 +1,20 @@
 // Contract 1: lua/accept, case by case.
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { SteppedStore } from './stepped-store.ts';
+import { expect, test } from '@jest/globals';
+import { SteppedStore, steppedStores } from './stepped-store.ts';
 
 /** Reserve of each run under way (parts/memory.lua). */
 const RESERVED = 640;
 /** Bytes that a run counts, without and with an idempotency key (parts/memory.lua). */
 const [RUN, KEYED] = [530, 780];
 
-let server: SteppedStore;
 let store: SteppedStore;
-beforeAll(async () => {
-  server = await SteppedStore.open();
+steppedStores((fresh) => {
+  store = fresh;
 });
-beforeEach(() => {
-  store = server.fresh();
-});
-afterAll(() => server.close());
 
 test('a repeated accept gets the first answer, and the run is queued once', async () => {
   expect(await store.accept('a')).toBe('accepted');
-  await store.advance(10);
+  store.advance(10);
   expect(await store.accept('a')).toBe('accepted');
   expect(await store.take('w', 1, 5)).toEqual(['a']);
   expect(await store.accept('a')).toBe('accepted');
@@ -60,7 +55,7 @@ test('a cancelled run no longer counts in its queue', async () => {
 });
 
 test('runs of one call count against the limit together', async () => {
-  const head = [(await store.now()) + 2000, 'g1', 15_000, 1e9];
+  const head = [store.now() + 2000, 'g1', 15_000, 1e9];
   const kind = [1, 'app', 'fn', '60000 - -', 2, 600_000, '-'];
   const call = (id: string) => [1, id, '{}', 0];
   const [, answers] = (await store.run('accept', ...head, ...kind, ...call('a'), ...call('b'), ...call('c'))) as [
@@ -73,7 +68,7 @@ test('runs of one call count against the limit together', async () => {
 
 test('in a full store the oldest unpromised ended run makes room, and a promised run stays', async () => {
   await store.end('a', await store.running('a'));
-  await store.advance(1);
+  store.advance(1);
   await store.accept('b');
   await store.take('w', 2, 1);
   await store.end('b', 'w:2');
@@ -116,7 +111,7 @@ test('a freed key that another run has claimed stays with that run', async () =>
   await store.running('b', { claim: 'k', fingerprint: 'g' });
   await store.begin('a', 1, 't');
   await store.recordAttempt('a', 1, 't', 'delivered');
-  await store.advance(61_000);
+  store.advance(61_000);
   await store.sweep();
   expect(await store.record('a')).toEqual({});
   expect(await store.accept('c', { claim: 'k', fingerprint: 'g' })).toBe('joined b');
@@ -125,15 +120,15 @@ test('a freed key that another run has claimed stays with that run', async () =>
 test('a key lives as long as its run, and with a webhook until the retention after the delivery', async () => {
   const token = await store.running('a', { claim: 'k', fingerprint: 'f', hook: 'http://receiver/' });
   await store.end('a', token);
-  await store.advance(61_000);
+  store.advance(61_000);
   await store.sweep();
   expect(await store.accept('b', { claim: 'k', fingerprint: 'f' })).toBe('joined a');
   await store.begin('a', 1, 't');
   await store.recordAttempt('a', 1, 't', 'delivered');
-  await store.advance(59_000);
+  store.advance(59_000);
   await store.sweep();
   expect(await store.accept('b', { claim: 'k', fingerprint: 'f' })).toBe('joined a');
-  await store.advance(2_000);
+  store.advance(2_000);
   await store.sweep();
   expect(await store.client.keys(`${store.prefix}idempotency:*`)).toEqual([]);
   expect(await store.accept('b', { claim: 'k', fingerprint: 'g' })).toBe('accepted');
@@ -177,7 +172,7 @@ test.each([
 });
 
 test('two racing first calls with one key create one run', async () => {
-  const head = [(await store.now()) + 2000, 'g1', 15_000, 1e9];
+  const head = [store.now() + 2000, 'g1', 15_000, 1e9];
   const kind = [1, 'app', 'fn', '60000 - c', 100, 600_000, '-'];
   const call = (id: string) => [1, id, '{}', 4, 'claim', 'k', 'fingerprint', 'f'];
   const [, answers] = (await store.run('accept', ...head, ...kind, ...call('a'), ...call('b'))) as [number, string[]];

@@ -40,7 +40,7 @@ test('a stored envelope serves every later attempt, even if no attempt was recor
   const id = await due();
   expect(kept(await begin(id, 1, 't1'))).toBe('');
   expect(await keep(id, 1, 't1', '1:{}')).toBe(1);
-  await store.advance(LEASE + 1000);
+  store.advance(LEASE + 1000);
   expect(kept(await begin(id, 1, 't2'))).toBe('1:{}');
   expect(await store.recordAttempt(id, 1, 't2', 'pending', 0)).toBe(1);
   expect(kept(await begin(id, 2, 't3'))).toBe('1:{}');
@@ -60,9 +60,9 @@ test.each<[string, string, number]>([
 ])(
   'the first attempt stores the envelope of a run that returned %s, byte for byte as in the answer',
   async (_name, result, later) => {
-    await store.advance(later);
+    store.advance(later);
     const id = await due('r', { result, ms: '12.5' });
-    await store.advance(1500);
+    store.advance(1500);
     const [, , , , , text, stored, ...more] = (await begin(id, 1, 't1')) as string[];
     expect(more).toEqual([]);
     const endedAt = Number((await store.record(id)).ended);
@@ -121,7 +121,7 @@ test.each<[string, EndOptions]>([
 test('a superseded attempt stores no envelope, and a repeat changes nothing', async () => {
   const id = await due();
   await begin(id, 1, 't1');
-  await store.advance(LEASE + 1000);
+  store.advance(LEASE + 1000);
   await begin(id, 1, 't2');
   expect(await keep(id, 1, 't1', '1:old')).toBe(0);
   expect(await keep(id, 1, 't2', '1:new')).toBe(1);
@@ -140,7 +140,7 @@ test('a large envelope counts once with its run, and its bytes are freed with th
   expect(after - before).toBeGreaterThanOrEqual(text.length);
   expect(after - before).toBeLessThan(text.length + 1000);
   await store.recordAttempt(id, 1, 't1', 'delivered');
-  await store.advance(2 * 60_000);
+  store.advance(2 * 60_000);
   await store.sweep();
   expect(await store.client.get(`${store.prefix}bytes`)).toBe('0');
 });
@@ -158,8 +158,8 @@ test.each<[string, number, Reply, Reply]>([
     await begin(id, 1, 't1');
     await store.recordAttempt(id, 1, 't1', 'pending', 0);
     await begin(id, 2, 't2');
-    await store.advance(stepMs);
-    expect(isHeld((await store.record(id)).hold, await store.now())).toBe(begun === 'busy');
+    store.advance(stepMs);
+    expect(isHeld((await store.record(id)).hold, store.now())).toBe(begun === 'busy');
     expect(await redeliver(id)).toBe(asked);
     // The new clock is behind the next attempt's time, so the attempt is early. A redelivery is due at once.
     expect((await begin(id, 2, 't3'))[0]).toBe(begun);

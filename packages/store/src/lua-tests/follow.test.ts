@@ -1,16 +1,11 @@
 // Contract 1, "Disconnects", and Contract 5, "Resume: `GET /runs/{run_id}/stream`": lua/follow, lua/unfollow and lua/attend, case by case.
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { SteppedStore } from './stepped-store.ts';
+import { expect, test } from '@jest/globals';
+import { SteppedStore, steppedStores } from './stepped-store.ts';
 
-let server: SteppedStore;
 let store: SteppedStore;
-beforeAll(async () => {
-  server = await SteppedStore.open();
+steppedStores((fresh) => {
+  store = fresh;
 });
-beforeEach(() => {
-  store = server.fresh();
-});
-afterAll(() => server.close());
 
 const followers = async (id: string): Promise<string | undefined> => (await store.record(id)).followers;
 

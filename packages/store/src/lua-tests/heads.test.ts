@@ -1,18 +1,13 @@
 // Contract 1, "Custom runtimes": lua/head writes the head of an answer once, before the run's first item. Later readers get the head too.
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { type Reply, SteppedStore } from './stepped-store.ts';
+import { expect, test } from '@jest/globals';
+import { type Reply, SteppedStore, steppedStores } from './stepped-store.ts';
 
 const HEAD = '{"status":201}';
 const CRASH = '{"code":"replica_crashed"}';
-let server: SteppedStore;
 let store: SteppedStore;
-beforeAll(async () => {
-  server = await SteppedStore.open();
+steppedStores((fresh) => {
+  store = fresh;
 });
-beforeEach(() => {
-  store = server.fresh();
-});
-afterAll(() => server.close());
 
 const head = async (id: string, token: string, text = HEAD): Promise<Reply> =>
   ((await store.run('head', id, token, text)) as Reply[])[0] as Reply;
@@ -82,7 +77,7 @@ test('the bytes of a large head count once and are freed with its run', async ()
   await head('a', token, large);
   await end('a', token, 0, large);
   expect(await bytes()).toBe(before + counted);
-  await store.advance(1100);
+  store.advance(1100);
   await store.sweep();
   expect(await bytes()).toBe(0);
 });

@@ -1,16 +1,11 @@
 // Contract 3 and Contract 5: lua/append, lua/end and lua/cancel, case by case.
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { SteppedStore } from './stepped-store.ts';
+import { expect, test } from '@jest/globals';
+import { SteppedStore, steppedStores } from './stepped-store.ts';
 
-let server: SteppedStore;
 let store: SteppedStore;
-beforeAll(async () => {
-  server = await SteppedStore.open();
+steppedStores((fresh) => {
+  store = fresh;
 });
-beforeEach(() => {
-  store = server.fresh();
-});
-afterAll(() => server.close());
 
 test.each([
   ['the next items are written', 3, ['c'], ['ok', 3, 0, 0]],
@@ -43,7 +38,7 @@ test('a repeated end gets the first answer and changes nothing', async () => {
   const token = await store.running('a', { hook: 'http://receiver/' });
   expect(await store.end('a', token)).toEqual(['ended', 0, 1]);
   const { ended } = await store.record('a');
-  await store.advance(500);
+  store.advance(500);
   expect(await store.end('a', token)).toEqual(['ended', 0, 1]);
   expect((await store.record('a')).ended).toBe(ended);
 });
@@ -111,10 +106,10 @@ test('an ended run keeps its record and items for its retention, and drops its p
   await store.log('a', token, 1, ['printed']);
   await store.end('a', token, 1);
   expect((await store.record('a')).body).toBe('1');
-  await store.advance(4900);
+  store.advance(4900);
   await store.sweep();
   expect(await store.fate('a')).toBe('succeeded');
-  await store.advance(200);
+  store.advance(200);
   await store.sweep();
   expect((await store.client.keys(`${store.prefix}*:a`)).sort()).toEqual([]);
   expect(await store.client.zcard(`${store.prefix}runs`)).toBe(0);

@@ -1,17 +1,12 @@
 // Contract 5: lua/reap, a pause of Redis, and due deliveries, case by case.
 import { once } from 'node:events';
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { LEASE, type Reply, SteppedStore } from './stepped-store.ts';
+import { expect, test } from '@jest/globals';
+import { LEASE, type Reply, SteppedStore, steppedStores } from './stepped-store.ts';
 
-let server: SteppedStore;
 let store: SteppedStore;
-beforeAll(async () => {
-  server = await SteppedStore.open();
+steppedStores((fresh) => {
+  store = fresh;
 });
-beforeEach(() => {
-  store = server.fresh();
-});
-afterAll(() => server.close());
 
 const announce = (app: object): Promise<number> =>
   store.client.hset(`${store.prefix}apps`, 'app', JSON.stringify({ app: 'app', ...app }));
@@ -20,7 +15,7 @@ test('a run whose lease has expired ends as worker_lost, and its webhook is due'
   await store.running('a', { hook: 'http://receiver/' });
   await store.pass(LEASE - 1000);
   expect(await store.fate('a')).toBe('running');
-  await store.advance(1001);
+  store.advance(1001);
   expect(await store.reap()).toEqual([0, ['a'], [], 1]);
   expect(await store.fate('a')).toBe('worker_lost');
 });
@@ -28,7 +23,7 @@ test('a run whose lease has expired ends as worker_lost, and its webhook is due'
 test('after a pause of Redis nothing ends, and every lease has a fresh term', async () => {
   const token = await store.running('a', { absent: 0, live: 'i' });
   await store.reap();
-  await store.advance(60_000);
+  store.advance(60_000);
   expect((await store.reap())[3]).toBe(0);
   await store.pass(LEASE - 1000);
   expect(await store.renew('w', ['a', token])).toEqual([[1, 0, 0]]);
@@ -39,7 +34,7 @@ test('a pause of Redis does not count as waiting in the queue', async () => {
   await store.accept('a', { timeout: 8_000 });
   await store.accept('b', { timeout: 8_000 });
   await store.reap();
-  await store.advance(60_000);
+  store.advance(60_000);
   await store.pass(7_000);
   expect(await store.fate('a')).toBe('queued');
   expect(await store.take('w', 1, 1)).toEqual(['a']);
@@ -50,7 +45,7 @@ test('a pause of Redis does not count as waiting in the queue', async () => {
 test('a clock that stepped back ends nothing, and no lease ends in the far future', async () => {
   await store.running('a');
   await store.reap();
-  await store.advance(-3_600_000);
+  store.advance(-3_600_000);
   await store.reap();
   expect(await store.fate('a')).toBe('running');
   await store.pass(LEASE + 1);
@@ -62,7 +57,7 @@ test('readers get time to reconnect after a pause of Redis', async () => {
   await store.accept('a', { absent: 3_000, live: 'i' });
   await store.reap();
   await store.unfollow('a');
-  await store.advance(60_000);
+  store.advance(60_000);
   await store.pass(5_000);
   expect(await store.fate('a')).toBe('queued');
   await store.pass(LEASE);
@@ -110,7 +105,7 @@ test('an expired run notifies its waiting caller at once, and its webhook is due
   const hearing = store.client.duplicate();
   await hearing.ssubscribe(`${store.prefix}to-gateway:g1`);
   const message = once(hearing, 'smessage');
-  await store.advance(3_001);
+  store.advance(3_001);
   expect((await store.reap())[1]).toEqual(['a']);
   expect((await message)[1]).toMatch(/^e a - expired 0 /);
   hearing.disconnect();
@@ -183,12 +178,12 @@ test('a due delivery is handed over again until it is settled', async () => {
   await store.end('a', token);
   expect((await store.reap())[2]).toEqual([]);
   await store.pass(9_000);
-  await store.advance(1_100);
+  store.advance(1_100);
   expect((await store.reap())[2]).toEqual([['a', 1]]);
   expect(await store.begin('a', 1, 't')).toBe('begun');
   expect(await store.recordAttempt('a', 1, 't', 'pending', 5_000)).toBe(1);
   await store.pass(12_000);
-  await store.advance(3_100);
+  store.advance(3_100);
   expect((await store.reap())[2]).toEqual([['a', 2]]);
   expect(await store.begin('a', 2, 'u')).toBe('begun');
   await store.recordAttempt('a', 2, 'u', 'delivered');
@@ -202,7 +197,7 @@ test('one attempt at a time: a finished attempt is settled, an open attempt is b
   await store.end('a', token);
   expect(await store.begin('a', 1, 't')).toBe('begun');
   expect(await store.begin('a', 1, 'u')).toBe('busy');
-  await store.advance(20_001);
+  store.advance(20_001);
   expect(await store.begin('a', 1, 'u')).toBe('begun');
   expect(await store.recordAttempt('a', 1, 't', 'delivered')).toBe(0);
   expect(await store.recordAttempt('a', 1, 'u', 'delivered')).toBe(1);
@@ -227,11 +222,11 @@ test('a dead gateway is removed from its many runs in calls of a bounded size', 
   const ids = Array.from({ length: 450 }, (_, n) => `r${n}`);
   for (const id of ids) await store.accept(id, { live: 'i', absent: 0, limit: 1_000 });
   await store.reap();
-  await store.advance(16_000);
+  store.advance(16_000);
   await store.renew('w');
   const left = () => store.client.scard(`${store.prefix}following:g1`);
   const steps: [left: number, ended: number][] = [];
-  await store.client.set(`${store.prefix}reaped`, await store.now());
+  await store.client.set(`${store.prefix}reaped`, store.now());
   while ((await left()) > 0) {
     const [, , , ended] = await store.reap();
     steps.push([await left(), ended]);

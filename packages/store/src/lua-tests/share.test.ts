@@ -1,16 +1,11 @@
 // Contract 9: every script that writes enforces the project's share of the run store.
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { SteppedStore } from './stepped-store.ts';
+import { expect, test } from '@jest/globals';
+import { SteppedStore, steppedStores } from './stepped-store.ts';
 
-let server: SteppedStore;
 let store: SteppedStore;
-beforeAll(async () => {
-  server = await SteppedStore.open();
+steppedStores((fresh) => {
+  store = fresh;
 });
-beforeEach(() => {
-  store = server.fresh();
-});
-afterAll(() => server.close());
 
 const large = (bytes: number): string => `"${'x'.repeat(bytes)}"`;
 const bytes = async (): Promise<number> => Number(await store.client.get(`${store.prefix}bytes`));

@@ -1,5 +1,5 @@
 // Contract 4, "Isolation": runs the two scripts of the receivers' slots, with a clock that the test moves.
-import type { Reply, SteppedStore } from './stepped-store.ts';
+import { type Reply, type SteppedStore, steppedStores } from './stepped-store.ts';
 
 export const LEASE = 30_000;
 export const PROBE = 5_000;
@@ -84,7 +84,7 @@ export class Receivers {
   keys = async (): Promise<string[]> =>
     (await this.store.client.keys(`${this.store.prefix.replace(/[{}]/g, '?')}*`))
       .map((key) => key.slice(this.store.prefix.length))
-      .filter((key) => key !== 'offset' && !key.startsWith('succeeded:'))
+      .filter((key) => !key.startsWith('succeeded:'))
       .sort();
 }
 
@@ -93,3 +93,12 @@ const wokenOf = ([project, run, , , slot]: Reply[]): Woken => ({
   run: String(run),
   slot: String(slot),
 });
+
+/** Calls `use` before each test, with receivers of its own. The projects `a` to `d` have succeeded at `HOST`. */
+export function steppedReceivers(use: (receivers: Receivers) => void): void {
+  steppedStores(async (store) => {
+    const receivers = new Receivers(store);
+    for (const project of 'abcd') await receivers.hasSucceeded(project, HOST);
+    use(receivers);
+  });
+}

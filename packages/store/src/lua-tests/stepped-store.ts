@@ -1,6 +1,7 @@
-// Runs scripts one by one. Each test has its own project and moves the clock, so no test waits for a lease.
+// Runs scripts one by one. Each test has its own project and its own clock. Only the test moves the clock, so the machine's speed has no effect.
 import { randomUUID } from 'node:crypto';
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
+import { afterAll, beforeAll, beforeEach } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { ENVELOPE_PIECES } from '../deliveries/kept-envelope.ts';
 import { projectPrefix } from '../keys.ts';
@@ -12,6 +13,16 @@ export type Reply = string | number | null | Reply[];
 const CLOCK = 'local now_us = time[1] * 1000000 + time[2]';
 export const LEASE = 15_000;
 const HANDOVER = 10_000;
+
+const texts = new Map<ScriptName, string>();
+
+/** Returns a script's text, with the time in `KEYS[2]` instead of Redis' time. */
+function textOf(name: ScriptName): string {
+  const text =
+    texts.get(name) ?? scriptText(scriptSource(name)).replace(CLOCK, () => 'local now_us = tonumber(KEYS[2])');
+  texts.set(name, text);
+  return text;
+}
 
 const decoded = (reply: unknown): Reply => {
   if (Buffer.isBuffer(reply)) return reply.toString();
@@ -54,6 +65,8 @@ export interface EndOptions {
 export class SteppedStore {
   readonly prefix = projectPrefix(randomUUID());
   #number = 0;
+  /** The store's time, µs. Each script moves it by 1 µs, because the order of a queue is the order of its times. */
+  #nowUs = Date.now() * 1000;
 
   readonly #redis: TestRedis;
 
@@ -79,20 +92,19 @@ export class SteppedStore {
     await this.#redis.stop();
   }
 
-  async advance(ms: number): Promise<void> {
-    await this.client.incrby(`${this.prefix}offset`, ms * 1000);
+  advance(ms: number): void {
+    this.#nowUs += ms * 1000;
+  }
+
+  /** Returns the store's time, ms. */
+  now(): number {
+    return Math.floor(this.#nowUs / 1000);
   }
 
   async run(name: ScriptName, ...args: ScriptArgument[]): Promise<Reply> {
-    const text = scriptText(scriptSource(name)).replace(CLOCK, `${CLOCK} + (redis.call('GET', P .. 'offset') or 0)`);
-    const reply = await this.client.callBuffer('EVAL', text, 1, this.prefix, packArguments(args));
+    this.#nowUs += 1;
+    const reply = await this.client.callBuffer('EVAL', textOf(name), 2, this.prefix, this.#nowUs, packArguments(args));
     return decoded(unpackReply(reply as Buffer));
-  }
-
-  async now(): Promise<number> {
-    const [seconds, micros] = await this.client.time();
-    const offset = Number((await this.client.get(`${this.prefix}offset`)) ?? 0);
-    return Math.floor((Number(seconds) * 1e6 + Number(micros) + offset) / 1000);
   }
 
   /** @returns the run's answer, or undefined if the call was late */
@@ -101,7 +113,7 @@ export class SteppedStore {
     const { claim = '', fingerprint = '', limit = 100, timeout = 600_000, live = '-', executeIn = 2000 } = options;
     const { promised = false, paced = false, room = 1e9 } = options;
     const flags = `${promised ? 'p' : ''}${paced ? 's' : ''}${hook ? 'h' : ''}${claim ? 'c' : ''}` || '-';
-    const head = [(await this.now()) + executeIn, by, LEASE, room];
+    const head = [this.now() + executeIn, by, LEASE, room];
     const terms = `${keep} ${absent === '' ? '-' : absent} ${flags}`;
     const more = [
       ...(hook && ['hook', hook, 'secret', 'sealed']),
@@ -244,7 +256,7 @@ export class SteppedStore {
   async pass(ms: number): Promise<void> {
     await this.reap();
     for (let left = ms; left > 0; left -= 4000) {
-      await this.advance(Math.min(left, 4000));
+      this.advance(Math.min(left, 4000));
       await this.reap();
     }
   }
@@ -258,4 +270,16 @@ export class SteppedStore {
     const { state, error } = await this.record(id);
     return error ? (JSON.parse(error) as { code: string }).code : state;
   }
+}
+
+/** Opens a Redis for the tests of a file. Calls `use` before each test, with a store of its own. */
+export function steppedStores(use: (store: SteppedStore) => unknown): void {
+  let server: SteppedStore;
+  beforeAll(async () => {
+    server = await SteppedStore.open();
+  });
+  beforeEach(async () => {
+    await use(server.fresh());
+  });
+  afterAll(() => server.close());
 }

@@ -1,17 +1,12 @@
 // Contract 1: lua/take and lua/renew, case by case.
 import { once } from 'node:events';
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { LEASE, SteppedStore } from './stepped-store.ts';
+import { expect, test } from '@jest/globals';
+import { LEASE, SteppedStore, steppedStores } from './stepped-store.ts';
 
-let server: SteppedStore;
 let store: SteppedStore;
-beforeAll(async () => {
-  server = await SteppedStore.open();
+steppedStores((fresh) => {
+  store = fresh;
 });
-beforeEach(() => {
-  store = server.fresh();
-});
-afterAll(() => server.close());
 
 test('a repeated take returns the same runs and no further run', async () => {
   for (const id of ['a', 'b', 'c']) await store.accept(id);
@@ -60,7 +55,7 @@ test('a wake goes to one waiting worker, and skips a worker that does not receiv
   const hearing = store.client.duplicate();
   await hearing.ssubscribe(`${store.prefix}to-worker:w2`);
   await store.take('w1', 1, 1);
-  await store.advance(1);
+  store.advance(1);
   await store.take('w2', 1, 1);
   const woken = once(hearing, 'smessage');
   await store.accept('a');
@@ -79,7 +74,7 @@ test('an expired worker is forgotten with its waits, and waits again after its r
 
 test('expired workers do not count as serving an app', async () => {
   await store.renew('w1');
-  await store.advance(LEASE + 1);
+  store.advance(LEASE + 1);
   await store.renew('w2');
   expect(await store.client.zrange(`${store.prefix}serving:app`, '0', '-1')).toEqual(['w2']);
 });

@@ -1,20 +1,15 @@
 // The packed fields of a record: the scripts write what this codec reads, and the scripts read what this codec writes.
 
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
-import { SteppedStore } from '../lua-tests/stepped-store.ts';
+import { expect, test } from '@jest/globals';
+import { SteppedStore, steppedStores } from '../lua-tests/stepped-store.ts';
 import { scriptText, withParts } from '../script-files.ts';
 import { type CallTerms, isHeld, packTerms, readAttempt, readCall } from './codec.ts';
 
-let server: SteppedStore;
 let store: SteppedStore;
-beforeAll(async () => {
-  server = await SteppedStore.open();
+steppedStores((fresh) => {
+  store = fresh;
 });
-beforeEach(() => {
-  store = server.fresh();
-});
-afterAll(() => server.close());
 
 /** Runs Lua with definitions of parts/record.lua. Returns its texts. */
 async function lua(names: string, code: string, ...args: string[]): Promise<(string | null)[]> {
@@ -75,7 +70,7 @@ test('TypeScript reads an attempt, running and after a requeue, as lua packed it
 });
 
 test('both sides agree whether an attempt holds its delivery', async () => {
-  const now = await store.now();
+  const now = store.now();
   const lease = 20_000;
   for (const [upto, held] of [
     [now + lease, true],
