@@ -116,8 +116,10 @@ export class Acceptor {
     await this.#prepare(project);
     if (!this.#clock.known) await this.#clock.read(this.#redis);
     for (let tries = 0; tries < 2; tries++) {
+      // The caller has its answer already. An accept that begins now would start a run that nobody expects.
+      if (performance.now() >= until) break;
       const { now, answers } = await runScript(this.#redis, acceptScript, project, {
-        executeBy: this.#clock.now() + Math.max(0, Math.round(until - performance.now())),
+        executeBy: this.#clock.now() + Math.round(until - performance.now()),
         gatewayId: this.#gatewayId,
         leaseMs: this.#lease(project),
         limitBytes: this.#limitOf(project) ?? '',
@@ -126,7 +128,6 @@ export class Acceptor {
       this.#clock.set(now);
       if (answers) return answers;
       // Redis refused the call as late. If the caller still waits, the store's clock has stepped.
-      if (performance.now() >= until) break;
     }
     throw new ServiceError('unavailable', 'The run store did not answer in time.');
   }
