@@ -39,6 +39,8 @@ interface Parts {
   readonly tracing?: Tracing;
   /** Time to wait for a reply of the store, ms. */
   readonly commandMs?: number;
+  /** Time between two rounds in which the store ends runs without a reader, ms. */
+  readonly reapMs?: number;
 }
 
 const BEARER = `Bearer ${token()}`;
@@ -74,7 +76,7 @@ export class GatewayUnderTest {
   static async start(
     env: Record<string, string> = {},
     beside?: GatewayUnderTest,
-    { tracing, commandMs = NEVER_MS }: Parts = {},
+    { tracing, commandMs = NEVER_MS, reapMs }: Parts = {},
   ): Promise<GatewayUnderTest> {
     const number = ++started;
     const redis = beside?.redis ?? (await testRedis());
@@ -95,7 +97,7 @@ export class GatewayUnderTest {
     const ofGateway = {
       ...{ ...shared, shares: new Shares(), commands: await client('commands') },
       // After a long pause between two reaps, every lease gets a fresh term of this length.
-      timings: { leaseMs: NEVER_MS, commandMs },
+      timings: { leaseMs: NEVER_MS, commandMs, ...(reapMs !== undefined && { reapMs }) },
     };
     const store = new GatewayStore({
       ...ofGateway,

@@ -113,6 +113,8 @@ export class PlayedWorker {
   #woken = false;
   /** By run: number of the last item that a reader has taken, as reported to this worker. */
   readonly taken = new Map<string, number>();
+  /** By run: time at which this worker got the run's cancel (monotonic ms). */
+  readonly cancelledAt = new Map<string, number>();
 
   constructor(
     readonly store: WorkerStore,
@@ -122,7 +124,10 @@ export class PlayedWorker {
       this.#woken = true;
       this.#events.emit('wake');
     };
-    store.onCancel = ({ runId }) => this.#events.emit('cancel', runId);
+    store.onCancel = ({ runId }) => {
+      this.cancelledAt.set(runId, performance.now());
+      this.#events.emit('cancel', runId);
+    };
     store.onReaderPosition = ({ runId, upTo }) => this.taken.set(runId, upTo);
   }
 
@@ -151,5 +156,9 @@ export class PlayedWorker {
   async cancelled(): Promise<string> {
     const [runId] = (await once(this.#events, 'cancel')) as [string];
     return runId;
+  }
+  /** Waits for the cancel of a run. */
+  async cancelOf(runId: string): Promise<void> {
+    while (!this.cancelledAt.has(runId)) await once(this.#events, 'cancel');
   }
 }

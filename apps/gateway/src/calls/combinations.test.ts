@@ -1,19 +1,24 @@
 // docs/runs.md, "How a call is answered": each combination of options is in exactly one row, and the gateway behaves as the row says.
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { Redis } from 'ioredis';
 import { GatewayUnderTest, PROJECT } from '../../test/gateway-under-test.ts';
 import type { PlayedRun } from '../../test/played-worker.ts';
 
 const IN_TIME_S = 50;
 const TOO_SHORT_S = 1;
-const ABSENT_S = 40;
+/** Longer than a run of the first test. */
+const LONG_ABSENT_S = 40;
+const ABSENT_S = 1;
+const REAP_MS = 50;
+/** The store counts whole milliseconds. */
+const ROUNDING_MS = 1;
 const ASYNC = '`?async=true`';
 const RESPOND = '`Prefer: respond-async`';
 const BOTH = 'both';
 const ASYNC_WAIT = '`?async=true` with `Prefer: wait=N`';
 const WAIT = '`Prefer: wait=N`';
 const RESPOND_WAIT = '`Prefer: respond-async, wait=N`';
+const AFTER_S = 'cancelled after `S` s without a reader';
 
 const DIMENSIONS = {
   asked: ['nothing', ASYNC, RESPOND, BOTH, ASYNC_WAIT, WAIT, RESPOND_WAIT],
@@ -71,20 +76,13 @@ const rowsOf = ({ asked, accept, promise, onDisconnect }: Combination): Row[] =>
   );
 
 let gateway: GatewayUnderTest;
-let redis: Redis;
 const expected = new Map<string, (run: PlayedRun) => void>();
-const RUNS = `ip:{${PROJECT}}:run:`;
-const ABSENT = `ip:{${PROJECT}}:absent`;
 
 beforeAll(async () => {
-  gateway = await GatewayUnderTest.start();
-  redis = new Redis(gateway.redis.socket ?? gateway.redis.url);
+  gateway = await GatewayUnderTest.start({}, undefined, { reapMs: REAP_MS });
   void handOutRuns();
 });
-afterAll(async () => {
-  await redis.quit();
-  await gateway.stop();
-});
+afterAll(() => gateway.stop());
 
 /** Hands each run to the test that expects its parameter, until the tests end. */
 async function handOutRuns(): Promise<void> {
@@ -98,7 +96,7 @@ async function handOutRuns(): Promise<void> {
 let calls = 0;
 
 /** Returns the request of a combination, and a promise of its run. */
-function requestOf({ asked, accept, promise, onDisconnect }: Combination, waitS: number) {
+function requestOf({ asked, accept, promise, onDisconnect }: Combination, waitS: number, absentS = ABSENT_S) {
   const text = `call ${++calls}`;
   const query = new URLSearchParams();
   const prefer: string[] = [];
@@ -106,7 +104,7 @@ function requestOf({ asked, accept, promise, onDisconnect }: Combination, waitS:
   if ([RESPOND, BOTH, RESPOND_WAIT].includes(asked)) prefer.push('respond-async');
   if ([WAIT, RESPOND_WAIT, ASYNC_WAIT].includes(asked)) prefer.push(`wait=${waitS}`);
   if (promise.includes('webhook')) query.set('webhookEndpoint', 'https://example.com/hook');
-  if (onDisconnect !== 'none') query.set('onDisconnect', onDisconnect.replaceAll('`', '').replace('S', `${ABSENT_S}`));
+  if (onDisconnect !== 'none') query.set('onDisconnect', onDisconnect.replaceAll('`', '').replace('S', `${absentS}`));
   const taken = new Promise<PlayedRun>((resolve) => expected.set(text, resolve));
   const path = `/v4/${PROJECT}/chat/run?${query}`;
   const headers = {
@@ -124,17 +122,40 @@ async function end(run: PlayedRun, accept: string): Promise<void> {
   return run.stops();
 }
 
-/** Waits until a run has no reader, and returns the fate that the store has recorded. */
-async function withoutReader(runId: string): Promise<string> {
-  for (;;) {
-    const [state, followers, cancelled] = await redis.hmget(RUNS + runId, 'state', 'followers', 'cancel');
-    if (followers !== null) continue;
-    if (state === 'cancelled' || cancelled !== null) return 'cancelled';
-    const at = await redis.zscore(ABSENT, runId);
-    if (at === null) return 'continues';
-    expect(Number(at) - Date.now()).toBeLessThanOrEqual(ABSENT_S * 1000);
-    return 'cancelled after `S` s without a reader';
-  }
+interface LeftRun {
+  readonly combination: Combination;
+  readonly run: PlayedRun;
+  /** A moment before the run lost its last reader (monotonic ms). */
+  readonly before: number;
+}
+
+/**
+ * Waits until every run that has lost its last reader earlier has met its fate. For that, another run is cancelled after `ABSENT_S` without a
+ * reader: a cancel of an earlier run comes first.
+ */
+async function fatesAreMet(): Promise<void> {
+  const later = { asked: 'nothing', accept: 'JSON', promise: 'no', onDisconnect: '`S`' };
+  const { taken, path, options } = requestOf(later, IN_TIME_S);
+  const caller = new AbortController();
+  gateway.open(path, { ...options, signal: caller.signal }).catch(() => {});
+  const run = await taken;
+  caller.abort();
+  await gateway.worker.cancelOf(run.taken.runId);
+  await cancel(run);
+}
+
+const cancel = (run: PlayedRun): Promise<void> => run.fails({ code: 'cancelled', message: 'cancelled' }, 'cancelled');
+
+/** Expects a fate as the page words it. Ends the run as a worker does, and reads its state as a client does. */
+async function expectFate({ combination, run, before }: LeftRun, fate: string | undefined): Promise<void> {
+  const { runId } = run.taken;
+  const cancelledAt = gateway.worker.cancelledAt.get(runId);
+  if (cancelledAt === undefined) await end(run, combination.accept);
+  else await cancel(run);
+  const { status } = JSON.parse((await gateway.get(`/v4/${PROJECT}/runs/${runId}`)).text) as { status: string };
+  expect([combination, fate, status]).toEqual([combination, fate, fate === 'continues' ? 'succeeded' : 'cancelled']);
+  if (fate === AFTER_S && cancelledAt !== undefined)
+    expect(cancelledAt - before).toBeGreaterThanOrEqual(ABSENT_S * 1000 - ROUNDING_MS);
 }
 
 test('every combination is in exactly one row, and every row has at least one combination', () => {
@@ -142,16 +163,12 @@ test('every combination is in exactly one row, and every row has at least one co
   expect(rows.filter((row) => !combinations.some((one) => rowsOf(one).includes(row)))).toEqual([]);
 });
 
-const eachTwoDozen = Array.from({ length: Math.ceil(combinations.length / 24) }, (_, part) =>
-  combinations.slice(part * 24, part * 24 + 24),
-);
-
 test.each(DIMENSIONS.asked)('with %s, a run that ends in time has the answer of its row', async (asked) => {
   const own = combinations.filter((one) => one.asked === asked);
   await Promise.all(
     own.map(async (combination) => {
       const [row] = rowsOf(combination);
-      const { taken, path, options, applied } = requestOf(combination, IN_TIME_S);
+      const { taken, path, options, applied } = requestOf(combination, IN_TIME_S, LONG_ABSENT_S);
       const answering = gateway.request(path, options);
       const run = await taken;
       const { promised, paced, runId } = run.taken;
@@ -176,10 +193,11 @@ test.each(DIMENSIONS.asked)('with %s, a run that ends in time has the answer of 
   );
 });
 
-test.each([WAIT, RESPOND_WAIT])('with %s, the answer after N s is 202, and the run continues', async (asked) => {
-  const own = combinations.filter((one) => one.asked === asked);
-  await Promise.all(
+test('with `Prefer: wait=N`, the answer after N s is 202, and the run continues', async () => {
+  const own = combinations.filter(({ asked }) => asked === WAIT || asked === RESPOND_WAIT);
+  const left = await Promise.all(
     own.map(async (combination) => {
+      const before = performance.now();
       const { taken, path, options, applied } = requestOf(combination, TOO_SHORT_S);
       const answering = gateway.request(path, options);
       const run = await taken;
@@ -188,54 +206,51 @@ test.each([WAIT, RESPOND_WAIT])('with %s, the answer after N s is 202, and the r
       expect(answer).toMatchObject({ status: 202, text: JSON.stringify({ run_id: runId }) });
       expect(answer.headers.location).toBe(`/v4/${PROJECT}/runs/${runId}`);
       expect(answer.headers['preference-applied']).toBe(applied);
-      const limited = combination.onDisconnect === '`S`';
-      expect(await withoutReader(runId)).toBe(limited ? 'cancelled after `S` s without a reader' : 'continues');
-      await end(run, combination.accept);
-      expect(JSON.parse((await gateway.get(String(answer.headers.location))).text)).toMatchObject({
-        status: 'succeeded',
-      });
+      return { combination, run, before: before + TOO_SHORT_S * 1000 };
     }),
   );
+  await fatesAreMet();
+  for (const one of left) await expectFate(one, one.combination.onDisconnect === '`S`' ? AFTER_S : 'continues');
 });
 
-test.each(eachTwoDozen.map((part, index) => [index + 1, part] as const))(
-  'a disconnect has the effect that the row describes (part %i)',
-  async (_, part) => {
-    await Promise.all(
-      part.map(async (combination) => {
-        const [row] = rowsOf(combination);
-        const { taken, path, options } = requestOf(combination, IN_TIME_S);
-        const caller = new AbortController();
-        const answering = gateway.open(path, { ...options, signal: caller.signal });
-        const run = await taken;
-        if (row?.answer === '202 at once') (await answering).resume();
-        answering.catch(() => {});
-        caller.abort();
-        expect([combination, await withoutReader(run.taken.runId)]).toEqual([combination, row?.leaving]);
-        await end(run, combination.accept);
-      }),
-    );
-  },
-);
+test('a disconnect has the effect that the row describes', async () => {
+  const left = await Promise.all(
+    combinations.map(async (combination) => {
+      const before = performance.now();
+      const [row] = rowsOf(combination);
+      const { taken, path, options } = requestOf(combination, IN_TIME_S);
+      const caller = new AbortController();
+      const answering = gateway.open(path, { ...options, signal: caller.signal });
+      const run = await taken;
+      if (row?.answer === '202 at once') (await answering).resume();
+      answering.catch(() => {});
+      caller.abort();
+      return { combination, leaving: row?.leaving, run, before };
+    }),
+  );
+  await fatesAreMet();
+  for (const { leaving, ...one } of left) await expectFate(one, leaving);
+});
 
-test.each([ASYNC, WAIT])(
-  'with %s under a key, the joined run continues, whatever options its first call had',
-  async (asked) => {
-    const { taken, path, options } = requestOf(
-      { asked, accept: 'JSON', promise: 'key', onDisconnect: 'none' },
-      TOO_SHORT_S,
-    );
-    const caller = new AbortController();
-    const headers = { 'idempotency-key': String(options.headers['idempotency-key']) };
-    const first = { body: options.body, headers, signal: caller.signal };
-    gateway.open(`/v4/${PROJECT}/chat/run?onDisconnect=cancel`, first).catch(() => {});
-    const run = await taken;
-    const { runId } = run.taken;
-    const joined = await gateway.request(path, options);
-    expect(joined).toMatchObject({ status: 202, text: JSON.stringify({ run_id: runId }) });
-    expect(joined.headers['idempotency-replayed']).toBe('true');
-    caller.abort();
-    expect(await withoutReader(runId)).toBe('continues');
-    await end(run, 'JSON');
-  },
-);
+test('under a key, the joined run continues, whatever options its first call had', async () => {
+  const left = await Promise.all(
+    [ASYNC, WAIT].map(async (asked) => {
+      const before = performance.now();
+      const combination = { asked, accept: 'JSON', promise: 'key', onDisconnect: 'none' };
+      const { taken, path, options } = requestOf(combination, TOO_SHORT_S);
+      const caller = new AbortController();
+      const headers = { 'idempotency-key': String(options.headers['idempotency-key']) };
+      const first = { body: options.body, headers, signal: caller.signal };
+      gateway.open(`/v4/${PROJECT}/chat/run?onDisconnect=cancel`, first).catch(() => {});
+      const run = await taken;
+      const { runId } = run.taken;
+      const joined = await gateway.request(path, options);
+      expect(joined).toMatchObject({ status: 202, text: JSON.stringify({ run_id: runId }) });
+      expect(joined.headers['idempotency-replayed']).toBe('true');
+      caller.abort();
+      return { combination, run, before };
+    }),
+  );
+  await fatesAreMet();
+  for (const one of left) await expectFate(one, 'continues');
+});
