@@ -215,7 +215,7 @@ test('a hanging receiver delays neither the caller nor other receivers', async (
   );
   // The calls are answered although their deliveries are open: no caller waits for the receiver.
   expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
-  await until(() => asked === 10);
+  await until(() => asked >= 10);
   const answer = await caller.call('streams/value', { value: 1 }, to(sink.url));
   await nth(sink, 1);
   const { webhook } = await caller.lookUp(String(answers[9]?.headers['x-request-id']));

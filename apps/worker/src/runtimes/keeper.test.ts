@@ -99,7 +99,7 @@ test('a replica over its memory limit ends with all its runs as out_of_memory, a
   const runtime = await started(100, 128 * MIB);
   const before = await resultOf(runtime, 'pid');
   const neighbour = new Call(runtime, 'holds', { mebibytes: 1, seconds: 6000 });
-  await neighbour.until(() => neighbour.count === 1);
+  await neighbour.until(() => neighbour.count >= 1);
   const within = new Call(runtime, 'holds', { mebibytes: 40, seconds: 1.5 });
   expect(await within.ended).toMatchObject({ state: 'succeeded', items: 2 });
   const over = new Call(runtime, 'holds', { mebibytes: 200, seconds: 600 });
@@ -129,7 +129,7 @@ test('a replica ends with its killed keeper, and is replaced', async () => {
   const runtime = await started(100);
   const before = (await resultOf(runtime, 'pid')) as number;
   const run = new Call(runtime, 'holds', { mebibytes: 1, seconds: 600 });
-  await run.until(() => run.count === 1);
+  await run.until(() => run.count >= 1);
   const [keeper] = (await resultOf(runtime, 'ancestors')) as [number];
   process.kill(keeper, 'SIGKILL');
   expect((await run.ended).error?.code).toBe('out_of_memory');
