@@ -1,43 +1,17 @@
-import { once } from 'node:events';
-import type { IncomingMessage } from 'node:http';
+// Contract 1: requests for apps that are web servers, their whole answers, and their errors.
 import type { AnswerHead } from '@inference-proxy/contracts';
 import { bytesOf, errorOf, textOf } from '@inference-proxy/test/client';
-import { EVERY_STREAM, opening } from '@inference-proxy/test/streams';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { GatewayUnderTest, PROJECT, token } from '../../test/gateway-under-test.ts';
-import { app, type PlayedRun } from '../../test/played-worker.ts';
+import { type GatewayUnderTest, PROJECT } from '../../test/gateway-under-test.ts';
+import { head, JSON_HEAD, SITE, SiteUnderTest, SSE } from '../../test/site-under-test.ts';
 
-const SITE = `/v4/${PROJECT}/site`;
+let site: SiteUnderTest;
 let gateway: GatewayUnderTest;
-
 beforeAll(async () => {
-  gateway = await GatewayUnderTest.start({ CORS_ORIGINS: 'https://page.example' });
-  const server = { kind: 'server', functions: [] } as const;
-  await gateway.worker.start(
-    app(),
-    app({ app: 'site', ...server }),
-    app({ app: 'trusting', ...server, forwardAuth: true }),
-    app({ app: 'down', ...server, state: 'broken', error: { code: 'app_failed_to_start', message: 'port taken' } }),
-  );
-  // Announcements arrive with a delay.
-  while ((await gateway.store.apps(PROJECT)).size < 4) await new Promise((resolve) => setImmediate(resolve));
+  site = await SiteUnderTest.start();
+  gateway = site.gateway;
 });
 afterAll(() => gateway.stop());
-
-const head = (form: AnswerHead['form'], type: string, more: Partial<AnswerHead> = {}): AnswerHead => ({
-  status: 200,
-  form,
-  ...more,
-  headers: [['Content-Type', type], ...(more.headers ?? [])],
-});
-const SSE = head('sse', 'text/event-stream');
-const JSON_HEAD = head('json', 'application/json');
-
-const get = (path: string, headers: Record<string, string> = {}): Promise<IncomingMessage> =>
-  gateway.open(SITE + path, { method: 'GET', headers });
-const next = (): Promise<PlayedRun> => gateway.worker.next('site');
-const lookUp = async (runId: unknown): Promise<Record<string, unknown>> =>
-  JSON.parse((await gateway.get(`/v4/${PROJECT}/runs/${runId}`)).text);
 
 test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'PURGE', 'QUERY'])(
   '%s reaches the server with path, query, headers and body unchanged, and the answer reaches the caller',
@@ -54,7 +28,7 @@ test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIN
         'x-webhook-secret': 's',
       },
     });
-    const run = await next();
+    const run = await site.next();
     const { request } = run;
     expect(request).toMatchObject({ method, target: '/a%2Fb//c?x=1&x=%20', body: body ?? Buffer.alloc(0) });
     expect(run.taken.fn).toBe('a%2Fb//c');
@@ -100,7 +74,7 @@ test.each(['', '/', '/models', '/v1/chat/completions', '/v1/models', '/runs', '/
   async (path) => {
     for (const method of ['GET', 'POST']) {
       const answering = gateway.request(SITE + path, { method });
-      const run = await next();
+      const run = await site.next();
       expect(run.request).toMatchObject({ method, target: path || '/' });
       await run.answers(JSON_HEAD, '{"n": 1.0}');
       expect(await answering).toMatchObject({ status: 200, text: '{"n": 1.0}' });
@@ -110,7 +84,7 @@ test.each(['', '/', '/models', '/v1/chat/completions', '/v1/models', '/runs', '/
 
 test('an answer to HEAD has the length of the omitted body', async () => {
   const answering = gateway.request(`${SITE}/file`, { method: 'HEAD' });
-  const run = await next();
+  const run = await site.next();
   expect(run.request.method).toBe('HEAD');
   await run.answers(head('binary', 'image/png', { headers: [['Content-Length', '1234']] }));
   expect(await answering).toMatchObject({ status: 200, text: '', headers: { 'content-length': '1234' } });
@@ -118,7 +92,7 @@ test('an answer to HEAD has the length of the omitted body', async () => {
 
 test.each([204, 304])('%d has no body, and no header describes a body', async (status) => {
   const answering = gateway.request(`${SITE}/file`, { method: 'GET', headers: { 'if-none-match': '"e"' } });
-  const run = await next();
+  const run = await site.next();
   await run.answers({ status, form: 'binary', headers: [['ETag', '"e"']] });
   const answer = await answering;
   expect(answer).toMatchObject({ status, text: '', headers: { etag: '"e"' } });
@@ -126,45 +100,9 @@ test.each([204, 304])('%d has no body, and no header describes a body', async (s
   expect(answer.headers).not.toHaveProperty('transfer-encoding');
 });
 
-test('the head of a stream arrives before its first item, and events keep their names and ids', async () => {
-  const answering = get('/events', { accept: 'application/json' });
-  const run = await next();
-  await run.begins(head('sse', 'text/event-stream; charset=utf-8', { status: 206, headers: [['X-Own', '1']] }));
-  const answer = await answering;
-  expect(answer.statusCode).toBe(206);
-  expect(answer.headers).toMatchObject({
-    'content-type': 'text/event-stream; charset=utf-8',
-    'x-own': '1',
-    ...EVERY_STREAM,
-    'x-request-id': run.taken.runId,
-  });
-  await run.items(['one', 'two']);
-  await run.items(['event: tick\nid: 7\ndata: three\n\n'], 'm');
-  await run.stops(SSE);
-  expect(await textOf(answer)).toBe('data: one\n\ndata: two\n\nevent: tick\nid: 7\ndata: three\n\n');
-});
-
-test('lines arrive as lines, and pieces of text arrive as one text', async () => {
-  const lines = get('/lines');
-  const one = await next();
-  await one.begins(head('ndjson', 'application/x-ndjson'));
-  await one.items(['{"n":1}', '{"n":2.0}'], 'j');
-  await one.items(['no json']);
-  await one.stops(head('ndjson', 'application/x-ndjson'));
-  expect(await textOf(await lines)).toBe('{"n":1}\n{"n":2.0}\nno json\n');
-  const text = get('/text');
-  const other = await next();
-  await other.begins(head('chunks', 'text/plain'));
-  await other.items(['one ', 'two']);
-  await other.items(['\nthree\n'], 'm');
-  await other.stops(head('chunks', 'text/plain'));
-  expect(await textOf(await text)).toBe('one two\nthree\n');
-  expect(await lookUp(other.taken.runId)).toMatchObject({ result: 'one two\nthree\n', content_type: 'text/plain' });
-});
-
 test('a failure before the head is an error with its real status', async () => {
   const answering = gateway.request(`${SITE}/x`, { method: 'GET' });
-  const run = await next();
+  const run = await site.next();
   await run.fails({ code: 'upstream_unavailable', message: 'The server refused the connection.' });
   const answer = await answering;
   expect(answer.status).toBe(502);
@@ -172,158 +110,11 @@ test('a failure before the head is an error with its real status', async () => {
   expect(JSON.parse(answer.text)).toMatchObject({ run_id: run.taken.runId, status: 'failed' });
 });
 
-test.each([
-  [
-    'sse',
-    'text/event-stream',
-    /^data: one\n\nevent: error\ndata: {"run_id":".*","error":{"code":"upstream_reset",.*}}\n\n$/,
-  ],
-  ['ndjson', 'application/x-ndjson', /^one\n{"run_id":".*","error":{"code":"upstream_reset",.*}}\n$/],
-] as const)('a stream that breaks off never ends silently: %s', async (form, type, text) => {
-  const answering = get('/broken');
-  const run = await next();
-  await run.begins(head(form, type));
-  await run.items(['one']);
-  await run.fails({ code: 'upstream_reset', message: 'The server broke off.' });
-  expect(await textOf(await answering)).toMatch(text);
-});
-
-test.each(['1.1', '1.0'])(
-  'text that breaks off is visibly incomplete for its reader, over HTTP/%s',
-  async (version) => {
-    const socket = gateway.socket();
-    socket.write(
-      `GET ${SITE}/text HTTP/${version}\r\nHost: x\r\nAuthorization: Bearer ${token()}\r\nConnection: keep-alive\r\n\r\n`,
-    );
-    let text = '';
-    socket.setEncoding('utf8').on('data', (piece: string) => {
-      text += piece;
-    });
-    const run = await next();
-    await run.begins(head('chunks', 'text/plain'));
-    await run.items(['one']);
-    while (!text.includes('one')) await once(socket, 'data');
-    const closed = once(socket, 'close').catch((error: NodeJS.ErrnoException) => error.code);
-    await run.fails({ code: 'upstream_reset', message: 'The server broke off.' });
-    // A length or a last chunk would make this body look complete.
-    // If the end of the connection ends the body (HTTP/1.0), only a reset shows the failure.
-    expect(await closed).toEqual(version === '1.0' ? 'ECONNRESET' : [false]);
-    expect(text).not.toMatch(/\r\n0\r\n\r\n$/);
-  },
-);
-
-test('a run is cancelled when its caller disconnects', async () => {
-  const leaving = new AbortController();
-  const answering = gateway.open(`${SITE}/long`, { method: 'GET', signal: leaving.signal });
-  const run = await next();
-  await run.begins(SSE);
-  (await answering).on('error', () => {});
-  const cancelled = gateway.worker.cancelled();
-  leaving.abort();
-  expect(await cancelled).toBe(run.taken.runId);
-  await run.fails({ code: 'cancelled', message: 'no reader' }, 'cancelled');
-});
-
-test.each(['ndjson', 'chunks'] as const)(
-  'a caller that closes its side counts as disconnected if no probe can be written: %s',
-  async (form) => {
-    const socket = gateway.socket();
-    socket.resume().write(`GET ${SITE}/quiet HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token()}\r\n\r\n`);
-    const run = await next();
-    await run.begins(head(form, 'text/plain'));
-    await once(socket, 'data');
-    const cancelled = gateway.worker.cancelled();
-    socket.end();
-    expect(await cancelled).toBe(run.taken.runId);
-    await run.fails({ code: 'cancelled', message: 'no reader' }, 'cancelled');
-  },
-);
-
-test('a slow reader causes backpressure, and gets every item when it reads again', async () => {
-  const answering = get('/lines');
-  const run = await next();
-  await run.begins(head('ndjson', 'application/x-ndjson'));
-  const answer = await answering;
-  answer.pause();
-  const line = (n: number): string => `${n} ${'x'.repeat(10_000)}`;
-  const count = 1500;
-  for (let n = 0; n < count; n++) await run.items([line(n)]);
-  const taken = gateway.worker.taken.get(run.taken.runId) ?? 0;
-  expect(taken).toBeLessThan(count * 0.8);
-  await run.stops(head('ndjson', 'application/x-ndjson'));
-  const numbers = (await textOf(answer))
-    .trimEnd()
-    .split('\n')
-    .map((text) => Number(text.split(' ', 1)[0]));
-  expect(numbers).toEqual([...Array(count).keys()]);
-});
-
-test('a call with `async=true` is answered at once, and the look-up has status, content type and body', async () => {
-  const answer = await gateway.request(`${SITE}/report?async=true`, { body: 'x' });
-  const run = await next();
-  expect(answer).toMatchObject({ status: 202, headers: { location: `/v4/${PROJECT}/runs/${run.taken.runId}` } });
-  await run.answers(head('json', 'application/json', { status: 201 }), '{"n": 1.0}');
-  expect((await gateway.get(`/v4/${PROJECT}/runs/${run.taken.runId}`)).text).toMatch(
-    /"function":"report","status":"succeeded".*"status_code":201,"content_type":"application\/json".*"result":{"n": 1\.0}}$/,
-  );
-  const { runs } = JSON.parse((await gateway.get(`/v4/${PROJECT}/runs?app=site&function=report`)).text);
-  expect(runs).toMatchObject([{ run_id: run.taken.runId, function: 'report', status_code: 201 }]);
-});
-
-test.each([
-  ['text', 'text/plain', 'one\ntwo', 'one\ntwo', 'data: one\ndata: two\n\n'],
-  ['binary', 'image/png', Buffer.from([0, 255]), 'AP8=', 'data: AP8=\n\n'],
-  ['json', 'application/json', '{\n"n": 1.0\n}', { n: 1 }, 'data: {\ndata: "n": 1.0\ndata: }\n\n'],
-] as const)(
-  'look-up and resume return a kept answer in the service’s own form: %s',
-  async (form, type, body, result, events) => {
-    const { headers } = await gateway.request(`${SITE}/kept?onDisconnect=continue&async=true`);
-    const runId = headers['x-request-id'];
-    await (await next()).answers(head(form, type), body);
-    expect(await lookUp(runId)).toMatchObject({ result, status_code: 200, content_type: type });
-    expect((await gateway.get(`/v4/${PROJECT}/runs/${runId}/stream`)).text).toBe(`${opening(0)}id: 1\n${events}`);
-  },
-);
-
-test('a server’s stream can be resumed in the service’s own form, with numbers', async () => {
-  const answering = get('/events?onDisconnect=continue');
-  const run = await next();
-  await run.begins(SSE);
-  await run.items(['one']);
-  await run.items(['event: tick\nid: theirs\ndata: two\n\n'], 'm');
-  await run.stops(SSE);
-  await textOf(await answering);
-  const { text } = await gateway.get(`/v4/${PROJECT}/runs/${run.taken.runId}/stream`);
-  expect(text).toBe(`${opening(0)}id: 1\ndata: one\n\nid: 2\nevent: tick\ndata: two\n\n`);
-});
-
 test('`Prefer: wait` returns 202 if the server has not answered in time', async () => {
   const waiting = gateway.request(`${SITE}/slow`, { headers: { prefer: 'wait=0' } });
-  const run = await next();
+  const run = await site.next();
   expect(await waiting).toMatchObject({ status: 202, headers: { 'preference-applied': 'wait=0' } });
   await run.answers(JSON_HEAD, '1');
-});
-
-test('a repeated request under a key gets the kept answer, a stream from its start; another request is rejected', async () => {
-  const keyed = (path: string, body: string) =>
-    gateway.request(`${SITE}${path}`, { body, headers: { 'idempotency-key': 'k', 'content-type': 'text/plain' } });
-  const first = keyed('/pay?x=1&onDisconnect=9', 'body');
-  const run = await next();
-  await run.begins(head('sse', 'text/event-stream', { status: 201 }));
-  await run.items(['one']);
-  await run.stops(head('sse', 'text/event-stream', { status: 201 }));
-  await first;
-  expect(await keyed('/pay?x=1&onDisconnect=9', 'body')).toMatchObject({
-    status: 201,
-    text: 'data: one\n\n',
-    headers: { 'idempotency-replayed': 'true', 'x-request-id': run.taken.runId },
-  });
-  for (const [path, body] of [
-    ['/pay?x=2', 'body'],
-    ['/pay?x=1', 'other'],
-  ] as const) {
-    expect(errorOf(await keyed(path, body)).code).toBe('idempotency_conflict');
-  }
 });
 
 test('a server with `forward_auth` receives the caller’s token', async () => {
@@ -346,8 +137,8 @@ test.each([
     ['X-Own', 'kept'],
   ];
   for (const form of [SSE, JSON_HEAD]) {
-    const answering = get('/', origin === '' ? {} : { origin });
-    const run = await next();
+    const answering = site.get('/', origin === '' ? {} : { origin });
+    const run = await site.next();
     const given = { ...form, headers: [...form.headers, ...open] };
     if (form === SSE) {
       await run.begins(given);
@@ -361,7 +152,7 @@ test.each([
 
 test('a page of an allowed origin may read the answer, whatever the server’s CORS headers say', async () => {
   const answering = gateway.get(`${SITE}/x`, { origin: 'https://page.example' });
-  const run = await next();
+  const run = await site.next();
   const headers = [
     ['Access-Control-Allow-Origin', '*'],
     ['Access-Control-Expose-Headers', 'X-Own'],
@@ -378,7 +169,7 @@ test('a page of an allowed origin may read the answer, whatever the server’s C
 
 test('the gateway does not check the names in a server’s query', async () => {
   const answering = gateway.get(`${SITE}/x?asinc=true&event=full&afer=1`);
-  const run = await next();
+  const run = await site.next();
   expect(run.request.target).toBe('/x?asinc=true&event=full&afer=1');
   await run.answers(JSON_HEAD, '1');
   expect((await answering).status).toBe(200);
@@ -417,8 +208,8 @@ test.each(['GET', 'POST', 'DELETE'])('a path of an unknown app returns 404 with 
 });
 
 test('a forwarded call logs one line, and counts as a stream if its answer is a stream', async () => {
-  const answering = get('/told/a?x=1');
-  const run = await next();
+  const answering = site.get('/told/a?x=1');
+  const run = await site.next();
   await run.begins(SSE);
   await run.items(['one']);
   await run.stops(SSE);
