@@ -1,6 +1,7 @@
 // Contract 3: streams of apps that are web servers, their failures, and their readers.
 import { once } from 'node:events';
 import { textOf } from '@inference-proxy/test/client';
+import { EVERY_STREAM } from '@inference-proxy/test/streams';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type GatewayUnderTest, token } from '../../test/gateway-under-test.ts';
 import { head, SITE, SiteUnderTest, SSE } from '../../test/site-under-test.ts';
