@@ -11,9 +11,14 @@ import { joinSharedStack, type SharedStack } from '../stack/shared-stack.ts';
 
 let stack: SharedStack;
 let caller: Caller;
+/** A call without an item. It begins before the tests, because STREAM_COMMIT_MS is 10 s and the tests need not wait one after the other. */
+let silent: { answering: ReturnType<Caller['stream']>; openGate(k: number): Promise<void> };
 beforeAll(async () => {
   stack = await joinSharedStack('streams', ['streams', 'hasty', 'printing']);
   ({ caller } = stack);
+  const { folder, openGate } = await gates();
+  silent = { answering: caller.stream('streams/gated', { folder, n: 1 }), openGate };
+  silent.answering.catch(() => {});
 });
 afterAll(() => stack.leave());
 
@@ -246,11 +251,10 @@ describe('a failure', () => {
   });
 
   test('a stream sends its status line after STREAM_COMMIT_MS at the latest', async () => {
-    const { folder, openGate } = await gates();
     // The answer has begun although the gate is closed and no item has come.
-    const { answer, events } = await caller.stream('streams/gated', { folder, n: 1 });
+    const { answer, events } = await silent.answering;
     expect(answer.statusCode).toBe(200);
-    await openGate(0);
+    await silent.openGate(0);
     expect(await events.rest()).toEqual(['data: item 0']);
   });
 });
