@@ -215,7 +215,7 @@ test.each([
   ],
   [
     'a server with a url that does not answer',
-    'url = "http://127.0.0.1:1"\n[scaling]\nstartup_timeout = 5',
+    'url = "http://127.0.0.1:1"\n[scaling]\nstartup_timeout = 2',
     /^it does not start: .* ECONNREFUSED/,
   ],
   [
