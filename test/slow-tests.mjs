@@ -6,6 +6,7 @@ export const SLOW_TESTS = [
   'test/hostile/',
   // Starts of whole stacks, and deaths of their parts.
   'packages/supervisor/src/stack.test.ts',
+  'test/journeys/journeys.test.ts',
   'test/stack/scale.test.ts',
   'test/command-line/',
   'test/contract/custom-servers.test.ts',

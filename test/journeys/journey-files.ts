@@ -31,8 +31,10 @@ export interface JourneyFiles {
 
 type Steps = Record<Journey, () => Promise<void>>;
 
-/** Starts a stack and measures every journey after calls of all kinds. */
-export async function journeyFiles(): Promise<Record<Journey, JourneyFiles>> {
+/** Starts a stack and measures these journeys after calls of all kinds. */
+export async function journeyFiles<Measured extends Journey>(
+  journeys: readonly Measured[],
+): Promise<Record<Measured, JourneyFiles>> {
   const root = projectRoot();
   const hook = await receiver(() => ({ status: 204 }));
   const port = await freePort();
@@ -57,8 +59,8 @@ export async function journeyFiles(): Promise<Record<Journey, JourneyFiles>> {
   try {
     const steps = await stepsOf(stack, hook);
     for (let round = 0; round < CALLS; round++) for (const step of Object.values(steps)) await step();
-    const measured = {} as Record<Journey, JourneyFiles>;
-    for (const journey of JOURNEYS) {
+    const measured = {} as Record<Measured, JourneyFiles>;
+    for (const journey of journeys) {
       const ran = await always(async () => {
         await functions.take();
         await settled(steps[journey]);
