@@ -11,9 +11,11 @@ export const SLOW_TESTS = [
   'test/command-line/',
   'test/contract/custom-servers.test.ts',
   'test/contract/losses.test.ts',
+  'test/contract/openapi.test.ts',
   'test/contract/operations.test.ts',
   'test/contract/refused-commands.test.ts',
   'test/contract/resume.test.ts',
+  'test/contract/schemathesis.test.ts',
   'test/documents/readme.test.ts',
   'test/documents/runs.test.ts',
   // Real processes of functions and servers.

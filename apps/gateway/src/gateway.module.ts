@@ -22,6 +22,7 @@ import { HealthController } from './http/health.controller.ts';
 import { OpenCalls } from './http/open-calls.ts';
 import { Models } from './openai/models.ts';
 import { OpenAiController } from './openai/openai.controller.ts';
+import { AppDocumentController, ServiceDocumentController } from './openapi/openapi.controller.ts';
 import { CallMetrics } from './operations/call-account.ts';
 import { gaugeOpenThings } from './operations/gauges.ts';
 import { PassthroughController } from './passthrough/passthrough.controller.ts';
@@ -45,6 +46,23 @@ export interface GatewayParts extends Pick<Boot<GatewaySettings>, 'settings' | '
   readonly openCalls: OpenCalls;
   readonly filter: ErrorFilter;
 }
+
+/** Every route belongs to one of them. */
+export const controllers = [
+  CallsController,
+  OpenAiController,
+  ResumeController,
+  RunsController,
+  CancelController,
+  DeliveriesController,
+  RedeliveryController,
+  RevocationController,
+  ProjectController,
+  HealthController,
+  ServiceDocumentController,
+  AppDocumentController,
+  PassthroughController,
+] as const;
 
 @Module({})
 export class GatewayModule {}
@@ -77,19 +95,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
   return {
     module: GatewayModule,
     imports: [JwtModule.register({})],
-    controllers: [
-      CallsController,
-      OpenAiController,
-      ResumeController,
-      RunsController,
-      CancelController,
-      DeliveriesController,
-      RedeliveryController,
-      RevocationController,
-      ProjectController,
-      HealthController,
-      PassthroughController,
-    ],
+    controllers: [...controllers],
     providers: [
       { provide: GatewayStore, useValue: store },
       { provide: APP_FILTER, useValue: filter },
@@ -108,6 +114,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
       { provide: AnswersInFlight, useValue: answers },
       // calls
       { provide: OpenCalls, useValue: openCalls },
+      { provide: Admission, useValue: admission },
       {
         provide: Calls,
         useFactory: () =>

@@ -41,6 +41,8 @@ export interface FunctionSpec {
   readonly schema?: FunctionSchema;
   /** Why the function is untyped: its schema could not be made or is too large. */
   readonly untyped?: string;
+  /** Examples of its parameters, from `[examples]` of the manifest. */
+  readonly examples?: readonly object[];
 }
 
 export type AppState = 'starting' | 'ready' | 'broken';

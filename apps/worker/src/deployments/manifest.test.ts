@@ -25,6 +25,7 @@ test('an app without a manifest runs main.py with the defaults', () => {
     debug: false,
     validate: true,
     env: {},
+    examples: {},
   });
 });
 
@@ -79,6 +80,11 @@ test.each([
     'a check that is disabled beside a runtime',
     '[runtime]\nvalidate = false\n[runtime.python]\nentrypoint = "run.py"',
     { validate: false, entrypoint: 'run.py' },
+  ],
+  [
+    'one example of a function, and several',
+    '[examples.greet]\nname = "Ada"\n[[examples.add]]\na = 1\n[[examples.add]]\na = 2',
+    { examples: { greet: [{ name: 'Ada' }], add: [{ a: 1 }, { a: 2 }] } },
   ],
   ['plain environment values', '[env]\nA = "x"\nB = 2\nC = true', { env: { A: 'x', B: '2', C: 'true' } }],
   [

@@ -58,6 +58,8 @@ export interface Manifest {
   /** Whether arguments are checked and converted as their annotations require. */
   readonly validate: boolean;
   readonly env: Readonly<Record<string, string>>;
+  /** By function: examples of its parameters, for the app's document. */
+  readonly examples: Readonly<Record<string, readonly object[]>>;
 }
 
 /** A manifest, and the keys of its text that have no effect. */
@@ -84,6 +86,8 @@ const insideFolder = z
   .string()
   .min(1)
   .refine((path) => !isAbsolute(path) && !path.split('/').includes('..'), 'expected a path inside the app folder');
+
+const parametersOf = z.record(z.string(), z.unknown());
 
 /** The sections and keys with their types and defaults. The tables in docs/apps have the same rows. */
 export const sections = {
@@ -122,6 +126,10 @@ export const sections = {
     retry_on_crash: z.boolean().default(false),
   }),
   streaming: z.looseObject({ preformatted: z.boolean().default(true) }),
+  examples: z.record(
+    z.string(),
+    z.union([parametersOf, z.array(parametersOf).max(10)], 'expected a table of parameters'),
+  ),
   env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), z.union([z.string(), z.number(), z.boolean()])),
 } as const;
 
@@ -198,9 +206,9 @@ function leftOver(found: Sections, server: string | undefined): { unused: string
   const unused: string[] = [];
   const unknown: string[] = [];
   for (const [name, value] of found) {
-    if (name === 'env') continue;
+    if (name === 'env' || name === 'examples') continue;
     const schema = name === server ? 'runtime.custom' : name;
-    const known = schema in sections ? Object.keys(sections[schema as Exclude<Section, 'env'>].shape) : [];
+    const known = schema in sections ? Object.keys(sections[schema as Exclude<Section, 'env' | 'examples'>].shape) : [];
     const table = asTable(value);
     if (!table) unknown.push(name);
     else if (NOT_USED.has(`${name}.*`)) unused.push(name);
@@ -261,6 +269,9 @@ function manifestOf(found: Sections, maxOutputBytes: number, entry?: EntryPoint)
       preformatted: streaming.preformatted,
       debug: deployment.debug,
       validate: parseSection(found, 'runtime').validate,
+      examples: Object.fromEntries(
+        Object.entries(parseSection(found, 'examples')).map(([name, value]) => [name, [value].flat()]),
+      ),
       env: Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)])),
     },
     ...rest,

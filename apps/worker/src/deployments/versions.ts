@@ -156,7 +156,10 @@ export class AppVersions {
       kind: manifest?.server ? 'server' : 'functions',
       state: why ? 'broken' : runtime?.state === 'ready' ? 'ready' : 'starting',
       version,
-      functions: runtime?.functions ?? [],
+      functions: (runtime?.functions ?? []).map((spec) => {
+        const examples = manifest?.examples[spec.name];
+        return examples === undefined ? spec : { ...spec, examples };
+      }),
       ...(why && { error: why }),
       ...(this.#failed && { failed: this.#failed }),
       queueLimit,

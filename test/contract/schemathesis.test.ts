@@ -1,0 +1,87 @@
+// Contract 6: Schemathesis calls a running stack from its documents. It finds no 500, and no answer outside the document.
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { dataFolder } from '@inference-proxy/supervisor';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { obtainSchemathesis } from '../openapi/schemathesis.ts';
+import { joinSharedStack, type SharedStack } from '../stack/shared-stack.ts';
+
+const run = promisify(execFile);
+const PROJECT = 'schemathesis';
+const LIMIT_MS = 400_000;
+const CHECKS = [
+  'not_a_server_error',
+  'status_code_conformance',
+  'content_type_conformance',
+  'response_headers_conformance',
+  'response_schema_conformance',
+];
+
+const schemathesis = await obtainSchemathesis();
+const missing = 'missing' in schemathesis ? schemathesis.missing : undefined;
+if (missing !== undefined) console.warn(`skipped: ${missing}`);
+const testWithTool = missing === undefined ? test : test.skip;
+
+let stack: SharedStack;
+let folder: string;
+beforeAll(async () => {
+  stack = await joinSharedStack(PROJECT, ['documented']);
+  folder = await mkdtemp(join(dataFolder(), 'documents-'));
+});
+afterAll(async () => {
+  await rm(folder, { recursive: true, force: true });
+  await stack.leave();
+});
+
+interface Parameter {
+  readonly name: string;
+  readonly in: string;
+  schema: object;
+}
+
+/** Gives the path parameters of a document the names of real things. Otherwise almost every answer would be 404. */
+async function withRealNames(text: string): Promise<string> {
+  const { text: answer } = await stack.caller.call('documented/count', { upto: 2 });
+  const names: Record<string, string> = {
+    project: PROJECT,
+    app: 'documented',
+    function: 'untyped',
+    run: (JSON.parse(answer) as { run_id: string }).run_id,
+    model: 'untyped',
+  };
+  const document = JSON.parse(text) as { components: { parameters: Record<string, Parameter> } };
+  for (const parameter of Object.values(document.components.parameters)) {
+    const name = parameter.in === 'path' ? names[parameter.name] : undefined;
+    if (name !== undefined) parameter.schema = { type: 'string', enum: [name] };
+  }
+  return JSON.stringify(document);
+}
+
+testWithTool.each([
+  ['an app', `/openapi/${PROJECT}/documented.json`, '15'],
+  ['the service', '/openapi.json', '8'],
+])(
+  'the answers to calls from the document of %s are as documented',
+  async (_, path, examples) => {
+    const { text } = await stack.caller.request(path, { method: 'GET' });
+    const file = join(folder, 'document.json');
+    await writeFile(file, await withRealNames(text));
+    const [program, args] = 'command' in schemathesis ? schemathesis.command : ['', []];
+    const options = ['--phases=examples,coverage,fuzzing', `--max-examples=${examples}`, '--seed=1', '--no-color'];
+    const report = await run(
+      program,
+      [...args, 'run', file, `--url=http://127.0.0.1:${stack.port}`, `--checks=${CHECKS.join(',')}`, ...options].concat(
+        '--header',
+        `Authorization: ${stack.caller.bearer}`,
+      ),
+      { cwd: folder, timeout: LIMIT_MS, maxBuffer: 64 * 1024 * 1024 },
+    ).then(
+      ({ stdout }) => ({ failed: false, text: stdout }),
+      ({ stdout, message }: Error & { stdout?: string }) => ({ failed: true, text: stdout ?? message }),
+    );
+    expect(report).toEqual({ failed: false, text: expect.stringMatching(/[1-9]\d* generated, [1-9]\d* passed/) });
+  },
+  LIMIT_MS,
+);
