@@ -44,6 +44,9 @@ FROM service AS gateway
 COPY deploy/token /usr/local/bin/
 COPY --from=build /app/apps/gateway/package.json apps/gateway/
 COPY --from=build /app/apps/gateway/dist/bundle apps/gateway/dist/bundle
+# The page of `GET /docs`.
+COPY apps/gateway/page apps/gateway/page
+COPY --from=build /app/node_modules/swagger-ui-dist/package.json /app/node_modules/swagger-ui-dist/LICENSE /app/node_modules/swagger-ui-dist/swagger-ui-bundle.js /app/node_modules/swagger-ui-dist/swagger-ui.css /app/node_modules/swagger-ui-dist/favicon-32x32.png node_modules/swagger-ui-dist/
 ENV HOST=0.0.0.0 PORT=8080 OPERATIONS_PORT=9464
 EXPOSE 8080 9464
 USER node

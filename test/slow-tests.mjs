@@ -31,6 +31,7 @@ export const SLOW_TESTS = [
   'apps/dispatcher/src/isolation.test.ts',
   'apps/gateway/src/gateway.test.ts',
   'apps/gateway/src/calls/unanswered.test.ts',
+  'apps/gateway/src/docs/docs-page.test.ts',
   'apps/gateway/src/http/server.test.ts',
   'apps/gateway/src/http/slow-readers.test.ts',
   'apps/gateway/src/runs/readers.test.ts',

@@ -109,15 +109,8 @@ test('a client that @hey-api/openapi-ts generates from the document of an app co
   };
   await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, files: ['uses.ts'] }));
   await node(inPackage('typescript', 'bin/tsc'), '-p', '.');
-  const bundled = await import('esbuild');
-  await bundled.build({
-    entryPoints: [join(folder, 'uses.ts')],
-    outfile: join(folder, 'uses.mjs'),
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node24',
-  });
+  const bundled = ['uses.ts', '--bundle', '--outfile=uses.mjs', '--platform=node', '--format=esm', '--target=node24'];
+  await run(join(projectRoot(), 'node_modules', '.bin', 'esbuild'), bundled, { cwd: folder, timeout: LIMIT_MS });
   const text = await node('uses.mjs', `http://127.0.0.1:${stack.port}`, stack.caller.bearer.replace('Bearer ', ''));
   expect(JSON.parse(text)).toMatchObject({
     width: { width: 320, mode: 4 },

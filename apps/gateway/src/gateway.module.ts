@@ -16,6 +16,8 @@ import { Calls } from './calls/calls.ts';
 import { DeliveriesController } from './deliveries/deliveries.controller.ts';
 import { Deliveries } from './deliveries/deliveries.ts';
 import { RedeliveryController } from './deliveries/redelivery.controller.ts';
+import { DocsController } from './docs/docs.controller.ts';
+import { PageFiles } from './docs/page-files.ts';
 import { AnswersInFlight } from './http/answers-in-flight.ts';
 import type { ErrorFilter } from './http/error.filter.ts';
 import { HealthController } from './http/health.controller.ts';
@@ -61,6 +63,7 @@ export const controllers = [
   HealthController,
   ServiceDocumentController,
   AppDocumentController,
+  DocsController,
   PassthroughController,
 ] as const;
 
@@ -148,6 +151,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
       { provide: RunList, useFactory: () => new RunList(store) },
       { provide: RunLogs, useFactory: () => new RunLogs({ store, openCalls, keepAlives, logger }) },
       { provide: Deliveries, useFactory: () => new Deliveries(store.deliveryLog) },
+      { provide: PageFiles, useFactory: () => new PageFiles() },
       { provide: ProjectApps, useFactory: () => new ProjectApps(store) },
     ],
   };

@@ -12,7 +12,7 @@ const METHODS: readonly (readonly [RegExp, string])[] = [
   [/^\/v4\/[^/?]+\/deliveries\/redeliver(\?|$)/, 'POST'],
   [/^\/v4\/[^/?]+\/runs(\/[^/?]+(\/(stream|logs|deliveries))?)?(\?|$)/, 'GET, HEAD'],
   [/^\/v4\/[^/?]+(\/deliveries)?(\?|$)/, 'GET, HEAD'],
-  [/^\/(healthz|readyz|openapi\.json|openapi\/[^/?]+\/[^/?]+\.json)(\?|$)/, 'GET, HEAD'],
+  [/^\/(healthz|readyz|docs(\/[^/?]+)?|openapi\.json|openapi\/[^/?]+\/[^/?]+\.json)(\?|$)/, 'GET, HEAD'],
   [/^\/v4\/[^/?]+\/[^/?]+\/[^/?]+(\/(chat\/completions|completions|embeddings|responses))?(\?|$)/, 'POST'],
   [/^\/v4\/[^/?]+\/[^/?]+\/[^/?]+\/models(\/[^/?]+)?(\?|$)/, 'GET, HEAD'],
 ];
