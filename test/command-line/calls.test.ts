@@ -207,3 +207,8 @@ test('a delivery can be listed, shown and sent again', async () => {
     await sink.close();
   }
 });
+
+test('the name of a group lists: runs and deliveries', async () => {
+  expect((await cli('runs', '--limit', '1')).stdout).toMatch(/^RUN .*\n[0-9a-f-]{36} /);
+  expect(JSON.parse((await cli('deliveries', '--json')).stdout)).toHaveProperty('deliveries');
+});

@@ -25,8 +25,9 @@ const program = programOf(readSettings());
 try {
   await program.parseAsync(args, { from: 'user' });
 } catch (error) {
-  // Commander also throws after `--help`, with exit code 0.
-  if (!(error instanceof CommanderError && error.exitCode === 0)) {
+  // Commander also throws after `--help`, with exit code 0. It has printed the help of a group that was named without a command.
+  if (error instanceof CommanderError && error.code === 'commander.help') process.exitCode = EXIT_CODES.usage.code;
+  else if (!(error instanceof CommanderError && error.exitCode === 0)) {
     const failure = failureOf(error);
     new Output(args.includes('--json')).failure(failure);
     process.exitCode = EXIT_CODES[failure.exit].code;

@@ -56,6 +56,7 @@ export function addDeliveries(program: Command, settings: Settings): void {
   const deliveries = program.command('deliveries').description('Lists and reads webhook deliveries');
   const list = defineCommand(deliveries, {
     form: 'list',
+    isDefault: true,
     does: 'Lists the deliveries of the project',
     connects: true,
     examples: [['inference-proxy deliveries list --status failed', 'print the deliveries that failed for good']],

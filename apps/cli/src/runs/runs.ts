@@ -35,6 +35,7 @@ export function addRuns(program: Command, settings: Settings): void {
 function addList(runs: Command, settings: Settings): void {
   defineCommand(runs, {
     form: 'list',
+    isDefault: true,
     does: 'Lists the runs of the project, newest first',
     connects: true,
     examples: [

@@ -15,6 +15,8 @@ export interface Definition {
   readonly examples: readonly Example[];
   /** Adds `--project` and `--profile`. */
   readonly connects?: boolean;
+  /** Runs this command if the user names only its group, such as `runs`. */
+  readonly isDefault?: boolean;
 }
 
 /** Options of every command that connects. */
@@ -33,8 +35,11 @@ export interface Tools {
 }
 
 /** Adds a command with `--json` and the examples in its help. */
-export function defineCommand(parent: Command, { form, does, examples, connects = false }: Definition): Command {
-  const command = parent.command(form).description(does).option('--json', 'write the result as JSON');
+export function defineCommand(
+  parent: Command,
+  { form, does, examples, connects = false, isDefault = false }: Definition,
+): Command {
+  const command = parent.command(form, { isDefault }).description(does).option('--json', 'write the result as JSON');
   if (connects)
     command
       .option('--project <name>', 'project; default: the project of the profile or of the token')
