@@ -57,6 +57,9 @@ RUN apt-get update \
   && apt-get install --yes --no-install-recommends python3 python3-venv \
   && rm -rf /var/lib/apt/lists/*
 COPY apps/worker/harness apps/worker/harness
+# Compiles TypeScript apps: docs/decisions/0048-typescript-of-apps.md.
+COPY --from=build /app/node_modules/esbuild node_modules/esbuild
+COPY --from=build /app/node_modules/@esbuild node_modules/@esbuild
 COPY --from=build /app/apps/worker/package.json apps/worker/
 COPY --from=build /app/apps/worker/dist/bundle apps/worker/dist/bundle
 ENV DEPLOYMENTS_DIR=/deployments OPERATIONS_PORT=9465

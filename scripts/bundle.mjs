@@ -18,6 +18,9 @@ const external = [
   'class-validator',
 ];
 
+/** The worker's compiler of TypeScript apps. Its program is a file beside its modules. */
+const compiler = ['esbuild'];
+
 /** Names that a CommonJS module expects to be defined. */
 const banner = `import { createRequire as $createRequire } from 'node:module';
 import { dirname as $dirname } from 'node:path';
@@ -84,7 +87,7 @@ const { metafile } = await build({
   target: 'node24',
   sourcemap: 'linked',
   sourcesContent: false,
-  external,
+  external: [...external, ...compiler],
   plugins: [placesKept],
   banner: { js: banner },
   logLevel: 'warning',

@@ -2,6 +2,7 @@
 import { Channel } from './channel.mjs';
 import { takeSignals } from './process.mjs';
 import { Replica } from './replica.mjs';
+import { useCompiled } from './sources-hooks.mjs';
 
 const CHANNEL_FD = 3;
 const PROTOCOL = 1;
@@ -13,6 +14,7 @@ let replica;
 channel.onMessage = (header, blob) => {
   if (replica !== undefined) replica.receive(header, blob);
   else if (header.t === 'init') {
+    if (blob.length > 0) useCompiled(JSON.parse(blob.toString()));
     replica = new Replica(header, channel);
     void replica.start();
   }

@@ -6,6 +6,7 @@ import { parametersOf } from './functions.mjs';
 import { currentRun, Logs } from './logs.mjs';
 import { encode, statusCode, TooLarge } from './output.mjs';
 import { hasNoFilesLeft } from './process.mjs';
+import { Answer, answerOf } from './responses.mjs';
 import { Run, RunContext } from './run.mjs';
 import { isThenable, sourceOf } from './sources.mjs';
 import { Cancelled, sendItems } from './stream.mjs';
@@ -142,7 +143,8 @@ export class Replica {
    */
   async #settle(run, returned) {
     try {
-      const value = isThenable(returned) ? await returned : returned;
+      let value = isThenable(returned) ? await returned : returned;
+      if (value instanceof Response) value = await answerOf(value);
       const source = run.over ? undefined : sourceOf(value);
       if (source === undefined) this.#end(run, { value });
       else {
@@ -168,8 +170,9 @@ export class Replica {
     let status;
     if (!failed && run.items === undefined) {
       try {
-        text = this.#encoded(outcome.value);
-        status = statusCode(outcome.value);
+        const { value, status: own } = answered(outcome.value);
+        text = this.#encoded(value);
+        status = own ?? statusCode(value);
       } catch (refused) {
         error = refused;
         failed = true;
@@ -234,4 +237,15 @@ export class Replica {
     this.#logs.finish();
     this.#channel.flush();
   }
+}
+
+/**
+ * Returns a result, and the status that a `Response` sets.
+ *
+ * @param {unknown} value
+ * @returns {{ value: unknown, status: number | undefined }}
+ */
+function answered(value) {
+  if (!(value instanceof Answer)) return { value, status: undefined };
+  return { value: value.value, status: statusCode({ status_code: value.status }) };
 }

@@ -58,7 +58,7 @@ function readerSource(stream) {
   // A character may be split between two chunks of bytes.
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   return {
-    settles: true,
+    settles: false,
     next: async () => {
       for (;;) {
         const { done, value } = await reader.read();

@@ -39,7 +39,11 @@ export async function sendItems(run, source, channel) {
               pending.then(resolve, reject);
             });
       }
-      if (step.done) return;
+      if (step.done) {
+        // A generator that ends by itself has succeeded. Every other source has ended because of the cancel.
+        if (stopped !== undefined && !source.settles) throw new Cancelled();
+        return;
+      }
       const value = isThenable(step.value) ? await step.value : step.value;
       if (run.cancelled || run.over) throw new Cancelled();
       if (!items.add(value)) continue;

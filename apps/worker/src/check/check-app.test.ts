@@ -48,6 +48,35 @@ test('the functions of an app without a manifest are reported', async () => {
   );
 });
 
+test('the functions of an app in TypeScript are reported, with the names of their schemas', async () => {
+  const checked = await check({
+    'main.ts': [
+      '/** Counts. */',
+      'export function* run({ n, loud = false }: { n: number; loud?: boolean }) { if (loud) yield n; }',
+      "run.schema = { type: 'object', properties: { n: { type: 'integer' }, loud: { default: false } }, required: ['n'], additionalProperties: false };",
+      'export const untyped = () => 1;',
+    ].join('\n'),
+  });
+  expect(checked).toMatchObject({ problems: [], startMs: expect.any(Number) });
+  expect(report(checked)).toContain('run(n, loud = false)  Counts.');
+  expect(report(checked)).toContain('untyped(');
+});
+
+test('a package that an app in JavaScript imports and does not have is a problem', async () => {
+  const checked = await check({ 'main.mjs': "import 'no-such-package';\nexport const f = () => 1;" });
+  expect(checked.problems).toEqual([expect.stringMatching(/does not start: .*Cannot find package 'no-such-package'/)]);
+});
+
+test('an error in TypeScript, and an engine that is absent, are problems', async () => {
+  const wrong = await check({ 'main.ts': "import { a } from './missing';\nexport const f = () => a;" });
+  expect(wrong.problems).toEqual([expect.stringContaining('main.ts:1: Could not resolve "./missing"')]);
+  const absent = await check({
+    'main.mjs': 'export const f = () => 1;',
+    'app.toml': '[runtime.node]\nnode = "no-node"',
+  });
+  expect(absent.problems).toEqual([expect.stringContaining('no Node at')]);
+});
+
 test('methods of a class are served, and a method without a name of its own is a note', async () => {
   const checked = await check({
     'main.py': [

@@ -104,12 +104,14 @@ function misnamed(folder: string): string[] {
 
 async function missingIn(
   folder: string,
-  { entrypoint, interpreter, env, server }: Manifest,
+  { language, entrypoint, interpreter, env, server }: Manifest,
   environment: CheckOptions['environment'],
 ): Promise<readonly MissingModule[]> {
   const clean = cleanEnv(environment, { project: basename(dirname(folder)), app: basename(folder) }, env);
   const path = clean.PATH ?? '';
   if (server?.url !== undefined) return [];
+  // The engine itself names a package that a module in JavaScript imports and the folder does not have.
+  if (server === undefined && language === 'node') return [];
   const start = server ? (server.entrypoint ?? []) : [entrypoint];
   const python = server
     ? await pythonOfServer(start, folder, path)

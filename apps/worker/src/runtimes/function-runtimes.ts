@@ -56,6 +56,8 @@ export interface Deployment {
 export interface Program extends Command {
   /** The interpreter that runs the keeper if the worker has no `python3`. */
   readonly python?: string;
+  /** Compiled files of the app, which the harness receives with `init`. */
+  readonly sources?: Buffer | undefined;
 }
 
 /** Finds the program of a replica. Rejects with a text for the app's author if there is no program. */
@@ -95,7 +97,9 @@ export function functionRuntimes(
         const program = await findProgram(folder, deployment, env);
         const keeper = await keeperInterpreter(environment.PATH ?? DEFAULT_PATH, program.python);
         const command = keptBy(keeper, deployment.memoryBytes, program);
-        return (listener) => new FunctionReplica(command, options, listener);
+        const { sources } = program;
+        const ownOptions = sources === undefined ? options : { ...options, init: { ...init, sources } };
+        return (listener) => new FunctionReplica(command, ownOptions, listener);
       },
     });
   };

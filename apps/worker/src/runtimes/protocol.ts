@@ -20,14 +20,16 @@ export interface InitMessage {
   readonly maxLogBytes: number;
   /** Whether error messages carry tracebacks. */
   readonly debug: boolean;
+  /** Compiled files of the app, as JSON. They follow the header as its blob. */
+  readonly sources?: Buffer;
   /** Whether arguments are checked and converted as their annotations require. Default: true. */
   readonly validate?: boolean;
 }
 
 const line = (header: object): Buffer => Buffer.from(`${JSON.stringify(header)}\n`);
 
-export const initMessage = (init: InitMessage): Buffer =>
-  line({
+export const initMessage = (init: InitMessage): Buffer => {
+  const header = line({
     t: 'init',
     proto: PROTOCOL,
     app: init.app,
@@ -38,7 +40,10 @@ export const initMessage = (init: InitMessage): Buffer =>
     max_log_bytes: init.maxLogBytes,
     debug: init.debug,
     validate: init.validate,
+    b: init.sources?.length,
   });
+  return init.sources === undefined ? header : Buffer.concat([header, init.sources]);
+};
 
 /** Returns only the header. The parameters' bytes follow it unchanged. */
 export const runHeader = (run: {

@@ -155,7 +155,7 @@ export class ReplicaLife {
     const crash: ErrorFields =
       how.killed && how.signal === 'SIGKILL'
         ? { code: 'replica_crashed', message: `${whose}'s process was ended by its worker` }
-        : crashError(how, whose);
+        : crashError(how, whose, this.#stderr);
     // Also if the worker killed the process: an app that closes or writes to foreign descriptors never becomes ready.
     if (this.#state === 'spawning' || this.#state === 'loading') {
       const last = this.#stderr.findLast((line) => line.trim() !== '');

@@ -19,6 +19,9 @@ export interface More extends ShortLimits {
   readonly entry?: string;
   /** An app of the test's own, in the place of the test apps. Its file is `main`. */
   readonly folder?: string;
+  /** The file of an app of the test's own. */
+  readonly file?: string;
+  readonly replicas?: number;
   readonly memoryBytes?: number | undefined;
   readonly teardownMs?: number;
   readonly maxOutputBytes?: number;
@@ -70,9 +73,9 @@ export class Language {
     });
     const place = { project: 'demo', app: 'test', folder: more.folder ?? join(import.meta.dirname, folder) };
     const runtime = make(place, 'v1', {
-      entrypoint: `${more.entry ?? 'main'}${ending}`,
+      entrypoint: more.file ?? `${more.entry ?? 'main'}${ending}`,
       interpreter: more.interpreter ?? interpreter,
-      replicas: 1,
+      replicas: more.replicas ?? 1,
       replicaConcurrency: concurrency,
       startupTimeoutMs: NEVER_MS,
       timeoutMs: more.timeoutMs ?? NEVER_MS,

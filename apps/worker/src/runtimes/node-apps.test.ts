@@ -1,0 +1,208 @@
+// Contract 1 and 7: what only apps in JavaScript do: exports, kinds of streams, values, TypeScript, and the ends of their processes.
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { javascriptEngine } from './engine.ts';
+import type { Runtime } from './runtime.ts';
+import { Call, reached } from './testing/calls.ts';
+import { Language, type More, resultOf } from './testing/languages.ts';
+
+const language = new Language('Node');
+afterEach(() => language.end());
+
+/** Writes an app and starts it. `files` has the file's text by its path. */
+async function app(
+  files: Readonly<Record<string, string>>,
+  more: More & { concurrency?: number } = {},
+): Promise<Runtime> {
+  const folder = await language.emptyFolder();
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await writeFile(join(folder, path), text);
+  }
+  const file = Object.keys(files)[0] ?? '';
+  return language.started(more.concurrency ?? 100, { ...more, folder, file });
+}
+
+const names = (runtime: Runtime): string[] => runtime.functions.map(({ name }) => name);
+
+describe('exports', () => {
+  test('the functions of a default export are its properties', async () => {
+    const runtime = await app({
+      'main.mjs': 'export default { base: 2, twice({ x }) { return this.base * x; }, Kept: class {}, n: 1 };',
+    });
+    expect(names(runtime)).toEqual(['twice']);
+    expect(await resultOf(runtime, 'twice', { x: 4 })).toBe(8);
+  });
+
+  test('a default export that is a function is called run', async () => {
+    const runtime = await app({ 'main.mjs': 'export default async ({ x }) => x;' });
+    expect(await resultOf(runtime, 'run', { x: 1 })).toBe(1);
+  });
+
+  test.each([
+    ['main.cjs', 'exports.one = () => 1; exports.setup = () => { exports.two = () => 2; };', ['one']],
+    ['main.js', 'module.exports = { one: () => 1, _hidden: () => 1 };', ['one']],
+    ['main.js', 'module.exports = () => require("node:path").basename(__filename);', ['run']],
+    ['main.js', 'export const one = () => 1;', ['one']],
+    ['main.ts', 'const one = (): number => 1;\nmodule.exports = { one };', ['one']],
+  ])('%s with %s has the functions %j', async (file, code, expected) => {
+    expect(names(await app({ [file]: code }))).toEqual(expected);
+  });
+
+  test('the packages in the folder’s node_modules are used', async () => {
+    const runtime = await app({
+      'main.ts': "import { six } from 'own-package';\nexport const f = (): number => six;",
+      'node_modules/own-package/package.json': '{"name": "own-package", "type": "module", "exports": "./index.js"}',
+      'node_modules/own-package/index.js': 'export const six = 6;',
+    });
+    expect(await resultOf(runtime, 'f')).toBe(6);
+  });
+});
+
+describe('streams', () => {
+  const CODE = `
+import { Readable } from 'node:stream';
+export const web = () => new ReadableStream({ start(c) { c.enqueue('a'); c.enqueue({ b: 1 }); c.close(); } });
+export const bytes = () => new Blob(['grö', 'ße']).stream();
+export const node = () => Readable.from(['a', 'b']);
+export const iterable = () => ({ *[Symbol.iterator]() { yield 1; yield 2; } });
+export const promises = () => ({ *[Symbol.iterator]() { yield Promise.resolve(1); yield 2; } });
+export const json = () => Response.json({ a: 1 }, { status: 201 });
+export const text = () => new Response('hello', { status: 404 });
+export const nothing = () => new Response(null);
+export const events = () => new Response('event: a\\ndata: 1\\n\\ndata: 2\\n\\n', { headers: { 'content-type': 'text/event-stream' } });
+export const lines = () => new Response('{"a":1}\\n{"a":2}', { headers: { 'content-type': 'application/x-ndjson' } });
+export const hangs = (_p, { signal }) => new ReadableStream({
+  start(c) { c.enqueue('first'); },
+  cancel() { console.log('cancelled', signal.aborted); },
+});
+export const deaf = () => ({
+  [Symbol.asyncIterator]() { return this; },
+  next() { return this.begun ? new Promise(() => {}) : ((this.begun = true), Promise.resolve({ done: false, value: 'first' })); },
+  return() { console.log('returned'); return { done: true }; },
+});`;
+
+  test('every kind of stream is sent item by item', async () => {
+    const runtime = await app({ 'main.mjs': CODE });
+    const items = async (fn: string): Promise<string[]> => {
+      const run = new Call(runtime, fn);
+      expect(await run.ended).toMatchObject({ state: 'succeeded', streamed: true });
+      return run.items;
+    };
+    expect(await items('web')).toEqual(['a', '{"b":1}']);
+    expect((await items('bytes')).join('')).toBe('größe');
+    expect(await items('node')).toEqual(['a', 'b']);
+    expect(await items('iterable')).toEqual(['1', '2']);
+    expect(await items('promises')).toEqual(['1', '2']);
+    expect(await items('events')).toEqual(['event: a\ndata: 1\n\n', 'data: 2\n\n']);
+    expect(await items('lines')).toEqual(['{"a":1}', '{"a":2}']);
+  });
+
+  test('a Response sets the status and the result', async () => {
+    const runtime = await app({ 'main.mjs': CODE });
+    expect(await new Call(runtime, 'json').ended).toMatchObject({ statusCode: 201, result: Buffer.from('{"a":1}') });
+    expect(await new Call(runtime, 'text').ended).toMatchObject({ statusCode: 404, result: Buffer.from('"hello"') });
+    expect(await new Call(runtime, 'nothing').ended).toMatchObject({ statusCode: 200, result: Buffer.from('null') });
+  });
+
+  test.each([
+    ['hangs', 'cancelled true'],
+    ['deaf', 'returned'],
+  ])('a cancel ends %s, whose next item never comes', async (fn, printed) => {
+    const runtime = await app({ 'main.mjs': CODE });
+    const run = new Call(runtime, fn);
+    await run.until(() => run.count === 1);
+    run.running?.cancel('cancelled');
+    expect(await run.ended).toMatchObject({ state: 'cancelled', items: 1 });
+    expect(run.printed).toEqual([printed]);
+  });
+});
+
+describe('values', () => {
+  test('values that are not plain JSON are encoded as in Python', async () => {
+    const runtime = await app({
+      'main.mjs': `export const f = () => ({
+  date: new Date(0), map: new Map([[1, new Set(['a'])]]), big: 12345678901234567890n, bytes: Buffer.from('größe'),
+  floats: new Float32Array([0.5, 1]), own: new (class { toJSON() { return { kind: 'own' }; } })(), none: undefined, list: [undefined],
+});`,
+    });
+    expect((await new Call(runtime, 'f').ended).result?.toString()).toBe(
+      '{"date":"1970-01-01T00:00:00.000Z","map":{"1":["a"]},"big":12345678901234567890,"bytes":"größe","floats":[0.5,1],"own":{"kind":"own"},"list":[null]}',
+    );
+  });
+
+  test.each([
+    ['{ a: [1, { b: NaN }] }', 'the output (Object) is not JSON: .a[1].b is NaN'],
+    ['[Promise.resolve(1)]', '[0] is a Promise'],
+    ['new Error("x")', 'a Error'],
+    ['() => 1', 'a function'],
+    ['(() => { const a = {}; a.a = a; return a; })()', 'nested too deeply'],
+    ['{ b: new Uint8Array([255]) }', '.b is bytes that are not UTF-8 text: give base64 text instead'],
+  ])('%s is refused with its place', async (value, message) => {
+    const runtime = await app({ 'main.mjs': `export const f = () => (${value});` });
+    const { error } = await new Call(runtime, 'f').ended;
+    expect(error?.code).toBe('unserializable_output');
+    expect(error?.message).toContain(message);
+  });
+
+  test('a function receives the run’s id, signal, trace and log', async () => {
+    const runtime = await app({
+      'main.mjs':
+        'export const f = (_p, { signal, runId, traceparent, log }) => { log("a %s", 1); return [signal.aborted, runId, traceparent]; };',
+    });
+    const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+    const run = new Call(runtime, 'f', {}, false, traceparent);
+    expect(await run.result()).toBe(JSON.stringify([false, run.runId, traceparent]));
+    expect(run.printed).toEqual(['a 1']);
+  });
+
+  test('the spans of a function belong to the trace of its own call', async () => {
+    // The part of OpenTelemetry's API for JavaScript that tracing in an app uses.
+    const runtime = await app({
+      'main.mjs': `
+import { AsyncLocalStorage } from 'node:async_hooks';
+const current = new AsyncLocalStorage();
+globalThis[Symbol.for('opentelemetry.js.api.1')] = {
+  context: { active: () => undefined, with: (context, fn) => current.run(context, fn) },
+  propagation: { extract: (_context, carrier, getter) => {
+    const traceparent = getter.get(carrier, 'traceparent');
+    if (traceparent.endsWith('-00')) throw new Error('not this one');
+    return traceparent;
+  } },
+};
+export const plain = () => current.getStore() ?? null;
+export async function* streamed() { await null; yield current.getStore(); }`,
+    });
+    const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+    expect(await new Call(runtime, 'plain', {}, false, traceparent).result()).toBe(JSON.stringify(traceparent));
+    const streamed = new Call(runtime, 'streamed', {}, false, traceparent);
+    await streamed.ended;
+    expect(streamed.items).toEqual([traceparent]);
+    expect(await new Call(runtime, 'plain').result()).toBe('null');
+    expect(await new Call(runtime, 'plain', {}, false, traceparent.replace(/01$/, '00')).result()).toBe('null');
+  });
+});
+
+describe('engines', () => {
+  test('an engine that is absent breaks the app, with a clear message', async () => {
+    await expect(javascriptEngine('/srv/app', 'bun', '/nowhere')).rejects.toThrow('bun is not on PATH. Install bun');
+    await expect(javascriptEngine('/srv/app', 'bin/node', '/nowhere')).rejects.toThrow('no Node at /srv/app/bin/node');
+    const folder = await language.emptyFolder();
+    await writeFile(join(folder, 'node'), '#!/bin/sh\necho v20.1.0\n', { mode: 0o755 });
+    await expect(javascriptEngine(folder, 'node', '/bin')).rejects.toThrow('is Node v20.1.0; 22.18 or newer is needed');
+    await writeFile(join(folder, 'main.mjs'), '');
+    const runtime = language.make(1, { folder, file: 'main.mjs', interpreter: 'deno', env: { PATH: '/nowhere' } });
+    runtime.start();
+    await reached(runtime, 'broken');
+    expect(runtime.error?.message).toContain('deno is not on PATH');
+  });
+
+  test('the manifest’s Node runs the app', async () => {
+    const runtime = await app(
+      { 'main.mjs': 'export const f = () => process.execPath;' },
+      { interpreter: process.execPath },
+    );
+    expect(await resultOf(runtime, 'f')).toBe(process.execPath);
+  });
+});
