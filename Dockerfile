@@ -26,7 +26,7 @@ COPY scripts/bundle.mjs scripts/
 COPY packages packages
 COPY apps apps
 # In the order of their imports: docs/architecture.md.
-RUN for built in packages/contracts packages/retry packages/crypto packages/egress packages/store packages/platform apps/gateway apps/worker apps/dispatcher; \
+RUN for built in packages/contracts packages/retry packages/crypto packages/egress packages/bundles packages/store packages/platform apps/gateway apps/worker apps/dispatcher; \
   do npm run build --silent --workspace="$built" || exit 1; done
 # The services read the store's Lua scripts.
 RUN find packages/store/src -type f ! -name '*.lua' -delete && find packages/store/src -type d -empty -delete
@@ -47,7 +47,9 @@ COPY --from=build /app/apps/gateway/dist/bundle apps/gateway/dist/bundle
 # The page of `GET /docs`.
 COPY apps/gateway/page apps/gateway/page
 COPY --from=build /app/node_modules/swagger-ui-dist/package.json /app/node_modules/swagger-ui-dist/LICENSE /app/node_modules/swagger-ui-dist/swagger-ui-bundle.js /app/node_modules/swagger-ui-dist/swagger-ui.css /app/node_modules/swagger-ui-dist/favicon-32x32.png node_modules/swagger-ui-dist/
-ENV HOST=0.0.0.0 PORT=8080 OPERATIONS_PORT=9464
+# A new volume takes the owner of the folder.
+RUN mkdir /bundles && chown node:node /bundles
+ENV HOST=0.0.0.0 PORT=8080 OPERATIONS_PORT=9464 BUNDLES_URL=file:/bundles
 EXPOSE 8080 9464
 USER node
 CMD ["node", "--enable-source-maps", "apps/gateway/dist/bundle/main.js"]
@@ -62,7 +64,8 @@ COPY --from=build /app/node_modules/esbuild node_modules/esbuild
 COPY --from=build /app/node_modules/@esbuild node_modules/@esbuild
 COPY --from=build /app/apps/worker/package.json apps/worker/
 COPY --from=build /app/apps/worker/dist/bundle apps/worker/dist/bundle
-ENV DEPLOYMENTS_DIR=/deployments OPERATIONS_PORT=9465
+RUN mkdir /bundles /bundle-cache && chown node:node /bundles /bundle-cache
+ENV DEPLOYMENTS_DIR=/deployments OPERATIONS_PORT=9465 BUNDLES_URL=file:/bundles BUNDLE_CACHE_DIR=/bundle-cache
 EXPOSE 9465
 USER node
 CMD ["node", "--enable-source-maps", "apps/worker/dist/bundle/main.js"]

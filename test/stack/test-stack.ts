@@ -135,7 +135,7 @@ export async function startTestStack({
   const output = new Output(partNames(scale), sink, false);
   const secrets = developmentSecrets(dataDir);
   const urlOf = (user: RedisUser): string => redisUrlOf(redis, user);
-  const specs = serviceSpecs({ root, settings, scale, secrets, redisUrl: urlOf, receiverPort: 0, output });
+  const specs = serviceSpecs({ root, settings, scale, secrets, redisUrl: urlOf, receiverPort: 0, dataDir, output });
   const starts = new EventEmitter();
   const ports = new Map<string, number>();
   const withPort = (part: PartSpec): PartSpec => ({

@@ -8,7 +8,7 @@ import { APP_FILTER } from '@nestjs/core';
 import { JwtModule, JwtService } from '@nestjs/jwt';
 import { configuredKeys } from './auth/configured-keys.ts';
 import { REVOCATION_LOGGER, REVOCATION_RETENTION, RevocationController } from './auth/revocation.controller.ts';
-import { CallGuard, ReadRunsGuard, Tokens, WriteRunsGuard, WriteTokensGuard } from './auth/tokens.ts';
+import { CallGuard, ReadRunsGuard, Tokens, WriteAppsGuard, WriteRunsGuard, WriteTokensGuard } from './auth/tokens.ts';
 import { Admission } from './calls/admission.ts';
 import { Bodies } from './calls/bodies.ts';
 import { CallsController } from './calls/calls.controller.ts';
@@ -41,6 +41,13 @@ import { RunsController } from './runs/runs.controller.ts';
 import { Validators } from './schemas/validators.ts';
 import type { GatewaySettings } from './settings.ts';
 import { KeepAlive } from './streaming/live-response.ts';
+import { AppsController } from './versions/apps.controller.ts';
+import { Apps } from './versions/apps.ts';
+import { Audit } from './versions/audit.ts';
+import { DeployController } from './versions/deploy.controller.ts';
+import { Uploads } from './versions/uploads.ts';
+import { VersionLogs } from './versions/version-log.ts';
+import { Versions } from './versions/versions.ts';
 
 /** The parts that exist before Nest starts. */
 export interface GatewayParts extends Pick<Boot<GatewaySettings>, 'settings' | 'logger' | 'operations' | 'tracing'> {
@@ -59,6 +66,8 @@ export const controllers = [
   DeliveriesController,
   RedeliveryController,
   RevocationController,
+  AppsController,
+  DeployController,
   ProjectController,
   HealthController,
   ServiceDocumentController,
@@ -87,6 +96,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
   });
   const answers = new AnswersInFlight(settings.ANSWERS_IN_FLIGHT_BYTES);
   gaugeOpenThings(operations.registry, { streams: () => keepAlives.size, bodyBytes: () => bodies.heldBytes });
+  const versions = new Versions(store.versions, settings.ROLL_OUT_TIMEOUT_S * 1000);
   const admission = new Admission(store, box, retention);
   const validators = new Validators({
     onUnread: (name, err) =>
@@ -111,6 +121,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
       CallGuard,
       ReadRunsGuard,
       WriteRunsGuard,
+      WriteAppsGuard,
       WriteTokensGuard,
       { provide: REVOCATION_RETENTION, useValue: settings.REVOCATION_RETENTION_S * 1000 },
       { provide: REVOCATION_LOGGER, useValue: logger },
@@ -153,6 +164,22 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
       { provide: Deliveries, useFactory: () => new Deliveries(store.deliveryLog) },
       { provide: PageFiles, useFactory: () => new PageFiles() },
       { provide: ProjectApps, useFactory: () => new ProjectApps(store) },
+      // versions
+      { provide: Apps, useFactory: () => new Apps(store) },
+      { provide: Versions, useValue: versions },
+      {
+        provide: VersionLogs,
+        useFactory: () => new VersionLogs({ versions, store: store.versions, openCalls, keepAlives }),
+      },
+      {
+        provide: Uploads,
+        useFactory: () =>
+          new Uploads(settings.BUNDLES_URL.open(), {
+            maxBytes: settings.MAX_BUNDLE_BYTES,
+            timeoutMs: settings.REQUEST_TIMEOUT_S * 1000,
+          }),
+      },
+      { provide: Audit, useFactory: () => new Audit(store.versions, logger, settings.TRUSTED_PROXIES) },
     ],
   };
 }

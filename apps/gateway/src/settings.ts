@@ -1,4 +1,5 @@
 // Contract 6: the gateway's settings, as schema, type and injection token.
+import { BUNDLES_URL_TEXT, bundlesUrl } from '@inference-proxy/bundles';
 import { parseSecretKeys } from '@inference-proxy/crypto';
 import { parseNetworks } from '@inference-proxy/egress';
 import {
@@ -91,6 +92,11 @@ export class GatewaySettings extends settingsOf(
         .pipe(parsedBy(parseNetworks))
         .describe('CIDR list of the proxies before the gateway; custom runtimes receive their `X-Forwarded-*`'),
       MAX_BODY_BYTES: bytes().prefault('8MiB').describe('largest body of a call'),
+      BUNDLES_URL: bundlesUrl().prefault('file:.data/bundles').describe(BUNDLES_URL_TEXT),
+      MAX_BUNDLE_BYTES: bytes().prefault('256MiB').describe('largest bundle of a deployment'),
+      ROLL_OUT_TIMEOUT_S: seconds()
+        .prefault('600')
+        .describe('time in which all workers of an app must be ready for a new version; then the roll-out is undone'),
       BODIES_IN_FLIGHT_BYTES: bytes()
         .prefault('256MiB')
         .describe('limit for the sum of received bodies that are not yet in the store; at the limit, calls return 429'),

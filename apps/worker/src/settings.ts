@@ -1,4 +1,5 @@
 // Contract 6, "Settings": the worker's settings. The worker has neither the key that seals secrets nor the key that verifies tokens.
+import { BUNDLES_URL_TEXT, bundlesUrl } from '@inference-proxy/bundles';
 import { bytes, commonSettings, milliseconds, operationsPort, settingsOf, text } from '@inference-proxy/platform';
 import { z } from 'zod';
 import { appFilter } from './deployments/app-folders.ts';
@@ -39,6 +40,10 @@ export class WorkerSettings extends settingsOf(
       .refine((ms) => ms >= 100, 'expected at least 100')
       .prefault('5000')
       .describe('interval of the search for changed code if the file system reports no changes'),
+    BUNDLES_URL: bundlesUrl().prefault('file:.data/bundles').describe(BUNDLES_URL_TEXT),
+    BUNDLE_CACHE_DIR: text('a folder')
+      .default('.data/bundle-cache')
+      .describe('folder of the unpacked versions; each worker needs its own'),
     ...limits,
     STREAM_WINDOW_BYTES: bytes()
       .prefault('2MiB')

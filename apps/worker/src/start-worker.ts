@@ -3,12 +3,14 @@ import 'reflect-metadata';
 import { type Boot, nestContext } from '@inference-proxy/platform';
 import { DeliveryQueue, defaultTimings, storeNotReadyReason, WorkerStore } from '@inference-proxy/store';
 import { Announcer } from './deployments/announce.ts';
-import { Deployments } from './deployments/deployments.ts';
+import { type AppChanged, Deployments } from './deployments/deployments.ts';
 import { Connections } from './execution/connections.ts';
 import { Serving } from './execution/serving.ts';
 import { gaugeSlots } from './operations/process-metrics.ts';
 import { readyCheck } from './ready.ts';
 import type { WorkerSettings } from './settings.ts';
+import { DeployedApps } from './versions/deployed-apps.ts';
+import { bothSources } from './versions/served-apps.ts';
 import { workerModule } from './worker.module.ts';
 
 /** The longest wait for first starts. A slower app is announced as `starting`, and the worker is ready without it. */
@@ -21,15 +23,17 @@ export async function startWorker(boot: Boot<WorkerSettings>): Promise<{ apps: n
   const connections = context.get(Connections);
   const store = context.get(WorkerStore);
   const deployments = context.get(Deployments);
+  const deployed = context.get(DeployedApps);
+  const apps = bothSources(deployments, deployed);
   const announcer = context.get(Announcer);
   const serving = context.get(Serving);
 
-  gaugeSlots(operations.registry, deployments);
+  gaugeSlots(operations.registry, apps);
   shutdown.add('intake', 'intake', async () => {
-    await Promise.all([deployments.stop(), announcer.stop(), serving.stopIntake()]);
+    await Promise.all([deployments.stop(), deployed.stop(), announcer.stop(), serving.stopIntake()]);
   });
   shutdown.add('drain', 'runs', (signal) => serving.drain(settings.SHUTDOWN_GRACE_S * 1_000, signal));
-  shutdown.add('queues', 'apps', (signal) => deployments.drain(signal));
+  shutdown.add('queues', 'apps', (signal) => Promise.all([deployments.drain(signal), deployed.drain(signal)]));
   shutdown.add('queues', 'store', async () => {
     store.close();
     await context.get(DeliveryQueue).close();
@@ -40,7 +44,7 @@ export async function startWorker(boot: Boot<WorkerSettings>): Promise<{ apps: n
   let looked = false;
   operations.readyWhen(
     readyCheck(
-      deployments,
+      apps,
       () => storeNotReadyReason(connections.commands, defaultTimings.commandMs, ['take', 'append', 'end']),
       () => looked,
     ),
@@ -51,10 +55,14 @@ export async function startWorker(boot: Boot<WorkerSettings>): Promise<{ apps: n
     announcer.again();
     serving.wake(project);
   };
-  const started = deployments.start((project, app) => {
-    announcer.changed(project, app, () => deployments.find(project, app)?.describe());
+  const changed: AppChanged = (project, app) => {
+    announcer.changed(project, app, () => apps.find(project, app)?.describe());
     serving.follow();
-  });
+  };
+  // Folders come first, because an app of a folder is not served from versions.
+  const started = deployments.start(changed);
+  await deployments.scanned();
+  await deployed.start(changed);
   await Promise.race([started, after(FIRST_STARTS_MS)]);
   looked = true;
   await announcer.settled();

@@ -18,6 +18,7 @@ export const errorKinds = {
   unsupported_media_type: { status: 415, retryable: false },
   payload_too_large: { status: 413, retryable: false },
   invalid_input: { status: 422, retryable: false },
+  invalid_bundle: { status: 422, retryable: false },
   conflict: { status: 409, retryable: false },
   idempotency_conflict: { status: 422, retryable: false },
   items_gone: { status: 410, retryable: false },

@@ -65,6 +65,8 @@ export interface AppDescription {
   readonly functions: readonly FunctionSpec[];
   /** The reason why the app is broken. */
   readonly error?: ErrorFields;
+  /** Why an app that is starting waits, such as for its bundle. */
+  readonly waiting?: string;
   /** The newest version, if that version failed to start while an older version serves. */
   readonly failed?: FailedVersion;
   /** The largest number of runs in the app's queue. */

@@ -1,3 +1,4 @@
+export * from './app-files.ts';
 export * from './envelope.ts';
 export * from './errors.ts';
 export * from './functions.ts';

@@ -24,6 +24,9 @@ export const revokedKey = 'ip:revoked';
 /** string: number of changes to that set. */
 export const revocationChangesKey = 'ip:revoked:changes';
 
+/** set: projects with deployed versions. Also the channel on which changes of versions are announced, as the project's name. */
+export const deployedKey = 'ip:deployed';
+
 /** The names behind the project's prefix. A name that ends in `:` is followed by an id. */
 export const names = {
   /** hash: a run's record */
@@ -88,6 +91,24 @@ export const names = {
   toWorker: 'to-worker:',
   /** channel: descriptions of apps as they change */
   announced: 'announced',
+  /** set: apps with deployed versions */
+  deployed: 'deployed',
+  /** hash by app: its active version, and its roll-out (parts/roll-outs.lua) */
+  deployment: 'deployment:',
+  /** set: apps with a roll-out under way */
+  rolling: 'rolling',
+  /** hash by app: worker → its last report about the version that is rolled out */
+  rollOut: 'roll-out:',
+  /** zset by app: its versions, scored by their last deployment (ms) */
+  versions: 'versions:',
+  /** hash by `<app>:<version>`: a version's record */
+  version: 'version:',
+  /** list by `<app>:<version>`: lines of its log (JSON), oldest first */
+  buildLog: 'build-log:',
+  /** list by app: activations as `<version> <ms> <author>`, newest first */
+  activations: 'activations:',
+  /** list: changes by users (JSON), newest first */
+  audit: 'audit',
 
   // Behind the receivers' prefix. A line is one project's part of a receiver: `<project> <host:port>`.
   /** zset by line: open attempts, scored by the end of their lease (ms) */

@@ -7,12 +7,12 @@ import { type ScriptName, scriptNames, scriptSource } from './script-files.ts';
 
 /** The scripts of each service. Only the dispatcher uses receivers' slots and circuits, and it may use all their keys. */
 const SCRIPTS = {
-  worker: ['take', 'append', 'reserve', 'head', 'end', 'renew', 'log', 'ready'],
+  worker: ['take', 'append', 'reserve', 'head', 'end', 'renew', 'log', 'version-report', 'ready'],
   dispatcher: ['delivery-begin', 'delivery-record', 'ready'],
   hosts: ['hosts', 'host-look'],
   gateway: [
     ...['accept', 'cancel', 'detach', 'follow', 'unfollow', 'attend', 'list', 'result', 'delivery-redeliver', 'ready'],
-    ...['reap', 'sweep', 'forget-project'],
+    ...['reap', 'sweep', 'forget-project', 'version-deploy', 'version-activate', 'roll-outs', 'app-delete'],
   ],
 } as const;
 

@@ -28,6 +28,11 @@ const FOLDERS = {
   'delivery-redeliver': 'deliveries',
   hosts: 'hosts',
   'host-look': 'hosts',
+  'version-deploy': 'versions',
+  'version-activate': 'versions',
+  'version-report': 'versions',
+  'roll-outs': 'versions',
+  'app-delete': 'versions',
   ready: '.',
 } as const;
 

@@ -32,6 +32,8 @@ export interface Wiring {
   /** Returns the URL of a service's user. */
   readonly redisUrl: (service: keyof Scale) => string;
   readonly receiverPort: number;
+  /** Folder of bundles and of unpacked versions. */
+  readonly dataDir: string;
   /** Ports of services with one process. Other processes take a free port and log it in their line `ready`. */
   readonly operationsPorts?: Partial<Record<keyof Scale, number>>;
   readonly output: Output;
@@ -48,6 +50,7 @@ const PRIVATE = [
   'PORT',
   'HOST',
   'OPERATIONS_PORT',
+  'BUNDLE_CACHE_DIR',
   'WEBHOOK_ALLOWED_NETWORKS',
 ];
 
@@ -69,7 +72,8 @@ export function serviceSpecs(wiring: Wiring): ServiceSpec[] {
       ...spec,
       name: instance,
       service: name,
-      env: own,
+      // Two workers must not unpack into one folder, because a function may write into its folder.
+      env: name === 'worker' ? { ...own, BUNDLE_CACHE_DIR: join(wiring.dataDir, 'bundle-cache', instance) } : own,
       stopLimitMs,
     }));
   });
@@ -83,10 +87,11 @@ function oneOfEach({
   secrets,
   redisUrl,
   receiverPort,
+  dataDir,
   operationsPorts = {},
   output,
 }: Wiring): Program[] {
-  const base = inherited(output);
+  const base = { BUNDLES_URL: `file:${join(dataDir, 'bundles')}`, ...inherited(output) };
   const common = (service: keyof Scale) => ({ NODE_ENV: 'development', ...base, REDIS_URL: redisUrl(service) });
   const webhooks = {
     SECRETS_KEY: secrets.secretsKey,

@@ -130,6 +130,7 @@ export function openStack({
       secrets,
       redisUrl,
       receiverPort: receiver,
+      dataDir,
       operationsPorts: await operationsPorts(scale),
       output,
     });

@@ -150,7 +150,7 @@ const USUAL_SCOPES: ReadonlySet<string> = new Set(['call', 'runs:read', 'runs:wr
 
 const grants = new WeakMap<object, Grant>();
 
-/** Returns the grant of a request that `WriteTokensGuard` has admitted. */
+/** Returns the grant of a request that `WriteAppsGuard` or `WriteTokensGuard` has admitted. */
 export const grantOf = (request: object): Grant => grants.get(request) as Grant;
 
 /** Admits a token of the path's project with a scope. */
@@ -208,6 +208,15 @@ export class ReadRunsGuard extends ProjectGuard {
 @Injectable()
 export class WriteRunsGuard extends ProjectGuard {
   protected override readonly scope = 'runs:write';
+}
+
+@Injectable()
+export class WriteAppsGuard extends ProjectGuard {
+  protected override readonly scope = 'apps:write';
+
+  protected override admitted(request: object, grant: Grant): void {
+    grants.set(request, grant);
+  }
 }
 
 @Injectable()

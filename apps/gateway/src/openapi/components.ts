@@ -192,6 +192,7 @@ const parameters: Json = {
   delivery: path('delivery', 'The delivery’s id.', RUN_ID.example),
   model: path('model', 'The model, which is the name of the function.', 'greet'),
   jti: path('jti', 'The id of the token.', 'token-1'),
+  version: path('version', 'The version, or its first 8 or more digits.', 'd3f6e1f7', '^[0-9a-f]{8,64}$'),
   async: query('async', '`true` answers 202 at once. The run continues.', FLAG),
   ids: query('ids', '`true` gives every event of a stream an id.', FLAG),
   events: query('events', '`full` asks for the rich stream.', { type: 'string', enum: ['full'] }),
@@ -222,6 +223,7 @@ const parameters: Json = {
   limit: query('limit', 'The most entries of the page.', { type: 'integer', minimum: 1, maximum: 100, default: 50 }),
   cursor: query('cursor', 'The `cursor` of the previous page.', WORD),
   filterApp: query('app', 'Only runs of this app.', WORD),
+  activate: query('activate', '`false` builds the version and does not activate it.', FLAG),
   filterFunction: query('function', 'Only runs of this function.', WORD),
   filterStatus: query('status', 'Only runs in this state.', {
     type: 'string',

@@ -11,6 +11,7 @@ import {
   parameter,
   ref,
 } from './components.ts';
+import { versionPaths } from './version-paths.ts';
 
 const PUBLIC = { security: [] };
 const AN_OBJECT = { type: 'object' };
@@ -124,6 +125,7 @@ export const servicePaths: Json = {
       ...errors(...COMMON),
     },
   }),
+  ...versionPaths,
   [FUNCTION]: post(
     'call',
     call('Calls a function', {

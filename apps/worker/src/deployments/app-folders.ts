@@ -1,9 +1,8 @@
 // Contract 6, "Settings": finds apps in `<DEPLOYMENTS_DIR>/<project_id>/<app_name>/`. `WORKER_APPS` selects the apps that this worker serves.
 import { readdir, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { isAppName, isProjectName } from '@inference-proxy/contracts';
+import { isAppName, isProjectName, MANIFEST_FILES } from '@inference-proxy/contracts';
 import { findEntryPoint } from './entry-point.ts';
-import { MANIFEST_FILES } from './manifest.ts';
 import { isToolsFolder } from './version.ts';
 
 /** The place of an app on disk. */

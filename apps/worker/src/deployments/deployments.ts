@@ -1,8 +1,8 @@
 // Contract 7: the apps of the deployments folder that this worker serves. A change starts a scan; only one scan runs at a time.
 
+import { MANIFEST_FILES, NODE_ENTRYPOINTS, PYTHON_ENTRYPOINT } from '@inference-proxy/contracts';
 import { type AppFilter, type AppFolder, findApps } from './app-folders.ts';
-import { NODE_ENTRYPOINTS, PYTHON_ENTRYPOINT } from './entry-point.ts';
-import { MANIFEST_FILES, ManifestError, readManifest } from './manifest.ts';
+import { ManifestError, readManifest } from './manifest.ts';
 import { readTree, versionOf } from './version.ts';
 import { AppVersions, type MakeRuntime, type OfferedVersion } from './versions.ts';
 import { CodeWatch } from './watch.ts';
@@ -77,6 +77,11 @@ export class Deployments {
     await this.#looking;
     if (this.#apps.size === 0) logger.warn({ deploymentsDir }, 'the deployments folder contains no apps');
     await Promise.all([...this.#apps.values()].map(({ versions }) => versions.firstStart));
+  }
+
+  /** Resolves when the scan under way has ended. */
+  async scanned(): Promise<void> {
+    await this.#looking;
   }
 
   /** Returns the number of apps. */

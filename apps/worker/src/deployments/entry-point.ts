@@ -1,6 +1,7 @@
 // Contract 7: the entry point of an app whose manifest names none: `main.py`, or the file that makes the folder an app in JavaScript.
 import { readFile, stat } from 'node:fs/promises';
 import { join, normalize } from 'node:path';
+import { NODE_ENTRYPOINTS, PYTHON_ENTRYPOINT } from '@inference-proxy/contracts';
 import { asTable } from './manifest-text.ts';
 
 export type Language = 'python' | 'node';
@@ -10,19 +11,6 @@ export interface EntryPoint {
   /** Relative to the app's folder. */
   readonly file: string;
 }
-
-export const PYTHON_ENTRYPOINT = 'main.py';
-
-/** Entry points in JavaScript and TypeScript. An earlier name wins. */
-export const NODE_ENTRYPOINTS = [
-  'main.ts',
-  'main.mts',
-  'main.cts',
-  'main.tsx',
-  'main.mjs',
-  'main.js',
-  'main.cjs',
-] as const;
 
 /** Conditions of `exports` in `package.json` that apply, as Node orders them. */
 const CONDITIONS = ['node', 'import', 'module-sync', 'default', 'require'];

@@ -2,23 +2,14 @@
 // An app without these files has the defaults.
 import { readFile } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
+import { MANIFEST_FILES, NODE_ENTRYPOINTS, PYTHON_ENTRYPOINT } from '@inference-proxy/contracts';
 import { z } from 'zod';
 import { type CustomServer, customServer, customServerSection } from './custom-server.ts';
-import {
-  type EntryPoint,
-  findEntryPoint,
-  type Language,
-  NODE_ENTRYPOINTS,
-  nodeEntryPoint,
-  PYTHON_ENTRYPOINT,
-} from './entry-point.ts';
+import { type EntryPoint, findEntryPoint, type Language, nodeEntryPoint } from './entry-point.ts';
 import { asTable, ManifestError, merged, type Sections, sectionsOf } from './manifest-text.ts';
 import { refuseRuntimes } from './refused-runtimes.ts';
 
 export { ManifestError } from './manifest-text.ts';
-
-/** Files that may hold a manifest. Keys of an earlier file win over keys of a later file. */
-export const MANIFEST_FILES = ['app.toml', 'cerebrium.toml'] as const;
 
 const GIB = 2 ** 30;
 

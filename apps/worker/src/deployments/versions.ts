@@ -11,6 +11,8 @@ export interface OfferedVersion {
   readonly manifest: Manifest | undefined;
   /** The error of the manifest. Set if there is no manifest. */
   readonly error?: ErrorFields;
+  /** The version's folder, if it is not the app's. */
+  readonly folder?: string;
 }
 
 /** Creates the runtime of a version without starting it. */
@@ -25,6 +27,13 @@ export interface StartedRun {
 
 interface Started extends OfferedVersion {
   readonly runtime: Runtime | undefined;
+}
+
+/** A version that is ready or will be, and takes over only when it is activated. */
+interface Held {
+  readonly started: Started;
+  /** Called once, with the error if the version failed to start. */
+  readonly decided: (error?: ErrorFields) => void;
 }
 
 /** A version that waits for the end of its last runs. */
@@ -47,6 +56,9 @@ export class AppVersions {
   #current: Started | undefined;
   /** Starts while `current` serves. */
   #next: Started | undefined;
+  #held: Held | undefined;
+  /** Why the app has no version yet. */
+  #waiting: string | undefined;
   readonly #leaving = new Map<Runtime, Leaving>();
   #offered: string | undefined;
   /** The version that was offered last, if it failed to start while `current` serves. */
@@ -114,14 +126,79 @@ export class AppVersions {
       this.#decided.resolve();
       return;
     }
-    const started: Started = { ...offered, runtime: this.#make(this.place, version, manifest) };
-    const port = manifest.server?.port;
-    const portInUse =
-      port !== undefined && (port === this.#current?.manifest?.server?.port || this.#leavingPort(port).length > 0);
+    const started = this.#made(offered, manifest);
+    const { port, portInUse } = this.#portOf(manifest);
     if (isServing && !portInUse) this.#next = started;
     else this.#put(started);
     if (portInUse) void this.#startInTurn(started, port);
     else this.#start(started);
+  }
+
+  /**
+   * Starts a version beside the serving version. The version takes over only when `activate` names it. Replaces an earlier prepared version.
+   *
+   * A server whose fixed port is in use counts as ready, because it can start only after the old version has left the port.
+   *
+   * @param decided called once: with the error if the version failed to start, or without an error when it is ready
+   */
+  prepare(offered: OfferedVersion & { readonly manifest: Manifest }, decided: (error?: ErrorFields) => void): void {
+    this.dismiss();
+    const isServing = this.#current?.runtime?.state === 'ready' && this.#current.version === offered.version;
+    if (this.#closed || isServing || this.#portOf(offered.manifest).portInUse) {
+      decided();
+      return;
+    }
+    const started = this.#made(offered, offered.manifest);
+    let isDecided = false;
+    const once = (error?: ErrorFields): void => {
+      if (!isDecided) decided(error);
+      isDecided = true;
+    };
+    this.#held = { started, decided: once };
+    this.#start(started);
+  }
+
+  /** Lets the prepared version take over. Returns false if another version or no version is prepared. */
+  activate(version: string): boolean {
+    const started = this.#held?.started;
+    if (started === undefined || started.version !== version || this.#closed) return false;
+    this.#held = undefined;
+    if (this.#next) this.#leave(this.#next);
+    this.#next = undefined;
+    this.#offered = version;
+    const isReady = started.runtime?.state === 'ready';
+    this.#logger.info(this.#names(started), 'the version is active');
+    if (!isReady && this.#current?.runtime?.state === 'ready') this.#next = started;
+    else this.#put(started);
+    if (isReady) this.#decided.resolve();
+    return true;
+  }
+
+  /** Sets why the app waits, until it has a version. Without a reason, the app does not wait. */
+  waits(reason?: string): void {
+    if (reason === this.#waiting) return;
+    this.#waiting = reason;
+    if (!this.#current) this.#describeAgain();
+  }
+
+  /** Ends the prepared version. */
+  dismiss(): void {
+    const started = this.#held?.started;
+    this.#held = undefined;
+    if (started) this.#leave(started);
+  }
+
+  #made(offered: OfferedVersion, manifest: Manifest): Started {
+    const place = offered.folder === undefined ? this.place : { ...this.place, folder: offered.folder };
+    return { ...offered, runtime: this.#make(place, offered.version, manifest) };
+  }
+
+  /** Returns the fixed port of a version, if it has one, and whether an older version uses the port. */
+  #portOf({ server }: Manifest): { port: number; portInUse: true } | { port: number | undefined; portInUse: false } {
+    const port = server?.port;
+    if (port === undefined) return { port, portInUse: false };
+    const portInUse = port === this.#current?.manifest?.server?.port || this.#leavingPort(port).length > 0;
+    return { port, portInUse };
   }
 
   /** Starts a version after the old version has left their common port. Calls wait until the new version is ready. */
@@ -161,6 +238,7 @@ export class AppVersions {
         return examples === undefined ? spec : { ...spec, examples };
       }),
       ...(why && { error: why }),
+      ...(!this.#current && this.#waiting !== undefined && { waiting: this.#waiting }),
       ...(this.#failed && { failed: this.#failed }),
       queueLimit,
       queueTimeoutMs,
@@ -174,6 +252,7 @@ export class AppVersions {
   async drain(signal?: AbortSignal): Promise<void> {
     this.#closed = true;
     this.#decided.resolve();
+    this.dismiss();
     for (const started of [this.#next, this.#current]) if (started) this.#leave(started);
     this.#next = undefined;
     this.#current = undefined;
@@ -188,7 +267,8 @@ export class AppVersions {
 
   #start(started: Started): void {
     const { runtime } = started;
-    this.#logger.info(this.#names(started), started === this.#next ? 'starting beside the old version' : 'starting');
+    const isCurrent = started === this.#current;
+    this.#logger.info(this.#names(started), isCurrent ? 'starting' : 'starting beside the old version');
     runtime?.onChange(() => this.#changed(started));
     runtime?.start();
   }
@@ -196,7 +276,10 @@ export class AppVersions {
   /** Handles a change of the state, functions or error of `started`. */
   #changed(started: Started): void {
     const state = started.runtime?.state;
-    if (started === this.#next) {
+    if (started === this.#held?.started) {
+      if (state === 'ready') this.#held.decided();
+      if (state === 'broken') this.#held.decided(started.runtime?.error ?? UNKNOWN);
+    } else if (started === this.#next) {
       if (state === 'ready') this.#takeOver(started);
       if (state === 'broken') this.#giveUp(started);
     } else if (started === this.#current && !this.#closed) {

@@ -87,7 +87,11 @@ export class Serving {
     for (const project of wanted) {
       const served = this.#projects.get(project);
       if (!served) this.#begin(project);
-      else served.leases.now();
+      else {
+        served.leases.now();
+        // A version that was prepared and is now active has free slots, which no process publishes again.
+        served.intake.look();
+      }
     }
     for (const [project, served] of this.#projects) if (!wanted.has(project)) void this.#end(project, served);
   }

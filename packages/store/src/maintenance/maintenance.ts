@@ -3,6 +3,7 @@
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { defaultTimings, type StoreLogger, type StoreTimings } from '../timings.ts';
+import { RollOuts } from '../versions/roll-outs.ts';
 import { AppendOnlyFile } from './append-only-file.ts';
 import { ProjectIndex } from './project-index.ts';
 import { Reaper } from './reaper.ts';
@@ -32,6 +33,7 @@ export class Maintenance {
       new Reaper(parts, deliveries),
       new Sweeper(parts, shares, storeMaxBytes),
       new AppendOnlyFile(parts),
+      new RollOuts(parts),
     ]);
   }
 

@@ -14,6 +14,7 @@ import { Registry } from '../registry/registry.ts';
 import { storeError } from '../store-error.ts';
 import { defaultTimings, type StoreLogger, type StoreTimings } from '../timings.ts';
 import { Revocations } from '../tokens/revocations.ts';
+import { VersionStore } from '../versions/version-store.ts';
 import { type Accepted, Acceptor, type NewRun } from './accept.ts';
 import { type CancelledFrom, cancelScript } from './cancel.ts';
 import { type KeyClaim, readClaim } from './claim.ts';
@@ -69,6 +70,8 @@ export class GatewayStore {
   readonly deliveryLog: DeliveryLog;
   /** Tokens that are refused before they expire (Contract 6). */
   readonly revocations: Revocations;
+  /** The versions of deployed apps (Contract 7). */
+  readonly versions: VersionStore;
   readonly #timings: StoreTimings;
   readonly #feeds: Feeds;
   readonly #registry: Registry;
@@ -95,6 +98,7 @@ export class GatewayStore {
     this.#registry = new Registry(shared);
     this.deliveryLog = new DeliveryLog(commands, deliveries, this.#timings);
     this.revocations = new Revocations(commands, logger, this.#timings);
+    this.versions = new VersionStore(commands, options.subscriber, this.#timings);
     this.#shares = options.shares;
     this.#rounds = new Rounds([this.#feeds, this.#registry, this.revocations]);
     this.#acceptor = new Acceptor(
@@ -115,6 +119,7 @@ export class GatewayStore {
     this.#rounds.stop();
     this.#feeds.close();
     this.#registry.close();
+    this.versions.close();
   }
 
   /** Returns the reason why calls cannot be served now, or undefined if they can. */

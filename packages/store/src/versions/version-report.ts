@@ -1,0 +1,37 @@
+// Contract 7, "Versions": a worker's report about the version that it prepares, by version-report.lua.
+import { codeIn } from '../message-pack.ts';
+import type { Script } from '../redis-calls.ts';
+
+export interface VersionReport {
+  readonly app: string;
+  readonly version: string;
+  /** The number of the roll-out. */
+  readonly rollOut: string;
+  readonly workerId: string;
+  /** Rising per worker and roll-out. */
+  readonly number: number;
+  /** `waiting`: the worker tries again. `failed`: the version cannot start. */
+  readonly step: 'preparing' | 'waiting' | 'ready' | 'failed';
+  readonly reason?: string;
+  readonly lines: readonly BuildLine[];
+}
+
+/** A line of a version's log. */
+export interface BuildLine {
+  /** ISO 8601. */
+  readonly time: string;
+  readonly text: string;
+}
+
+const ANSWERS = ['current', 'ended', 'stale'] as const;
+/** The longest line, in characters, and the longest reason. */
+const LONGEST_LINE = 2_000;
+
+export const reportScript: Script<VersionReport, (typeof ANSWERS)[number]> = {
+  name: 'version-report',
+  encode: ({ app, version, rollOut, workerId, number, step, reason = '', lines }) => [
+    ...[app, version, rollOut, workerId, number, step, reason.slice(0, LONGEST_LINE)],
+    ...lines.map(({ time, text }) => JSON.stringify({ time, text: text.slice(0, LONGEST_LINE) })),
+  ],
+  decode: (reply) => codeIn(reply, ANSWERS),
+};

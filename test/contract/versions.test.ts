@@ -1,0 +1,245 @@
+// Contract 7: deploys versions over HTTP to a stack with two workers: from a folder to a running version, and back.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ONE_OF_EACH } from '@inference-proxy/supervisor';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Deployer, type VersionAnswer } from '../client/deployer.ts';
+import { startTestStack, type TestStack } from '../stack/test-stack.ts';
+
+let stack: TestStack;
+let deployer: Deployer;
+let empty: string;
+beforeAll(async () => {
+  empty = await mkdtemp(join(tmpdir(), 'no-apps-'));
+  stack = await startTestStack({
+    apps: empty,
+    scale: { ...ONE_OF_EACH, worker: 2 },
+    env: {
+      ROLL_OUT_TIMEOUT_S: '120',
+      WORKER_GRACE_S: '2',
+      MAX_BUNDLE_BYTES: '200000',
+      LEASE_RENEW_MS: '500',
+      DEPLOYMENTS_RESCAN_MS: '60000',
+    },
+  });
+  deployer = new Deployer(stack.port, stack.jwtSecret, 'acme');
+});
+afterAll(async () => {
+  await stack?.stop();
+  await rm(empty, { recursive: true });
+});
+
+const answering = (text: string): Record<string, string> => ({
+  'main.py': `import time\ndef say():\n    return ${JSON.stringify(text)}\ndef count(n: int):\n    for i in range(n):\n        time.sleep(0.05)\n        yield f"${text} {i}"\n`,
+});
+
+const said = async (app: string): Promise<unknown> => {
+  const { status, text } = await deployer.call(app, 'say');
+  expect(status).toBe(200);
+  return (JSON.parse(text) as { result: unknown }).result;
+};
+
+test('a folder becomes a running version, a second version replaces it, and a rollback brings the first back', async () => {
+  const first = await deployer.deploy('hello', answering('one'));
+  expect(first).toMatchObject({ status: 201, state: 'building' });
+  const one = await deployer.settled('hello', first.version);
+  expect(one).toMatchObject({ app: 'hello', state: 'active', rolling_out: false, author: 'ada' });
+  expect(one.activations).toHaveLength(1);
+  expect(await said('hello')).toBe('one');
+
+  const second = await deployer.deploy('hello', answering('two'));
+  expect(await deployer.settled('hello', second.version)).toMatchObject({ state: 'active' });
+  expect(await said('hello')).toBe('two');
+  expect(await deployer.version('hello', first.version)).toMatchObject({ state: 'retired' });
+
+  const back = await deployer.request('POST', `/apps/hello/versions/${first.version.slice(0, 8)}/activate`);
+  expect(back).toMatchObject({ status: 202, body: { version: first.version, state: 'retired' } });
+  await deployer.settled('hello', first.version);
+  expect(await said('hello')).toBe('one');
+
+  const { body } = await deployer.request('GET', '/apps/hello');
+  expect(body).toMatchObject({ name: 'hello', kind: 'functions', state: 'ready', version: first.version });
+  expect((body.versions as VersionAnswer[]).map(({ version, state }) => [version, state])).toEqual([
+    [second.version, 'retired'],
+    [first.version, 'active'],
+  ]);
+  expect((body.activations as VersionAnswer[]).map(({ version }) => version)).toEqual([
+    first.version,
+    second.version,
+    first.version,
+  ]);
+});
+
+test('the same content is the same version, and a deployment of the active version changes nothing', async () => {
+  const first = await deployer.deploy('same', answering('same'));
+  await deployer.settled('same', first.version);
+  expect(await deployer.deploy('same', answering('same'))).toEqual({
+    status: 200,
+    version: first.version,
+    state: 'active',
+  });
+  expect((await deployer.version('same', first.version)).activations).toHaveLength(1);
+});
+
+test('a run names its version', async () => {
+  const { version } = await deployer.deploy('named', answering('x'));
+  await deployer.settled('named', version);
+  const { text } = await deployer.call('named', 'say');
+  const { body } = await deployer.request('GET', `/runs/${(JSON.parse(text) as { run_id: string }).run_id}`);
+  expect(body).toMatchObject({ version });
+});
+
+test('a version that cannot start fails with its reason, and the active version still serves', async () => {
+  const good = await deployer.deploy('careful', answering('good'));
+  await deployer.settled('careful', good.version);
+  const bad = await deployer.deploy('careful', { 'main.py': 'import no_such_module\n' });
+  const failed = await deployer.settled('careful', bad.version);
+  expect(failed).toMatchObject({ state: 'failed', rolling_out: false });
+  expect(failed.reason).toContain('no_such_module');
+  expect(await said('careful')).toBe('good');
+  const { body } = await deployer.request('GET', `/apps/careful/versions/${bad.version}/log`);
+  expect(JSON.stringify(body)).toContain('no_such_module');
+  expect(await deployer.request('POST', `/apps/careful/versions/${bad.version}/activate`)).toMatchObject({
+    status: 409,
+  });
+  // A failed version is built again.
+  expect(await deployer.deploy('careful', { 'main.py': 'import no_such_module\n' })).toMatchObject({
+    status: 200,
+    state: 'building',
+  });
+  expect(await deployer.settled('careful', bad.version)).toMatchObject({ state: 'failed' });
+});
+
+test('a wrong manifest fails the version', async () => {
+  const { version } = await deployer.deploy('wrong', {
+    ...answering('x'),
+    'app.toml': '[scaling]\ntimeout = "never"\n',
+  });
+  const failed = await deployer.settled('wrong', version);
+  expect(failed).toMatchObject({ state: 'failed' });
+  expect(failed.reason).toContain('timeout');
+  // The workers withdraw the app when they learn of the failure.
+  await deployer.until(async () => (await deployer.call('wrong', 'say')).status === 404);
+});
+
+test('a version that is deployed without activation is ready, and can be activated later', async () => {
+  const one = await deployer.deploy('later', answering('one'));
+  await deployer.settled('later', one.version);
+  const two = await deployer.deploy('later', answering('two'), '?activate=false');
+  expect(await deployer.settled('later', two.version)).toMatchObject({ state: 'ready', activations: [] });
+  expect(await said('later')).toBe('one');
+  await deployer.request('POST', `/apps/later/versions/${two.version}/activate`);
+  expect(await deployer.settled('later', two.version)).toMatchObject({ state: 'active' });
+  expect(await said('later')).toBe('two');
+});
+
+test('the log can be followed to the end of the roll-out', async () => {
+  const { version } = await deployer.deploy('followed', answering('x'));
+  const { text, status } = await deployer.raw('GET', `/apps/followed/versions/${version}/log?follow=true`);
+  expect(status).toBe(200);
+  const events = text.split('\n\n').filter((event) => event.startsWith('event:'));
+  expect(events.some((event) => event.startsWith('event: line') && event.includes('fetching the bundle'))).toBe(true);
+  expect(events.at(-1)).toMatch(/^event: end\ndata: \{"app":"followed".*"state":"active"/);
+});
+
+test('calls and streams survive deployments and rollbacks: none fails, none is cut', async () => {
+  const versions: string[] = [];
+  for (const text of ['a', 'b']) {
+    const { version } = await deployer.deploy('busy', answering(text));
+    await deployer.settled('busy', version);
+    versions.push(version);
+  }
+  let running = true;
+  const outcomes: string[] = [];
+  const caller = async (): Promise<void> => {
+    while (running) {
+      const { status, text } = await deployer.call('busy', 'say');
+      outcomes.push(status === 200 ? String((JSON.parse(text) as { result: unknown }).result) : `${status} ${text}`);
+    }
+  };
+  const reader = async (): Promise<void> => {
+    while (running) {
+      const { status, text } = await deployer.call('busy', 'count', { n: 10 }, { accept: 'text/event-stream' });
+      const items = text.split('\n').filter((line) => line.startsWith('data: "') || /^data: [ab] \d/.test(line)).length;
+      outcomes.push(status === 200 && items === 10 ? 'stream' : `stream ${status} ${text}`);
+    }
+  };
+  const callers = [caller(), caller(), caller(), reader(), reader()];
+  for (let round = 0; round < 3; round++)
+    for (const version of versions) {
+      await deployer.request('POST', `/apps/busy/versions/${version}/activate`);
+      expect(await deployer.settled('busy', version)).toMatchObject({ state: 'active' });
+    }
+  running = false;
+  await Promise.all(callers);
+  expect(new Set(outcomes)).toEqual(new Set(['a', 'b', 'stream']));
+});
+
+test('a worker that starts later serves the active version', async () => {
+  const { version } = await deployer.deploy('restarted', answering('kept'));
+  await deployer.settled('restarted', version);
+  await Promise.all([stack.kill('worker-1'), stack.kill('worker-2')]);
+  expect(await said('restarted')).toBe('kept');
+});
+
+test('a restart of Redis keeps the versions', async () => {
+  const { version } = await deployer.deploy('durable', answering('kept'));
+  await deployer.settled('durable', version);
+  await stack.kill('redis');
+  // The gateway answers 503 until it is connected again.
+  await deployer.until(async () => (await deployer.raw('GET', '/apps')).status === 200);
+  expect(await deployer.version('durable', version)).toMatchObject({ state: 'active' });
+  expect(await said('durable')).toBe('kept');
+});
+
+test('a deleted app takes no new calls', async () => {
+  const { version } = await deployer.deploy('gone', answering('x'));
+  await deployer.settled('gone', version);
+  expect(await deployer.request('DELETE', '/apps/gone')).toMatchObject({ status: 202, body: { app: 'gone' } });
+  await deployer.until(async () => (await deployer.call('gone', 'say')).status === 404);
+  expect(await deployer.request('GET', '/apps/gone')).toMatchObject({ status: 404 });
+  expect(await deployer.request('DELETE', '/apps/gone')).toMatchObject({ status: 404 });
+});
+
+test('each change is in the audit log with who, what and from where', async () => {
+  const { version } = await deployer.deploy('audited', answering('x'));
+  await deployer.settled('audited', version);
+  const { body } = await deployer.request('GET', '/audit?limit=1');
+  expect(body).toEqual({
+    entries: [
+      {
+        time: expect.any(String),
+        sub: 'ada',
+        action: 'version.deploy',
+        target: `audited@${version.slice(0, 12)}`,
+        address: '127.0.0.1',
+      },
+    ],
+    cursor: '1',
+  });
+});
+
+test.each([
+  ['a body that is no archive', 422, 'invalid_bundle', () => deployer.upload('x', Buffer.from('hello'))],
+  ['a bundle without an entry point', 422, 'invalid_bundle', () => deployer.deploy('x', { 'other.txt': '' })],
+  [
+    'another media type',
+    415,
+    'unsupported_media_type',
+    () => deployer.upload('x', Buffer.from('x'), { 'content-type': 'application/zip' }),
+  ],
+  ['a bundle over the limit', 413, 'payload_too_large', () => deployer.upload('x', Buffer.alloc(200_001))],
+  ['a reserved name', 404, 'not_found', () => deployer.upload('runs', Buffer.from('x'))],
+  ['an unknown parameter', 400, 'invalid_request', () => deployer.upload('x?fast=true', Buffer.from('x'))],
+  [
+    'a token without the scope',
+    403,
+    'forbidden',
+    () => deployer.upload('x', Buffer.from('x'), deployer.headers(['call', 'runs:read'])),
+  ],
+])('%s is rejected with %d', async (_, status, code, send) => {
+  const answer = await send();
+  expect(answer).toMatchObject({ status, error: { code } });
+  expect(await deployer.request('GET', '/apps/x')).toMatchObject({ status: 404 });
+});
