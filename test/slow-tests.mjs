@@ -19,6 +19,8 @@ export const SLOW_TESTS = [
   'test/contract/schemathesis.test.ts',
   'test/documents/readme.test.ts',
   'test/documents/runs.test.ts',
+  'test/documents/types.test.ts',
+  'test/contract/types.property.test.ts',
   // Real processes of functions and servers.
   'apps/worker/src/execution/journeys/',
   'apps/worker/src/runtimes/keeper.test.ts',

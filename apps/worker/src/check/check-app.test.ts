@@ -40,12 +40,34 @@ const check = async (files: Record<string, string>, name?: string): Promise<Chec
 
 test('the functions of an app without a manifest are reported', async () => {
   const checked = await check({
-    'main.py': 'def run(n: int, *, loud=False):\n    "Counts."\n    yield n\ndef _no(): pass\n',
+    'main.py': [
+      'from typing import Iterator',
+      'def run(n: int, *, loud=False) -> Iterator[str]:\n    "Counts."\n    yield str(n)',
+      'def _no(): pass\n',
+    ].join('\n'),
   });
   expect(checked).toMatchObject({ problems: [], notes: [], startMs: expect.any(Number) });
-  expect(report(checked)).toMatch(
-    /^starts in \d+\.\d s\nserves run\(n: int, loud = false\) {2}Counts\.\nIt can be deployed\.\n$/,
+  expect(report(checked).split('\n').slice(1)).toEqual([
+    'serves run(n: int, loud = false)  Counts.',
+    '  n: {"type":"integer"}',
+    '  loud: {"default":false}',
+    '  yields: {"type":"string"}',
+    'It can be deployed.',
+    '',
+  ]);
+});
+
+test('a function whose schema is too large is reported as untyped, with the reason', async () => {
+  const large = Array.from({ length: 70_000 }, (_, i) => `"${i}"`).join();
+  const checked = await check({
+    'main.py': `from typing import Literal\ndef large(x: Literal[${large}]): pass\ndef small(x): pass\n`,
+  });
+  expect(checked.problems).toEqual([]);
+  const [, ...lines] = report(checked).split('\n');
+  expect(lines[1]).toMatch(
+    /^note: large is untyped, so the gateway does not check its calls: .* at most 262144 bytes$/,
   );
+  expect(lines.slice(2, 4)).toEqual(['serves small(x)', '  x: any value']);
 });
 
 test('the functions of an app in TypeScript are reported, with the names of their schemas', async () => {

@@ -10,6 +10,7 @@ from .failures import Refused
 from .typed.defaults import default_of
 from .typed.describe import Descriptions
 from .typed.mismatch import KEY_LIMIT, VIOLATIONS_LIMIT, Mismatch
+from .typed.parameters import RUN_ID
 
 _decode = json.JSONDecoder().decode
 
@@ -40,7 +41,7 @@ class Function:
         else:
             for parameter in signature.parameters.values():
                 self._add(parameter)
-        self._takes_run_id = "run_id" in self._names
+        self._takes_run_id = RUN_ID in self._names
         self._convert: Callable[[Arguments], None] | None = None
         # The schema, or why there is none. Known after `describe_types`.
         self._types: Description = {}
@@ -51,7 +52,18 @@ class Function:
         self._types = {"schema": schema} if untyped is None else {"untyped": untyped}
         if parameters is not None:
             self._convert = parameters.convert
+            self._required = parameters.required
+            for spec in self._parameters:
+                self._correct(spec, parameters.schema["properties"][spec["name"]])
         return untyped
+
+    def _correct(self, spec: Description, schema: Description) -> None:
+        """Corrects a parameter whose default is `Field(…)` of pydantic."""
+        spec["required"] = spec["name"] in self._required or (
+            spec["required"] and spec["name"] == RUN_ID
+        )
+        if not spec["required"] and "default" in schema:
+            spec.setdefault("default", schema["default"])
 
     def describe(self) -> Description:
         """Returns the function's description in `ready`."""
@@ -77,8 +89,8 @@ class Function:
         if type(decoded) is not dict:
             raise Refused("invalid_input", "the parameters are not a JSON object")
         arguments = cast("Arguments", decoded)
-        if self._takes_run_id and "run_id" not in arguments:
-            arguments["run_id"] = run_id
+        if self._takes_run_id and RUN_ID not in arguments:
+            arguments[RUN_ID] = run_id
         details = self._wrong_names(arguments)
         if self._convert is not None:
             try:

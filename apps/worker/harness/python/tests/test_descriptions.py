@@ -6,7 +6,9 @@ from typing import Optional
 from inference_harness.functions import Function
 from inference_harness.typed.describe import Descriptions
 from inference_harness.typed.docstrings import parsed
-from typed_functions import schema
+from typed_functions import STANDARD
+
+schema = STANDARD.schema
 
 
 def test_the_kind_and_the_output_are_described():

@@ -9,7 +9,10 @@ import typing
 import uuid
 from typing import Any, Literal, NamedTuple, Optional, Union
 
-from typed_functions import described, refused, result, schema, schema_of, seen, taking, violations
+from typed_functions import STANDARD, result, taking, violations
+
+described, schema, schema_of = STANDARD.described, STANDARD.schema, STANDARD.schema_of
+seen, refused = STANDARD.seen, STANDARD.refused
 
 
 class Color(enum.Enum):

@@ -8,9 +8,18 @@ from typing import Any, Callable, NamedTuple, cast
 
 from .docstrings import parsed
 from .hints import code_of, hints_of, kind_of, output_of
-from .parameters import Parameters, parameters_of, standard_parameters, unchecked
+from .parameters import (
+    Parameter,
+    Parameters,
+    parameters_of,
+    pydantic_parameters,
+    standard_parameters,
+    unchecked,
+)
+from .simple import is_simple
 from .standard import Maker
 from .type import Schema
+from .with_pydantic import output_schema, pydantic
 
 # The schemas of an app, in characters of JSON. Contract 7.
 SCHEMAS_LIMIT = 256 * 1024
@@ -28,8 +37,9 @@ class Described(NamedTuple):
 class Descriptions:
     """Describes the functions of an app. Their schemas share one limit."""
 
-    def __init__(self, validate: bool) -> None:
+    def __init__(self, validate: bool, find_pydantic: Callable[[], Any] = pydantic) -> None:
         self._validate = validate
+        self._find_pydantic = find_pydantic
         self._left = SCHEMAS_LIMIT
 
     def of(self, call: Callable[..., object]) -> Described:
@@ -56,11 +66,7 @@ class Descriptions:
         hints = hints_of(code, signature)
         doc = parsed(inspect.getdoc(call))
         named, extra = parameters_of(signature, hints, doc.parameters)
-        parameters = (
-            standard_parameters(named, extra, Maker())
-            if self._validate
-            else unchecked(named, extra)
-        )
+        parameters = self._typed(named, extra) if self._validate else unchecked(named, extra)
         kind = kind_of(code, hints)
         schema: Schema = {"kind": kind}
         if doc.summary:
@@ -68,10 +74,27 @@ class Descriptions:
         if doc.description:
             schema["description"] = doc.description
         schema["parameters"] = parameters.schema
-        output = _output(output_of(kind, hints))
+        output = self._output(output_of(kind, hints))
         if output:
             schema["returns" if kind == "value" else "item"] = output
         return schema, parameters
+
+    def _typed(self, named: list[Parameter], extra: Any) -> Parameters:
+        """Returns the parameters. pydantic makes them if a type needs it and the app has it."""
+        simple = all(is_simple(one.annotation) and one.field is None for one in named)
+        module = None if simple and (extra is None or is_simple(extra)) else self._find_pydantic()
+        if module is None:
+            return standard_parameters(named, extra, Maker())
+        return pydantic_parameters(named, extra, module)
+
+    def _output(self, annotation: Any) -> Schema:
+        """Returns the schema of a result or an item. It is empty if the annotation is unknown."""
+        module = None if is_simple(annotation) else self._find_pydantic()
+        if module is not None:
+            return output_schema(module, annotation) or {}
+        maker = Maker()
+        schema = maker.type_of(annotation).schema
+        return {**schema, "$defs": maker.definitions} if maker.definitions else schema
 
 
 def _size(part: object, known: dict[int, int]) -> int:
@@ -89,13 +112,6 @@ def _size(part: object, known: dict[int, int]) -> int:
             size = sum(1 + _size(item, known) for item in cast("list[object]", part))
         known[id(cast("object", part))] = size = size + 2
     return size
-
-
-def _output(annotation: Any) -> Schema:
-    """Returns the schema of a result or an item. It is empty if the annotation is unknown."""
-    maker = Maker()
-    schema = maker.type_of(annotation).schema
-    return {**schema, "$defs": maker.definitions} if maker.definitions else schema
 
 
 def _text_of(error: Exception) -> str:

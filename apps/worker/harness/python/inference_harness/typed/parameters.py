@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable, NamedTuple, Optional
 
 from .choices import optional
 from .defaults import with_default
 from .mismatch import Mismatch, Violations
 from .standard import Maker
 from .type import ANYTHING, Convert, Schema, Type
+from .with_pydantic import Field, Model, foreign_type, is_field, is_required, merge
 
 Arguments = dict[str, Any]
 
@@ -33,7 +34,14 @@ class Parameter(NamedTuple):
     annotation: Any
     # `inspect.Parameter.empty`: a call must send it.
     default: object
+    # `Field(…)` of pydantic, if this is the default.
+    field: Any
     description: str | None
+
+    @property
+    def accepts_null(self) -> bool:
+        """Returns whether the default is None."""
+        return self.default is None
 
 
 def parameters_of(
@@ -47,8 +55,23 @@ def parameters_of(
         if one.kind is one.VAR_KEYWORD:
             extra = hint
         elif one.kind is not one.VAR_POSITIONAL:
-            named.append(Parameter(one.name, hint, one.default, descriptions.get(one.name)))
+            default, field = _default_of(one.default)
+            named.append(Parameter(one.name, hint, default, field, descriptions.get(one.name)))
     return named, extra
+
+
+def _default_of(default: Any) -> tuple[object, Any]:
+    """Returns the default of a parameter, and its `Field(…)` or None."""
+    if not is_field(default):
+        return default, None
+    if is_required(default):
+        return inspect.Parameter.empty, default
+    made = default.default_factory
+    return (default.default if made is None else NO_JSON), default
+
+
+# A default that is made at each call.
+NO_JSON = object()
 
 
 def standard_parameters(named: list[Parameter], extra: Any, maker: Maker) -> Parameters:
@@ -60,7 +83,60 @@ def standard_parameters(named: list[Parameter], extra: Any, maker: Maker) -> Par
 
 def _type_of(one: Parameter, maker: Maker) -> Type:
     made = maker.type_of(one.annotation)
-    return optional(made) if one.default is None else made
+    return optional(made) if one.accepts_null else made
+
+
+def pydantic_parameters(named: list[Parameter], extra: Any, module: Any) -> Parameters:
+    """Returns the parameters, by pydantic.
+
+    A parameter that pydantic does not understand has its type of the standard library."""
+
+    def foreign(annotation: Any) -> Type | None:
+        return foreign_type(module, annotation, maker.definitions)
+
+    maker = Maker(foreign)
+    types: dict[str, Type] = {}
+    fields = [_field(one) for one in named]
+    try:
+        model = Model(module, fields)
+    except Exception:  # pydantic has many classes of errors for annotations
+        understood = [field for field in fields if _understood(module, field)]
+        model = Model(module, understood)
+        known = {field.name for field in understood}
+        types = {one.name: _type_of(one, maker) for one in named if one.name not in known}
+    others = None if extra is None else maker.type_of(extra)
+    merge(maker.definitions, model.definitions)
+    schemas = {name: Type(schema, None, ANYTHING.fit) for name, schema in model.schemas.items()}
+    rest = joined(named, {**types, **schemas}, others, maker.definitions)
+
+    def convert(arguments: Arguments) -> None:
+        wrong: Mismatch | None = None
+        try:
+            model.convert(arguments)
+        except Mismatch as error:
+            wrong = error
+        if rest.convert is not None:
+            try:
+                rest.convert(arguments)
+            except Mismatch as error:
+                wrong = Mismatch([*(wrong.violations if wrong else []), *error.violations])
+        if wrong is not None:
+            raise wrong
+
+    return rest._replace(convert=convert)
+
+
+def _field(one: Parameter) -> Field:
+    annotation = Optional[one.annotation] if one.accepts_null else one.annotation
+    return Field(one.name, annotation, one.field)
+
+
+def _understood(module: Any, field: Field) -> bool:
+    try:
+        Model(module, [field])
+    except Exception:  # pydantic has many classes of errors for annotations
+        return False
+    return True
 
 
 def joined(
@@ -72,7 +148,7 @@ def joined(
         part = types[one.name].schema
         if one.description is not None and "description" not in part:
             part = {**part, "description": one.description}
-        if one.default is not inspect.Parameter.empty:
+        if one.default is not inspect.Parameter.empty and "default" not in part:
             part = with_default(part, one.default)
         properties[one.name] = part
     required = [
