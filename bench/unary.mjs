@@ -100,7 +100,7 @@ async function compareTypes() {
         figures[which].push(await measured(32, pids, () => send(pair[which])));
     const [untyped, typed] = figures;
     const ofGateway = (list) => median(list.map(({ cpu }) => cpu.gateway));
-    tell({
+    report({
       typed: name,
       bytes: JSON.stringify(params).length,
       callsPerSecond: figures.map((list) => round(median(list.map(({ perSecond }) => perSecond)))),
