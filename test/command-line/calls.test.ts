@@ -209,6 +209,7 @@ test('a delivery can be listed, shown and sent again', async () => {
 });
 
 test('the name of a group lists: runs and deliveries', async () => {
+  await cli('call', 'terminal/echo', '{"value": 1}');
   expect((await cli('runs', '--limit', '1')).stdout).toMatch(/^RUN .*\n[0-9a-f-]{36} /);
   expect(JSON.parse((await cli('deliveries', '--json')).stdout)).toHaveProperty('deliveries');
 });

@@ -1,9 +1,12 @@
 // The commands of the program, in the order of its help.
 import { Command } from 'commander';
-import { addApps } from './apps/list.ts';
+import { addApps } from './apps/apps.ts';
 import { addCall } from './calls/call.ts';
 import { addStream } from './calls/stream.ts';
 import { addDeliveries, addRedeliver } from './deliveries/deliveries.ts';
+import { addDeploy } from './deployments/deploy.ts';
+import { addRollback } from './deployments/rollback.ts';
+import { addVersions } from './deployments/versions.ts';
 import { addCheck } from './development/check.ts';
 import { addDev } from './development/dev.ts';
 import { addInit } from './development/init.ts';
@@ -30,7 +33,7 @@ const columns = (rows: readonly (readonly [string, string])[]): string => {
 /** Returns the program. Commander throws a CommanderError instead of ending the process. */
 export function programOf(settings: Settings): Command {
   const program = new Command('inference-proxy')
-    .description('The command line of inference-proxy: write, run and call apps')
+    .description('The command line of inference-proxy: write, deploy and call apps')
     .exitOverride()
     // main.ts prints the error, as text or as JSON.
     .configureOutput({ outputError: () => {} })
@@ -41,6 +44,9 @@ export function programOf(settings: Settings): Command {
   addCheck(program, settings);
   addLogin(program, settings);
   addToken(program, settings);
+  addDeploy(program, settings);
+  addVersions(program, settings);
+  addRollback(program, settings);
   addApps(program, settings);
   addCall(program, settings);
   addStream(program, settings);

@@ -21,6 +21,28 @@ npx inference-proxy token --project demo | npx inference-proxy login
 npx inference-proxy call hello/greet '{"name": "Ada"}'
 \`\`\`
 
+## Deploy
+
+\`\`\`sh
+npx inference-proxy token --project demo --scope "call runs:read runs:write apps:write" | npx inference-proxy login
+npx inference-proxy deploy hello
+npx inference-proxy rollback hello
+\`\`\`
+
+These rules choose the files of the bundle:
+
+| rule | effect |
+|---|---|
+| always left out | \`.git\`, \`.venv\`, virtual environments, \`node_modules\`, \`__pycache__\`, \`*.pyc\`, \`.env\`, \`.env.*\` |
+| \`.gitignore\` of every folder | leaves out what git leaves out |
+| \`.dockerignore\` | leaves out what Docker leaves out |
+| \`[deployment] exclude\` in the manifest | patterns in the form of \`.gitignore\` |
+| \`[deployment] include\` | only files that match a pattern of the list |
+| always packed | \`app.toml\` and \`cerebrium.toml\` |
+
+- A broken upload starts again by itself. A version that the service has already is not uploaded.
+- The name of the app is \`--app\`, \`[deployment] name\`, or the name of the folder.
+
 ## Connection
 
 - \`INFERENCE_PROXY_TOKEN\` with \`INFERENCE_PROXY_URL\` (default: \`http://127.0.0.1:8080\`), or a profile of \`login\`.
