@@ -75,6 +75,8 @@ export interface AppDescription {
   readonly queueTimeoutMs: number;
   /** Whether a yielded string of whole SSE events is sent unchanged (contract 3, `[streaming] preformatted`). */
   readonly preformatted: boolean;
+  /** The app's own limit of a call's body, in bytes (`[scaling] max_body_bytes`). */
+  readonly maxBodyBytes?: number;
   /** Whether the server receives the caller's `Authorization` (`[runtime.custom] forward_auth`). */
   readonly forwardAuth?: boolean;
 }

@@ -24,6 +24,11 @@ export class Bodies {
     this.#limits = limits;
   }
 
+  /** Limit of one body. */
+  get maxBytes(): number {
+    return this.#limits.maxBytes;
+  }
+
   /** Bytes of all bodies that are held now. */
   get heldBytes(): number {
     return this.#held;
@@ -32,10 +37,12 @@ export class Bodies {
   /**
    * Reads the body and passes it to `use`. The bytes count as held until `use` has ended.
    *
+   * @param appBytes the app's own limit of one body, `[scaling] max_body_bytes`
    * @throws ServiceError `payload_too_large`, `overloaded`, `invalid_request`
    */
-  async hold<T>(raw: ServerResponse, use: (body: Buffer) => Promise<T>): Promise<T> {
+  async hold<T>(raw: ServerResponse, appBytes: number | undefined, use: (body: Buffer) => Promise<T>): Promise<T> {
     if (!hasBody(raw.req.headers)) return use(NO_BODY);
+    const maxBytes = Math.min(appBytes ?? this.#limits.maxBytes, this.#limits.maxBytes);
     const body = new GrowingBytes();
     let counted = 0;
     const count = (): void => {
@@ -44,15 +51,15 @@ export class Bodies {
     };
     try {
       await parsed();
-      return await use(this.#arrived(raw.req, body, count) ?? (await this.#read(raw, body, count)));
+      return await use(this.#arrived(raw.req, maxBytes, body, count) ?? (await this.#read(raw, maxBytes, body, count)));
     } finally {
       this.#held -= counted;
     }
   }
 
   /** Returns a body that arrived together with its head, as most bodies do. This path avoids a timer and four listeners. */
-  #arrived(req: IncomingMessage, body: GrowingBytes, count: () => void): Buffer | undefined {
-    const { maxBytes, inFlightBytes } = this.#limits;
+  #arrived(req: IncomingMessage, maxBytes: number, body: GrowingBytes, count: () => void): Buffer | undefined {
+    const { inFlightBytes } = this.#limits;
     const { complete, destroyed, readableLength, headers } = req;
     if (!complete || destroyed || readableLength > maxBytes || headers.expect !== undefined) return undefined;
     const bytes: Buffer | null = req.read();
@@ -63,9 +70,9 @@ export class Bodies {
     return bytes;
   }
 
-  #read(raw: ServerResponse, body: GrowingBytes, count: () => void): Promise<Buffer> {
+  #read(raw: ServerResponse, maxBytes: number, body: GrowingBytes, count: () => void): Promise<Buffer> {
     const { req } = raw;
-    const { maxBytes, inFlightBytes, timeoutMs } = this.#limits;
+    const { inFlightBytes, timeoutMs } = this.#limits;
     if (Number(req.headers['content-length'] ?? 0) > maxBytes) return Promise.reject(tooLarge(maxBytes));
     if (req.destroyed) return Promise.reject(endedEarly());
     // The gateway sends `100 Continue` only now, so that the caller of a rejected request sends no body (RFC 9110 §10.1.1).

@@ -3,6 +3,7 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { WebhookUrls } from '@inference-proxy/egress';
+import { isForm } from '../forms/form-body.ts';
 import {
   accepts,
   type CallPath,
@@ -53,6 +54,8 @@ export interface CallRequest {
   /** The preferences (RFC 7240 §3) that the 202 answer reports as applied. */
   readonly preferenceApplied?: string;
   readonly webhook?: Webhook;
+  /** The content type of a body that is a form. Absent: the body is JSON. */
+  readonly formType?: string;
   readonly idempotencyKey?: string;
   /** A client may fetch the result later (contract, "Words"). */
   readonly promised: boolean;
@@ -63,20 +66,31 @@ export interface CallRequest {
 /** The options of the answer. Calls to functions and calls to custom runtimes express them differently. */
 export type AnswerOptions = Pick<CallRequest, 'path' | 'stream' | 'form' | 'after' | 'forwarded'>;
 
-/** Reads the call of a function. @throws ServiceError `invalid_request`, `unsupported_media_type` */
-export function callRequest(runId: RunId, path: CallPath, head: RequestHead, webhooks: WebhookUrls): CallRequest {
+/**
+ * Reads the call of a function. @throws ServiceError `invalid_request`, `unsupported_media_type`
+ *
+ * @param forms whether the body may be a form
+ */
+export function callRequest(
+  runId: RunId,
+  path: CallPath,
+  head: RequestHead,
+  webhooks: WebhookUrls,
+  forms = false,
+): CallRequest {
   const { headers, url = '' } = head;
-  checkContentType(headers);
+  const formType = checkContentType(headers, forms);
   const query = Query.of(url);
   if (query.text !== '') checkQueryNames(query);
   const after = headers['idempotency-key'] === undefined ? undefined : resumePoint(query, head.rawHeaders);
-  return withCallOptions(runId, path, head, query, webhooks, {
+  const call = withCallOptions(runId, path, head, query, webhooks, {
     path: url.split('?', 1)[0] as string,
     stream: accepts(headers.accept, ['text/event-stream']),
     form: query.text === '' ? 'plain' : streamFormOf(query),
     ...(after !== undefined && { after }),
     forwarded: false,
   });
+  return formType === undefined ? call : { ...call, formType };
 }
 
 /** Reads the options that all calls share, and adds the options of the answer. @throws ServiceError `invalid_request` */
@@ -117,11 +131,14 @@ export function withCallOptions(
   };
 }
 
-function checkContentType(headers: IncomingHttpHeaders): void {
-  if (!hasBody(headers)) return;
+/** Returns the content type of a form, or undefined for JSON. @throws ServiceError `unsupported_media_type` */
+function checkContentType(headers: IncomingHttpHeaders, forms: boolean): string | undefined {
+  if (!hasBody(headers)) return undefined;
   const type = headers['content-type'];
   const [essence = ''] = (type ?? '').split(';', 1);
-  if (type !== 'application/json' && essence.trim().toLowerCase() !== 'application/json') {
+  const isJson = type === 'application/json' || essence.trim().toLowerCase() === 'application/json';
+  const formType = !isJson && forms && type !== undefined && isForm(type) ? type : undefined;
+  if (!isJson && formType === undefined) {
     throw new ServiceError('unsupported_media_type', 'The body must be `Content-Type: application/json`.');
   }
   const encoding = headers['content-encoding'];
@@ -131,6 +148,7 @@ function checkContentType(headers: IncomingHttpHeaders): void {
       'A body with a `Content-Encoding` is not supported; send it uncompressed.',
     );
   }
+  return formType;
 }
 
 /**

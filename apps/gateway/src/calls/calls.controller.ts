@@ -11,7 +11,7 @@ import { envelopeAnswer } from './outcome.ts';
 
 /** A JSON object of parameters is answered with the envelope. */
 export const functionProtocol: CallProtocol = {
-  readHead: callRequest,
+  readHead: (runId, path, head, webhooks) => callRequest(runId, path, head, webhooks, true),
   checkBody: parametersOf,
   readBody: (call, _app, { bytes, value }) => ({ call, params: bytes, ...(value && { value }) }),
   answer: envelopeAnswer,

@@ -1,9 +1,11 @@
 // Contract 1 to 3: answers one call, from its request to the end of its answer.
 import type { ServerResponse } from 'node:http';
-import { type AppDescription, type Outcome, ServiceError } from '@inference-proxy/contracts';
+import { type AppDescription, type FunctionSpec, type Outcome, ServiceError } from '@inference-proxy/contracts';
 import type { WebhookUrls } from '@inference-proxy/egress';
 import type { GatewayStore, RunProgress, RunReader } from '@inference-proxy/store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { canonical, readForm } from '../forms/form-body.ts';
+import { parametersOfForm } from '../forms/form-parameters.ts';
 import { asServiceError, send, sendNothing } from '../http/answer.ts';
 import type { AnswersInFlight } from '../http/answers-in-flight.ts';
 import type { OpenCall, OpenCalls } from '../http/open-calls.ts';
@@ -18,7 +20,7 @@ import type { KeepAlive, StreamEnd } from '../streaming/live-response.ts';
 import { type Admission, type AnsweringRun, resumedAfter } from './admission.ts';
 import type { Bodies } from './bodies.ts';
 import type { CallProtocol, LiveAnswer, ReadCall } from './call-protocol.ts';
-import type { CallRequest } from './call-request.ts';
+import type { CallRequest, CheckedBody } from './call-request.ts';
 
 export interface CallsParts {
   readonly store: GatewayStore;
@@ -173,9 +175,13 @@ export class Calls {
       if (asked.idempotencyKey === undefined) throw thrown;
       refused = thrown;
     }
-    return bodies.hold(raw, async (bytes) => {
-      const body = protocol.checkBody(bytes);
-      const read = protocol.readBody(asked, app ?? NO_APP, body, raw.req);
+    // The body of a rejected form is not read.
+    const fields = app && asked.formType !== undefined ? fieldsOf(app, asked.fn) : undefined;
+    return bodies.hold(raw, app?.maxBodyBytes, async (bytes) => {
+      const { body, read } =
+        asked.formType === undefined
+          ? this.#readJson(asked, protocol, app, bytes, raw)
+          : await this.#readForm(asked, asked.formType, fields, bytes);
       const { call } = read;
       account.begun(formOf(call));
       if (app !== undefined) refused = this.#violation(app, read);
@@ -187,6 +193,30 @@ export class Calls {
       if (run === undefined) throw refused;
       return { run, call, preformatted: app?.preformatted ?? true };
     });
+  }
+
+  #readJson(
+    asked: CallRequest,
+    protocol: CallProtocol,
+    app: AppDescription | undefined,
+    bytes: Buffer,
+    raw: ServerResponse,
+  ): { readonly body: CheckedBody; readonly read: ReadCall } {
+    const body = protocol.checkBody(bytes);
+    return { body, read: protocol.readBody(asked, app ?? NO_APP, body, raw.req) };
+  }
+
+  /** @param spec of the called function, if it exists */
+  async #readForm(
+    asked: CallRequest,
+    contentType: string,
+    spec: FunctionSpec | undefined,
+    bytes: Buffer,
+  ): Promise<{ readonly body: CheckedBody; readonly read: ReadCall }> {
+    const form = await readForm(contentType, bytes);
+    const body = { bytes: canonical(form) };
+    if (spec === undefined) return { body, read: { call: asked, params: body.bytes } };
+    return { body, read: { call: asked, ...parametersOfForm(spec, form, this.#parts.bodies.maxBytes) } };
   }
 
   /** Returns the error of parameters that violate the schema of their function. */
@@ -268,6 +298,21 @@ export class Calls {
     await sendBody(this.#parts.answers, raw, runId, status, body, more);
     return { status, ...replayedOf(run), ...(error && { code: error.code }), ...(streamed && { items }) };
   }
+}
+
+/** Returns the function whose schema converts the fields of a form. @throws ServiceError `unsupported_media_type`, `unavailable` */
+function fieldsOf({ functions, state }: AppDescription, fn: string): FunctionSpec {
+  const spec = functions.find(({ name }) => name === fn);
+  if (spec === undefined && state !== 'ready')
+    throw new ServiceError(
+      'unavailable',
+      'The app is starting, and its parameters are not known yet; send the form again.',
+    );
+  if (spec?.schema !== undefined) return spec;
+  throw new ServiceError(
+    'unsupported_media_type',
+    `\`${fn}\` has no types, so the body must be \`Content-Type: application/json\`.`,
+  );
 }
 
 const formOf = ({ waitMs, stream }: CallRequest): CallForm => (waitMs === 0 ? 'async' : stream ? 'stream' : 'sync');

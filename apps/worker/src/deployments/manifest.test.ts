@@ -63,6 +63,7 @@ test.each([
     { startupTimeoutMs: 60_000 },
   ],
   ['memory is in GiB', '[hardware]\nmemory = 0.5', { memoryBytes: 512 * 1024 * 1024 }],
+  ['a manifest may lower the limit of bodies', '[scaling]\nmax_body_bytes = 10', { maxBodyBytes: 10 }],
   ['a manifest may lower the output limit', '[scaling]\nmax_output_bytes = 10', { maxOutputBytes: 10 }],
   [
     'a manifest may not raise the output limit',

@@ -41,6 +41,8 @@ export interface Manifest {
   /** The memory limit of a replica and all its child processes. Absent: no limit. */
   readonly memoryBytes: number | undefined;
   readonly maxOutputBytes: number;
+  /** The limit of a call's body. Absent: only the gateway's limit. */
+  readonly maxBodyBytes?: number;
   readonly queueLimit: number;
   readonly queueTimeoutMs: number;
   readonly retryOnCrash: boolean;
@@ -114,6 +116,7 @@ export const sections = {
     queue_timeout: positiveSeconds.default(600),
     cancel_grace: seconds.default(5),
     max_output_bytes: z.number().int().positive().optional(),
+    max_body_bytes: z.number().int().positive().optional(),
     retry_on_crash: z.boolean().default(false),
   }),
   streaming: z.looseObject({ preformatted: z.boolean().default(true) }),
@@ -254,6 +257,7 @@ function manifestOf(found: Sections, maxOutputBytes: number, entry?: EntryPoint)
       cancelGraceMs: scaling.cancel_grace * 1_000,
       memoryBytes: hardware.memory === undefined ? undefined : Math.floor(hardware.memory * GIB),
       maxOutputBytes: Math.min(scaling.max_output_bytes ?? maxOutputBytes, maxOutputBytes),
+      ...(scaling.max_body_bytes !== undefined && { maxBodyBytes: scaling.max_body_bytes }),
       queueLimit: scaling.queue_limit,
       queueTimeoutMs: scaling.queue_timeout * 1_000,
       retryOnCrash: scaling.retry_on_crash,

@@ -244,6 +244,7 @@ export class AppVersions {
       queueTimeoutMs,
       // A server's events keep their names only as ready-made events.
       preformatted: manifest?.server !== undefined || (manifest?.preformatted ?? true),
+      ...(manifest?.maxBodyBytes !== undefined && { maxBodyBytes: manifest.maxBodyBytes }),
       ...(manifest?.server?.forwardAuth && { forwardAuth: true }),
     };
   }

@@ -36,6 +36,8 @@ class Endings:
         if failure is not None and not cancelled:
             fields = error_fields(failure, self._debug)
         run.finish_lines()
+        for file in run.files:
+            file.close()
         if failure is not None and process.has_no_files_left():
             self._channel.put(frame({"t": "worn", "why": "it has no file descriptors left"}))
         if failure is None:

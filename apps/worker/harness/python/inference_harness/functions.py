@@ -6,6 +6,7 @@ import inspect
 import json
 from typing import Any, Callable, NoReturn, cast
 
+from . import uploads
 from .failures import Refused
 from .typed.defaults import default_of
 from .typed.describe import Descriptions
@@ -83,7 +84,10 @@ class Function:
 
         Raises Refused with every wrong parameter."""
         try:
-            decoded = _decode(params.decode() if params else "{}")
+            if params[:1] == uploads.MARK:
+                decoded = uploads.decoded(params)
+            else:
+                decoded = _decode(params.decode() if params else "{}")
         except (ValueError, RecursionError):
             raise Refused("invalid_input", "the parameters are not JSON") from None
         if type(decoded) is not dict:

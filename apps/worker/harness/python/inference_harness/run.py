@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextvars import Context
 from time import perf_counter
-from typing import Any, Callable
+from typing import Any, BinaryIO, Callable
 
 from .cancel import Cancellation
 from .channel import Channel
@@ -20,9 +20,9 @@ class Run:
 
     # A call makes one Run. With slots, that takes half a microsecond less.
     __slots__ = (
-        "_channel", "_limits", "_made", "awaitable", "cancellation", "context", "function", "id",
-        "items", "iterator", "over", "paced", "params", "printed", "quoted", "started_at",
-        "traceparent",
+        "_channel", "_limits", "_made", "awaitable", "cancellation", "context", "files",
+        "function", "id", "items", "iterator", "over", "paced", "params", "printed", "quoted",
+        "started_at", "traceparent",
     )  # fmt: skip
 
     def __init__(
@@ -45,6 +45,8 @@ class Run:
         # What the function returned, while its code may still run.
         self.awaitable: object | None = None
         self.iterator: object | None = None
+        # Files of a form that the function receives.
+        self.files: list[BinaryIO] = []
         # Set when the run prints for the first time.
         self.printed: Printed | None = None
         self._made: list[Printed] = []

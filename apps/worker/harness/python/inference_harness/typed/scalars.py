@@ -9,6 +9,7 @@ import re
 import uuid
 from typing import Any, Callable, cast
 
+from ..uploads import FileBytes
 from .mismatch import Mismatch, mismatch
 from .type import NO_MEMBER, Convert, Schema, Type, of_json
 
@@ -186,7 +187,9 @@ SCALARS: dict[object, Type] = {
         _or_number(_from_decimal, _decimal, "decimal"),
         of_json((), (str, int, float)),
     ),
-    bytes: Type({"type": "string", "format": "binary"}, _bytes, of_json((), (str, bytes))),
+    bytes: Type(
+        {"type": "string", "format": "binary"}, _bytes, of_json((), (str, bytes, FileBytes))
+    ),
     pathlib.Path: _PATH,
     pathlib.PurePath: _PATH,
 }

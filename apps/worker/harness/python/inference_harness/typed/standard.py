@@ -16,6 +16,7 @@ from .classes import (
     typed_dict_type,
 )
 from .containers import mapping, row, sequence
+from .files import FILE, FILE_KINDS
 from .plain import PLAIN
 from .type import ANYTHING, FITS, NO, Convert, Schema, Type
 
@@ -68,7 +69,8 @@ class Maker:
         """Returns the type of an annotation without arguments."""
         if isinstance(annotation, type):
             return (
-                self._container(annotation, ())
+                (FILE if annotation in FILE_KINDS else None)
+                or self._container(annotation, ())
                 or self._class(cast("type[Any]", annotation))
                 or ANYTHING
             )
