@@ -43,6 +43,8 @@ export interface FunctionSpec {
   readonly untyped?: string;
   /** Examples of its parameters, from `[examples]` of the manifest. */
   readonly examples?: readonly object[];
+  /** The media type of the bytes that the function returns or yields. They are the body of its answer. */
+  readonly media?: string;
 }
 
 export type AppState = 'starting' | 'ready' | 'broken';

@@ -21,9 +21,10 @@ export interface ForwardedRequest {
  * - `sse`: its events are the run's items. An event with data only is its data; any other event is its text, a ready-made item (contract 3)
  * - `ndjson`: its lines are the items
  * - `chunks`: UTF-8 text in pieces without a length: the pieces are the items, and together they are the body
+ * - `bytes`: bytes in pieces: the pieces are the items, and together they are the body
  * - `json`, `text`, `binary`: the whole body is the run's result, as received; the name determines its form in an envelope
  */
-export type AnswerForm = 'sse' | 'ndjson' | 'chunks' | 'json' | 'text' | 'binary';
+export type AnswerForm = 'sse' | 'ndjson' | 'chunks' | 'bytes' | 'json' | 'text' | 'binary';
 
 /** Status and headers of a custom runtime's answer. */
 export interface AnswerHead {

@@ -9,6 +9,7 @@ const NULL = Buffer.from('null');
 
 /** Returns one batch as the inside of a JSON array: JSON texts unchanged, strings quoted. */
 export function arrayBody(batch: ItemBatch): Buffer {
+  if (batch.kind === 'b') return quoted(batch.blob.toString('base64'));
   if (batch.kind === 'm') return Buffer.from(JSON.stringify(batch.blob.toString()));
   if (batch.kind === 's') {
     const quoted = batch.blob
@@ -30,7 +31,7 @@ export function itemsAsJson(batches: readonly ItemBatch[]): Buffer {
   return Buffer.concat(parts);
 }
 
-/** Returns the joined bytes of the items: for `chunks`, the original body. */
+/** Returns the joined bytes of the items: for `chunks` and `bytes`, the original body. */
 export function piecesOf(batches: readonly ItemBatch[]): Buffer {
   return Buffer.concat(
     batches.flatMap(({ count, blob }) =>
@@ -46,6 +47,7 @@ export function piecesOf(batches: readonly ItemBatch[]): Buffer {
  * @param batches all items of a streamed run
  */
 export function resultAsJson({ streamed, result, head }: Outcome, batches: readonly ItemBatch[]): Buffer {
+  if (streamed && head?.form === 'bytes') return quoted(piecesOf(batches).toString('base64'));
   if (streamed) return head?.form === 'chunks' ? quoted(piecesOf(batches).toString()) : itemsAsJson(batches);
   return head ? bodyAsJson(head, result) : (result ?? NULL);
 }

@@ -17,8 +17,9 @@ export type RunState = 'queued' | 'running' | EndState;
  * - `s`: strings without newlines, joined by `\n`
  * - `j`: compact JSON texts (which never contain a newline), joined by `\n`
  * - `m`: one string that contains newlines (count is 1)
+ * - `b`: bytes, a piece of a body (count is 1). Events and lists show them in base64
  */
-export type ItemKind = 's' | 'j' | 'm';
+export type ItemKind = 's' | 'j' | 'm' | 'b';
 
 /** Consecutive items of a run, as one blob of UTF-8. No service parses the blob. */
 export interface ItemBatch {

@@ -43,7 +43,7 @@ export interface CallRequest {
   readonly path: string;
   /** The caller asks for a stream. */
   readonly stream: boolean;
-  /** The call goes to a custom runtime. Its server decides whether the answer is a stream. */
+  /** The answer is the body that a custom runtime, or a function with a media type, sends. The run decides whether it is a stream. */
   readonly forwarded: boolean;
   readonly gzip: boolean;
   readonly form: StreamForm;

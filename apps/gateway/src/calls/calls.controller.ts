@@ -4,7 +4,7 @@ import { Controller, Post, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CallGuard } from '../auth/tokens.ts';
 import type { CallPath } from '../http/request-head.ts';
-import type { CallProtocol } from './call-protocol.ts';
+import { answeredByMedia, type CallProtocol } from './call-protocol.ts';
 import { callRequest, parametersOf } from './call-request.ts';
 import { Calls } from './calls.ts';
 import { envelopeAnswer } from './outcome.ts';
@@ -13,7 +13,11 @@ import { envelopeAnswer } from './outcome.ts';
 export const functionProtocol: CallProtocol = {
   readHead: (runId, path, head, webhooks) => callRequest(runId, path, head, webhooks, true),
   checkBody: parametersOf,
-  readBody: (call, _app, { bytes, value }) => ({ call, params: bytes, ...(value && { value }) }),
+  readBody: (call, app, { bytes, value }) => ({
+    call: answeredByMedia(call, app),
+    params: bytes,
+    ...(value && { value }),
+  }),
   answer: envelopeAnswer,
   error: errorObject,
 };

@@ -19,7 +19,7 @@ import { nothingFollows } from '../streaming/events.ts';
 import type { KeepAlive, StreamEnd } from '../streaming/live-response.ts';
 import { type Admission, type AnsweringRun, resumedAfter } from './admission.ts';
 import type { Bodies } from './bodies.ts';
-import type { CallProtocol, LiveAnswer, ReadCall } from './call-protocol.ts';
+import { answeredByMedia, type CallProtocol, type LiveAnswer, type ReadCall } from './call-protocol.ts';
 import type { CallRequest, CheckedBody } from './call-request.ts';
 
 export interface CallsParts {
@@ -134,8 +134,10 @@ export class Calls {
     const { keepAlives, commitMs, store, answers } = this.#parts;
     const { startedAt, firstItem: onItems } = account;
     const options = { onItems, store, answers, ...(waitMs !== undefined && { waitMs }) };
+    // A function that declares a media type is answered like a server.
+    const write = protocol.forwarded ?? this.#parts.passthrough.forwarded;
     return forwarded
-      ? protocol.forwarded?.(raw, reader, keepAlives, { ...options, onStream: () => account.begun('stream') })
+      ? write?.(raw, reader, keepAlives, { ...options, onStream: () => account.begun('stream') })
       : new EventStream(raw, reader, keepAlives, {
           ...options,
           startedAt,
@@ -216,7 +218,13 @@ export class Calls {
     const form = await readForm(contentType, bytes);
     const body = { bytes: canonical(form) };
     if (spec === undefined) return { body, read: { call: asked, params: body.bytes } };
-    return { body, read: { call: asked, ...parametersOfForm(spec, form, this.#parts.bodies.maxBytes) } };
+    return {
+      body,
+      read: {
+        call: answeredByMedia(asked, { functions: [spec] }),
+        ...parametersOfForm(spec, form, this.#parts.bodies.maxBytes),
+      },
+    };
   }
 
   /** Returns the error of parameters that violate the schema of their function. */

@@ -27,8 +27,7 @@ export async function resultBody(
   const around = (json: Buffer): Buffer => Buffer.concat([head, json, tail]);
   if (outcome.streamed && outcome.items > 0) {
     const bytes = await store.itemBytes(project, runId);
-    if (bytes > WHOLE_BYTES && outcome.head?.form !== 'chunks')
-      return listBody(store, project, runId, outcome, bytes, head, tail);
+    if (bytes > WHOLE_BYTES && !isOneBody(outcome)) return listBody(store, project, runId, outcome, bytes, head, tail);
     const list = async (): Promise<Buffer | undefined> => {
       const batches = await store.items(project, runId);
       const kept = batches.reduce((count, batch) => count + batch.count, 0);
@@ -57,6 +56,9 @@ export async function resultBody(
     },
   };
 }
+
+/** Returns whether the items are pieces of one text or one body. */
+const isOneBody = ({ head }: Outcome): boolean => head?.form === 'chunks' || head?.form === 'bytes';
 
 /** Returns the outcome with its result, whatever the result's size. */
 export async function wholeOutcome(

@@ -5,7 +5,8 @@ import { encodedItems, encodeEvent, errorData } from '../streaming/events.ts';
 const LINE_END = Buffer.from('\n');
 
 /** Returns whether the body arrives as items. */
-export const isStreamed = ({ form }: AnswerHead): boolean => form === 'sse' || form === 'ndjson' || form === 'chunks';
+export const isStreamed = ({ form }: AnswerHead): boolean =>
+  form === 'sse' || form === 'ndjson' || form === 'chunks' || form === 'bytes';
 
 /** Returns a batch as a part of the body: events with the server's names and ids, lines, or pieces of text. */
 export function itemBytes(form: AnswerForm, batch: ItemBatch): Buffer {

@@ -58,8 +58,8 @@ export function encodeItems(batch: ItemBatch, preformatted: boolean): Buffer {
   return Buffer.from(`data: ${text.replaceAll('\n', '\n\ndata: ')}\n\n`, 'latin1');
 }
 
-/** Returns a batch's bytes as Latin-1 characters. */
-export const plainText = (batch: ItemBatch): string => batch.blob.toString('latin1');
+/** Returns a batch's bytes as Latin-1 characters, and pieces of a body in base64. */
+export const plainText = ({ kind, blob }: ItemBatch): string => blob.toString(kind === 'b' ? 'base64' : 'latin1');
 
 /** Returns the items of a batch. @param text the batch as `plainText` returns it */
 export const itemTexts = (batch: ItemBatch, text: string): string[] => (batch.kind === 'm' ? [text] : text.split('\n'));

@@ -1,5 +1,5 @@
 // Contract 5: executes an attempt of a run: start, run, end, handover of the outcome.
-import { type ErrorFields, type Outcome, ServiceError } from '@inference-proxy/contracts';
+import { type ErrorFields, type ItemKind, type Outcome, ServiceError } from '@inference-proxy/contracts';
 import { overShare, type StoreLogger, type TakenRun, type WorkerStore } from '@inference-proxy/store';
 import type { AppVersions, StartedRun } from '../deployments/versions.ts';
 import { RunAccount, type RunAccountParts, type RunNames } from '../operations/run-account.ts';
@@ -201,7 +201,7 @@ export class Execution implements OpenAttempt, WriterListener {
     this.#log?.stop();
   }
 
-  #items(count: number, kind: 's' | 'j' | 'm', blob: Buffer): void {
+  #items(count: number, kind: ItemKind, blob: Buffer): void {
     if (this.#overruled) return;
     this.#account.items(count);
     // Every run without pacing is stored whole, so its output is limited (Contract 5, "Retention and limits"). The harness checks first.

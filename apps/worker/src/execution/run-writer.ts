@@ -57,7 +57,7 @@ function join(waiting: Chunk[], first: number): ItemBatch {
   let bytes = head.blob.length;
   let count = head.count;
   let chunks = 1;
-  if (head.kind !== 'm')
+  if (head.kind !== 'm' && head.kind !== 'b')
     for (; chunks < waiting.length; chunks++) {
       const next = waiting[chunks] as Chunk;
       if (next.kind !== head.kind || bytes + 1 + next.blob.length > BATCH_BYTES) break;

@@ -145,7 +145,7 @@ export class FunctionReplica implements Replica {
         this.#terminal(message.r, (run) => run.terminal(message, blob, this.#options.init.debug));
         return;
       case 'started':
-        runs.get(message.r)?.started();
+        runs.get(message.r)?.started(message.media);
         return;
       case 'log': {
         // Copies the lines, because the chunk that contains them may be large and the lines may be kept for long.

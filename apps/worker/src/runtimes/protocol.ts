@@ -7,6 +7,9 @@ export const PROTOCOL = 1;
 
 const LIST_LIMIT = 4096;
 
+/** A media type with at most one parameter (RFC 9110 §8.3.1). An app can forge a message, so no other value may reach a header. */
+const MEDIA_TYPE = /^[\w.+-]{1,80}\/[\w.+-]{1,80}(?:; ?[\w.-]{1,40}=[\w.+-]{1,40})?$/;
+
 export interface InitMessage {
   /** Absolute path of the app's folder. */
   readonly app: string;
@@ -75,6 +78,7 @@ const functionSchema = z.object({
   /** Checked by `withBoundedSchemas`, because a wrong schema makes only its function untyped. */
   schema: z.unknown().optional(),
   untyped: z.string().optional(),
+  media: z.string().regex(MEDIA_TYPE).optional(),
 });
 
 /** Messages that come once in a replica's life, a few times, or once for a cancel. */
@@ -114,6 +118,8 @@ export interface LogMessage {
 export interface StartedMessage {
   readonly t: 'started';
   readonly r: string;
+  /** The media type of the items, which are bytes. */
+  readonly media?: string;
 }
 
 /** Fields of every terminal message. */
@@ -127,6 +133,8 @@ interface Terminal {
 export interface DoneMessage extends Terminal {
   readonly t: 'done';
   readonly status?: number;
+  /** The media type of the result, which is bytes and not JSON. */
+  readonly media?: string;
 }
 
 export interface ErrorMessage extends Terminal {
@@ -166,6 +174,9 @@ export type Header = Readonly<Record<string, unknown>>;
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
 
+const isMedia = (value: unknown): boolean =>
+  value === undefined || (typeof value === 'string' && MEDIA_TYPE.test(value));
+
 const isErrorStatus = (value: unknown): boolean => isCount(value) && value >= 400 && value <= 599;
 
 /** Values that are valid in the header (RFC 9110 §10.2.3). An app can forge a message, so no other value may reach a header. */
@@ -186,7 +197,7 @@ function isTerminal(header: Header): boolean {
 function isHot(header: Header): boolean {
   switch (header.t) {
     case 'started':
-      return typeof header.r === 'string';
+      return typeof header.r === 'string' && isMedia(header.media);
     case 'log':
       return (
         isCount(header.n) &&
@@ -195,7 +206,7 @@ function isHot(header: Header): boolean {
         (header.r === undefined || typeof header.r === 'string')
       );
     case 'done':
-      return isTerminal(header) && (header.status === undefined || isCount(header.status));
+      return isTerminal(header) && (header.status === undefined || isCount(header.status)) && isMedia(header.media);
     case 'cancelled':
       return isTerminal(header);
     case 'error':
@@ -219,7 +230,12 @@ function isHot(header: Header): boolean {
 export function decode(header: Header): HarnessMessage {
   if (header.t === undefined) {
     const { r, k, n } = header;
-    if (typeof r === 'string' && (k === 's' || k === 'j' || k === 'm') && isCount(n) && n > 0) {
+    if (
+      typeof r === 'string' &&
+      (k === 's' || k === 'j' || k === 'm' || (k === 'b' && n === 1)) &&
+      isCount(n) &&
+      n > 0
+    ) {
       return { t: 'items', r, k, n };
     }
   } else if (isHot(header)) {

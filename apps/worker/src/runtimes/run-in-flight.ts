@@ -40,6 +40,8 @@ export class RunInFlight {
   #streamed = false;
   #hasOutput = false;
   #ended = false;
+  /** The head of the answer of a function whose items are pieces of a body. */
+  #head: AnswerHead | undefined;
 
   constructor(runId: RunId, listener: RunListener) {
     this.runId = runId;
@@ -64,12 +66,16 @@ export class RunInFlight {
     this.#timers.add(timer);
   }
 
-  started(): void {
+  /** @param media the media type of the items, if they are pieces of a body */
+  started(media?: string): void {
     this.#hasOutput = true;
     this.#streamed = true;
+    if (media !== undefined) this.#head = headOf(media, 'bytes');
   }
 
   items(batch: ItemsFrame): void {
+    // A failure before the first piece has its own status, so the head waits for the piece.
+    if (this.#items === 0 && this.#head) this.#listener.head(this.#head);
     this.#items += batch.count;
     this.#listener.items(batch);
   }
@@ -88,7 +94,9 @@ export class RunInFlight {
     } else if (message.t === 'error') {
       this.#end({ ...common, state: 'failed', error: errorOf(message, debug) });
     } else if (message.streamed) {
-      this.#end({ ...common, state: 'succeeded' });
+      this.#end({ ...common, state: 'succeeded', ...(this.#head && { head: this.#head }) });
+    } else if (message.media !== undefined) {
+      this.#end({ ...common, state: 'succeeded', result, head: headOf(message.media, 'binary') });
     } else {
       const status = message.status !== undefined && { statusCode: message.status };
       this.#end({ ...common, state: 'succeeded', result, ...status });
@@ -133,6 +141,12 @@ export class RunInFlight {
     this.#listener.ended(end);
   }
 }
+
+const headOf = (media: string, form: AnswerHead['form']): AnswerHead => ({
+  status: 200,
+  headers: [['content-type', media]],
+  form,
+});
 
 function errorOf(message: ErrorMessage, debug: boolean): ErrorFields {
   const { code, type, details, status, retry_after: retryAfter, traceback } = message;

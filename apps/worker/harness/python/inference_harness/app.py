@@ -105,6 +105,7 @@ class App:
         if function is None:
             raise Refused("not_found", f"no function {run.function}")
         params, run.params = run.params, b""
+        run.media = function.media
         return function.bound(params, run.id)
 
     @staticmethod

@@ -13,6 +13,7 @@ from .ending import Endings
 from .here import here
 from .items import Items
 from .logs import current_run
+from .media import produce_bytes
 from .produce import produce
 from .run import Run
 from .tasks import Tasks
@@ -68,7 +69,12 @@ class Calls:
     def _stream_value(self, run: Run, value: object) -> None:
         iterator = run.iterator = iter(cast("Iterable[object]", value))
         items = run.begin_stream()
-        for _ in produce(run, items, iterator, self._channel, self._ticker):
+        steps = (
+            produce(run, items, iterator, self._channel, self._ticker)
+            if run.media is None
+            else produce_bytes(run, items, iterator, self._channel)
+        )
+        for _ in steps:
             _wait(items)
 
     def _guarded(self, run: Run, work: Callable[..., object], *arguments: Any) -> None:

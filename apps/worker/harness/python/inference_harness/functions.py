@@ -8,6 +8,7 @@ from typing import Any, Callable, NoReturn, cast
 
 from . import uploads
 from .failures import Refused
+from .media import media_of
 from .typed.defaults import default_of
 from .typed.describe import Descriptions
 from .typed.mismatch import KEY_LIMIT, VIOLATIONS_LIMIT, Mismatch
@@ -44,11 +45,14 @@ class Function:
                 self._add(parameter)
         self._takes_run_id = RUN_ID in self._names
         self._convert: Callable[[Arguments], None] | None = None
+        # The media type of the bytes that the function returns or yields.
+        self.media: str | None = None
         # The schema, or why there is none. Known after `describe_types`.
         self._types: Description = {}
 
     def describe_types(self, descriptions: Descriptions) -> str | None:
         """Makes the schema and the conversion of arguments. Returns why the function is untyped."""
+        self.media = media_of(self._call)
         schema, parameters, untyped = descriptions.of(self._call)
         self._types = {"schema": schema} if untyped is None else {"untyped": untyped}
         if parameters is not None:
@@ -74,6 +78,8 @@ class Function:
             "extra": self._extra,
             **self._types,
         }
+        if self.media is not None:
+            spec["media"] = self.media
         doc = docstring(self._call).split("\n")[0][:DOC_LIMIT]
         if doc:
             spec["doc"] = doc

@@ -67,6 +67,14 @@ class Items:
         if len(encoded) > self._limits.item:
             raise TooLarge(f"an item is over {self._limits.item} bytes")
 
+    def send_bytes(self, item: bytes, printed: Printed | None) -> None:
+        """Moves the printed lines, then one item of bytes, into frames on the channel's queue."""
+        if len(item) > self._limits.item:
+            raise TooLarge(f"an item is over {self._limits.item} bytes")
+        with self.lock:
+            self._seal(printed)
+            self._emit("b", 1, item)
+
     def check_overflow(self) -> None:
         """Raises TooLarge if the output is over its limit."""
         if self.overflow:
@@ -187,7 +195,7 @@ class Items:
 
 def _fitting(kind: str, blob: bytes, room: int) -> tuple[int, bytes]:
     """Returns the items at the start of `blob` that fit in `room` bytes, as (count, blob)."""
-    if kind == "m" or room <= 0:
+    if kind in ("m", "b") or room <= 0:
         return 0, b""
     end = blob.rfind(b"\n", 0, room + 1)
     if end == -1:

@@ -21,8 +21,8 @@ class Run:
     # A call makes one Run. With slots, that takes half a microsecond less.
     __slots__ = (
         "_channel", "_limits", "_made", "awaitable", "cancellation", "context", "files",
-        "function", "id", "items", "iterator", "over", "paced", "params", "printed", "quoted",
-        "started_at", "traceparent",
+        "function", "id", "items", "iterator", "media", "over", "paced", "params", "printed",
+        "quoted", "started_at", "traceparent",
     )  # fmt: skip
 
     def __init__(
@@ -45,6 +45,8 @@ class Run:
         # What the function returned, while its code may still run.
         self.awaitable: object | None = None
         self.iterator: object | None = None
+        # The media type that the function declares for its bytes.
+        self.media: str | None = None
         # Files of a form that the function receives.
         self.files: list[BinaryIO] = []
         # Set when the run prints for the first time.
@@ -89,7 +91,8 @@ class Run:
         items = self.items = Items(self.quoted, self.paced, self._channel, self._limits)
         if self.cancellation.requested:
             items.stop()
-        self._channel.put(frame({"t": "started", "r": self.id}))
+        media = {} if self.media is None else {"media": self.media}
+        self._channel.put(frame({"t": "started", "r": self.id, **media}))
         return items
 
     # -- terminal messages ------------------------------------------------------------------------
@@ -107,6 +110,10 @@ class Run:
         self._channel.put(
             done_frame(self.quoted, number, items is not None, elapsed, status, result)
         )
+
+    def finish_bytes(self, result: bytes) -> None:
+        """Ends the run with bytes of its media type."""
+        self._channel.put(frame({**self._terminal("done"), "media": self.media}, result))
 
     def fail(self, error: dict[str, Any]) -> None:
         """Ends the run with the fields of an `error` message: `code`, `message` and others."""

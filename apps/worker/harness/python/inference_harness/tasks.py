@@ -15,6 +15,7 @@ from .channel import Channel
 from .ending import Endings
 from .interrupt import TaskInterrupt
 from .items import Items
+from .media import produce_bytes
 from .produce import produce
 from .run import Run
 from .ticker import Ticker
@@ -133,7 +134,12 @@ class Tasks:
         iterator = value.__aiter__() if hasattr(value, "__aiter__") else _Steps(value)
         taken: list[object] = []
         append = taken.append
-        step = produce(run, items, taken, self._channel, self._ticker, refilled=True).send
+        steps = (
+            produce(run, items, taken, self._channel, self._ticker, refilled=True)
+            if run.media is None
+            else produce_bytes(run, items, taken, self._channel, refilled=True)
+        )
+        step = steps.send
         try:
             async for item in iterator:
                 append(item)
