@@ -1,4 +1,4 @@
-// Contract 1, "Body": reads `multipart/form-data` and `application/x-www-form-urlencoded`. docs/decisions/0045-forms-become-parameters.md
+// Contract 1, "Body": reads `multipart/form-data` and `application/x-www-form-urlencoded`. docs/decisions/0055-forms-become-parameters.md
 import { isUtf8 } from 'node:buffer';
 import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/busboy';
 import { ServiceError } from '@inference-proxy/contracts';
