@@ -50,11 +50,15 @@ function operation(spec: FunctionSpec, schemas: Record<string, unknown>, tag: st
     parameters: CALL_OPTIONS,
     requestBody: {
       required: isRequired(schema?.parameters ?? untypedParameters(spec)),
-      content: json(body, examples.length === 0 ? {} : { examples: named(examples) }),
+      content: {
+        ...json(body, examples.length === 0 ? {} : { examples: named(examples) }),
+        ...(schema && takesFiles(schema.parameters) && { 'multipart/form-data': { schema: body } }),
+      },
     },
     responses: {
       200: answer('The run succeeded.', {
         ...json(envelopeOf(result)),
+        ...(spec.media !== undefined && { [spec.media]: { schema: BYTES } }),
         ...(isStream && { 'text/event-stream': streamOf(item) }),
       }),
       202: ACCEPTED_RUN,
@@ -63,6 +67,18 @@ function operation(spec: FunctionSpec, schemas: Record<string, unknown>, tag: st
     },
   };
 }
+
+const BYTES: Json = { type: 'string', format: 'binary', description: 'The bytes that the function returns or yields.' };
+
+/** Returns whether a parameter is a file, or a list of files. Other functions take forms too, but their callers send JSON. */
+const takesFiles = ({ properties }: JsonSchema): boolean =>
+  Object.values((properties ?? {}) as Record<string, JsonSchema>).some(isFile);
+
+function isFile({ format, items, anyOf = [] }: JsonSchema): boolean {
+  return format === 'binary' || [items, ...(anyOf as unknown[])].some((part) => isObject(part) && isFile(part));
+}
+
+const isObject = (value: unknown): value is JsonSchema => typeof value === 'object' && value !== null;
 
 const isRequired = ({ required }: JsonSchema): boolean => Array.isArray(required) && required.length > 0;
 

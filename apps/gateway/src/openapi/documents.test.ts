@@ -39,6 +39,22 @@ const add: FunctionSpec = {
     returns: { type: 'integer' },
   },
 };
+const FILE = { type: 'string', format: 'binary' };
+const draw: FunctionSpec = {
+  name: 'draw',
+  parameters: [],
+  extra: false,
+  media: 'image/png',
+  schema: {
+    kind: 'value',
+    parameters: {
+      type: 'object',
+      properties: { photos: { anyOf: [{ type: 'array', items: FILE }, { type: 'null' }] } },
+      required: [],
+    },
+    returns: FILE,
+  },
+};
 const untyped: FunctionSpec = {
   name: 'untyped',
   doc: 'Says it.',
@@ -54,7 +70,7 @@ let gateway: GatewayUnderTest;
 beforeAll(async () => {
   gateway = await GatewayUnderTest.start();
   await gateway.worker.start(
-    app({ app: 'typed', version: 'v1', functions: [walk, add, untyped] }),
+    app({ app: 'typed', version: 'v1', functions: [walk, add, draw, untyped] }),
     app({ app: 'site', kind: 'server', functions: [] }),
     app({ app: 'ill', state: 'broken', error: { code: 'app_failed_to_start', message: 'no module' } }),
   );
@@ -135,6 +151,16 @@ test('a generator has a stream of its items, and definitions move to the compone
   const content = responses?.[200]?.content;
   expect(content?.['text/event-stream']).toEqual({ schema: { type: 'string' } });
   expect(JSON.stringify(content?.['application/json'])).toContain('"items":{"type":"string"}');
+});
+
+test('a function that takes files takes a form, and declared bytes have their media type', async () => {
+  const { paths } = await documentOf('typed');
+  const { requestBody, responses } = operationOf(paths, 'draw');
+  const { 'application/json': body, 'multipart/form-data': form } = requestBody?.content ?? {};
+  expect(body?.schema).toEqual(draw.schema?.parameters);
+  expect(form).toEqual({ schema: body?.schema });
+  expect(Object.keys(responses?.[200]?.content ?? {})).toEqual(['application/json', 'image/png']);
+  expect(Object.keys(operationOf(paths, 'add').requestBody?.content ?? {})).toEqual(['application/json']);
 });
 
 test('a function without annotations has the parameters of its signature', async () => {

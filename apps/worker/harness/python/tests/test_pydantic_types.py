@@ -6,10 +6,11 @@ import decimal
 import importlib.util
 import typing
 import uuid
-from typing import Annotated, Any, Literal, Optional, Union
+from typing import Annotated, Any, BinaryIO, Literal, Optional, Union
 
 from inference_harness.typed import describe
 from inference_harness.typed.parameters import parameters_of, pydantic_parameters
+from test_uploads import body, bound
 from typed_functions import INSTALLED, result, taking, violations
 
 described, schema, schema_of = INSTALLED.described, INSTALLED.schema, INSTALLED.schema_of
@@ -199,3 +200,22 @@ if importlib.util.find_spec("pydantic") is not None:
             named, extra = parameters_of(describe.inspect.signature(call), call.__annotations__, {})
             by_pydantic = pydantic_parameters(named, extra, pydantic).schema["properties"]["x"]
             assert schema_of(annotation) == by_pydantic, annotation
+
+    def test_files_of_forms_beside_models():
+        def function(
+            item: Item, small: bytes, files: list[bytes], file: BinaryIO, other: Optional[BinaryIO] = None
+        ):
+            return item.name, small, files, file.read(), other and other.read()
+
+        files = [
+            ("small", b"\xff1", {}),
+            ("files", b"\xff2", {"list": True}),
+            ("file", b"\xff3", {}),
+            ("other", b"\xff4", {}),
+        ]
+        given = body({"item": {"name": "n"}}, *files)
+        assert bound(function, given) == ("n", b"\xff1", [b"\xff2"], b"\xff3", b"\xff4")
+        assert bound(function, body({"item": {"name": "n"}}, *files[:3]))[-1] is None
+        properties = schema(function)["parameters"]["properties"]
+        assert properties["file"] == {"type": "string", "format": "binary"}
+        assert properties["small"]["format"] == "binary"
