@@ -96,7 +96,7 @@ test('a run of the old code is retried after a crash if the old manifest has ret
 test('a folder without an entry point is announced as broken with the reason, and served when it has an entry point', async () => {
   await journey.write('entryless', 'app.py', 'def answer(): return 42\n');
   expect((await journey.app('entryless', 'broken')).error?.message).toContain(
-    'no entry point: expected main.py, app.toml',
+    'no entry point: expected main.py, main.ts',
   );
   await journey.write('entryless', 'main.py', 'import app\ndef answer(): return app.answer()\n');
   await journey.app('entryless', 'ready');
