@@ -24,11 +24,21 @@ const missing = 'missing' in schemathesis ? schemathesis.missing : undefined;
 if (missing !== undefined) console.warn(`skipped: ${missing}`);
 const testWithTool = missing === undefined ? test : test.skip;
 
+/** Schemathesis has no serializer for the archives of apps. */
+const HOOKS = `import schemathesis
+
+
+@schemathesis.serializer("application/gzip")
+def archive(ctx, value):
+    return value if isinstance(value, bytes) else str(value).encode()
+`;
+
 let stack: SharedStack;
 let folder: string;
 beforeAll(async () => {
   stack = await joinSharedStack(PROJECT, ['documented']);
   folder = await mkdtemp(join(dataFolder(), 'documents-'));
+  await writeFile(join(folder, 'hooks.py'), HOOKS);
 });
 afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
@@ -76,7 +86,12 @@ testWithTool.each([
         '--header',
         `Authorization: ${stack.caller.bearer}`,
       ),
-      { cwd: folder, timeout: LIMIT_MS, maxBuffer: 64 * 1024 * 1024 },
+      {
+        cwd: folder,
+        env: { ...process.env, SCHEMATHESIS_HOOKS: 'hooks' },
+        timeout: LIMIT_MS,
+        maxBuffer: 64 * 1024 * 1024,
+      },
     ).then(
       ({ stdout }) => ({ failed: false, text: stdout }),
       ({ stdout, message }: Error & { stdout?: string }) => ({ failed: true, text: stdout ?? message }),

@@ -22,13 +22,6 @@ export interface ReadCall {
 /** The parts of an app's description that decide how its calls are read. */
 export type ReadApp = Pick<AppDescription, 'functions' | 'forwardAuth'>;
 
-/** Returns the call of a function. If the function declares a media type, its bytes are the answer, unless the caller asks for events. */
-export function answeredByMedia(call: CallRequest, { functions }: ReadApp): CallRequest {
-  if (call.stream) return call;
-  const media = functions.find(({ name }) => name === call.fn)?.media;
-  return media === undefined ? call : { ...call, forwarded: true };
-}
-
 /** An answer that is written while the run's entries arrive. */
 export interface LiveAnswer {
   run(call: OpenCall): Promise<StreamEnd>;

@@ -1,7 +1,7 @@
 // Contract 1: reads a CallRequest from headers and query. Pure. Wrong values are rejected before the first byte of the body is read.
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
-import { type RunId, ServiceError } from '@inference-proxy/contracts';
+import { type FunctionSpec, type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { WebhookUrls } from '@inference-proxy/egress';
 import { isForm } from '../forms/form-body.ts';
 import {
@@ -65,6 +65,13 @@ export interface CallRequest {
 
 /** The options of the answer. Calls to functions and calls to custom runtimes express them differently. */
 export type AnswerOptions = Pick<CallRequest, 'path' | 'stream' | 'form' | 'after' | 'forwarded'>;
+
+/** Returns the call of a function. If the function declares a media type, its bytes are the answer, unless the caller asks for events. */
+export function answeredByMedia(call: CallRequest, functions: readonly FunctionSpec[]): CallRequest {
+  if (call.stream) return call;
+  const media = functions.find(({ name }) => name === call.fn)?.media;
+  return media === undefined ? call : { ...call, forwarded: true };
+}
 
 /**
  * Reads the call of a function. @throws ServiceError `invalid_request`, `unsupported_media_type`

@@ -4,8 +4,8 @@ import { Controller, Post, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CallGuard } from '../auth/tokens.ts';
 import type { CallPath } from '../http/request-head.ts';
-import { answeredByMedia, type CallProtocol } from './call-protocol.ts';
-import { callRequest, parametersOf } from './call-request.ts';
+import type { CallProtocol } from './call-protocol.ts';
+import { answeredByMedia, callRequest, parametersOf } from './call-request.ts';
 import { Calls } from './calls.ts';
 import { envelopeAnswer } from './outcome.ts';
 
@@ -14,7 +14,7 @@ export const functionProtocol: CallProtocol = {
   readHead: (runId, path, head, webhooks) => callRequest(runId, path, head, webhooks, true),
   checkBody: parametersOf,
   readBody: (call, app, { bytes, value }) => ({
-    call: answeredByMedia(call, app),
+    call: answeredByMedia(call, app.functions),
     params: bytes,
     ...(value && { value }),
   }),

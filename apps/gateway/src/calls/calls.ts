@@ -19,8 +19,8 @@ import { nothingFollows } from '../streaming/events.ts';
 import type { KeepAlive, StreamEnd } from '../streaming/live-response.ts';
 import { type Admission, type AnsweringRun, resumedAfter } from './admission.ts';
 import type { Bodies } from './bodies.ts';
-import { answeredByMedia, type CallProtocol, type LiveAnswer, type ReadCall } from './call-protocol.ts';
-import type { CallRequest, CheckedBody } from './call-request.ts';
+import type { CallProtocol, LiveAnswer, ReadCall } from './call-protocol.ts';
+import { answeredByMedia, type CallRequest, type CheckedBody } from './call-request.ts';
 
 export interface CallsParts {
   readonly store: GatewayStore;
@@ -221,7 +221,7 @@ export class Calls {
     return {
       body,
       read: {
-        call: answeredByMedia(asked, { functions: [spec] }),
+        call: answeredByMedia(asked, [spec]),
         ...parametersOfForm(spec, form, this.#parts.bodies.maxBytes),
       },
     };

@@ -203,7 +203,11 @@ if importlib.util.find_spec("pydantic") is not None:
 
     def test_files_of_forms_beside_models():
         def function(
-            item: Item, small: bytes, files: list[bytes], file: BinaryIO, other: Optional[BinaryIO] = None
+            item: Item,
+            small: bytes,
+            files: list[bytes],
+            file: BinaryIO,
+            other: Optional[BinaryIO] = None,
         ):
             return item.name, small, files, file.read(), other and other.read()
 
