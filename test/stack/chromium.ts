@@ -11,7 +11,7 @@ const HOME = 'chromium';
 const PACKAGE = 'chromium-headless-shell';
 const NAMES = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'];
 
-/** A program, and the variables that it needs in its environment. */
+/** The browser: the path of the program and the variables of its environment. */
 export interface Chromium {
   readonly path: string;
   readonly env: Readonly<Record<string, string>>;

@@ -21,7 +21,7 @@ export function serviceUrl(text: string, source: string): string {
   return text.replace(/\/$/, '');
 }
 
-/** Returns the only project of a token. The gateway verifies the token, so this function only reads it. */
+/** Returns the only project of a token, without verification: the gateway verifies tokens. */
 export function projectOf(token: string): string | undefined {
   try {
     const claims = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString()) as Record<

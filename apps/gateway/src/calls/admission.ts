@@ -43,7 +43,7 @@ export interface AppCall {
   readonly app: AppDescription;
   /** The run's input: the bytes of a JSON object for a function, a request for a custom runtime. */
   readonly params: Buffer;
-  /** The body's bytes as received. Requests with the same `Idempotency-Key` must have the same bytes. */
+  /** The body's bytes as received, or the canonical bytes of a form. Requests with the same `Idempotency-Key` must have the same bytes. */
   readonly body: Buffer;
   /** The run passes it to the function and to the webhook. */
   readonly traceparent: string | undefined;
@@ -119,7 +119,7 @@ export class Admission {
   /**
    * Finds the run under the key of a call whose app or function does not exist. The store keeps a run after its function is removed.
    *
-   * @param body the bytes as received
+   * @param body the bytes as received, or the canonical bytes of a form
    * @throws ServiceError `idempotency_conflict`, `unavailable`
    */
   async kept(call: CallRequest, body: Buffer): Promise<AnsweringRun | undefined> {

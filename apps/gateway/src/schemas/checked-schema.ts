@@ -131,7 +131,7 @@ class Reading {
     if (union !== undefined) read.anyOf = union.anyOf;
     if (schema.$ref !== undefined) {
       const { $ref } = schema;
-      // A schema that contains itself is checked to its first level.
+      // The check of a recursive schema ends at the first level.
       if (!open.includes(String($ref))) every.push(branch(this.#target($ref), [...open, String($ref)]));
     }
     if (every.length + more.length > 0) read.allOf = [...every, ...more];

@@ -1,6 +1,6 @@
 // PROTOCOL.md: the types of the harness in JavaScript.
 
-/** A message of the worker. Each kind has some of these fields. */
+/** A message of the worker. The kind `t` decides which fields are present. */
 export interface WorkerMessage {
   readonly t: 'init' | 'run' | 'credit' | 'cancel' | 'drain';
   /** The length of the blob. */

@@ -44,7 +44,7 @@ export class FunctionReplica implements Replica {
   readonly #process: ReplicaProcess;
   /** Runs reported as cancelled whose threads are still busy. */
   #stuck = 0;
-  /** All functions share one event loop, which confirms cancels. A loop that confirms none is blocked by a function. */
+  /** True if all functions share one event loop. The loop confirms each cancel, unless a function blocks the loop. */
   #oneLoop = false;
   /** Cancelled runs whose cancel the loop has not confirmed. */
   readonly #unconfirmed = new Set<RunId>();

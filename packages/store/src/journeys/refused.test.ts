@@ -25,7 +25,7 @@ async function cost(run: NewRun): Promise<[state: string, scripts: number]> {
   const { accepted, reader } = gateway.accept(run, 'items');
   const { state } = await accepted;
   if (state === 'accepted') (reader as RunReader).close();
-  // Redis has executed every earlier command when it answers this one.
+  // The answer to the last command proves that Redis has executed every earlier command.
   await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
   await gateway.progress('demo', 'none');
   return [state, (await scripts()) - before];

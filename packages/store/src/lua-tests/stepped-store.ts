@@ -1,4 +1,4 @@
-// Runs scripts one by one. Each test has its own project and its own clock. Only the test moves the clock, so the machine's speed has no effect.
+// Runs scripts one by one. Each test gets a new project and a new clock. Only the test moves the clock, so the machine's speed has no effect.
 import { randomUUID } from 'node:crypto';
 import { type TestRedis, testRedis } from '@inference-proxy/test/redis';
 import { afterAll, beforeAll, beforeEach } from '@jest/globals';

@@ -47,7 +47,7 @@ const RETRY_AFTER_MS = { queue: 1_000, store: 5_000 } as const;
 /** Renewals of a lease during its term. */
 const RENEWALS = 15;
 
-/** A run, and what this gateway follows (`-`: nothing). */
+/** A run, and the mode in which the gateway follows the run (`-`: the gateway follows nothing). */
 interface AcceptRequest {
   readonly run: NewRun;
   readonly live: FollowerMode | '-';

@@ -1,4 +1,4 @@
-// Functions that use up their process or attack it.
+// Functions that exhaust or attack the process of an app.
 import { spawn } from 'node:child_process';
 import { existsSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';

@@ -93,7 +93,7 @@ export function outputSuite(name: LanguageName): void {
     });
 
     test('an endless line of a child process is read at a limited rate', async () => {
-      // A pipe that another child has filled would give its lines to this run.
+      // A new process, because the pipe of the shared process may still hold another child's lines.
       const own = await language.started(100, { entry: 'output' });
       const run = new Call(own, 'child_prints_one_line', { seconds: 1 });
       await run.until(() => run.lines.length > 0);
