@@ -48,7 +48,7 @@ test.each<[string, Partial<History>]>([
   ['a lost delivery', { delivered: [] }],
   ['two bodies', { delivered: [delivery(), delivery({ body: '{"status":"succeeded","x":1}' })] }],
   ['two webhook ids', { delivered: [delivery(), delivery({ webhookId: 'other' })] }],
-  ['a delivery that tells of another end', { delivered: [delivery({ body: '{"status":"failed"}' })] }],
+  ['a delivery that reports another end', { delivered: [delivery({ body: '{"status":"failed"}' })] }],
   ['a wrong signature', { delivered: [delivery(), delivery({ runId: 'other', verified: false })] }],
   ['a run without an end', { reported: [[{ runId: 'x', status: 'running' }]], seen: [] }],
   [

@@ -2,25 +2,14 @@
 import { createHash } from 'node:crypto';
 import { type Readable, Transform } from 'node:stream';
 
-/** A stored bundle. */
-export interface StoredBundle {
-  /** SHA-256 of the archive's bytes, 64 hex digits. */
-  readonly digest: string;
-  /** Time of the last write, Unix ms. */
-  readonly writtenAt: number;
-}
-
+/** A digest is the SHA-256 of an archive's bytes, 64 hex digits. */
 export interface BundleStore {
   /** Folder for files that will be put. It is on the same file system as the store, if the store has one. */
   readonly incoming: string;
-  /** Stores a file under its digest. The file may be moved. A repeat renews `writtenAt`. */
-  put(file: string, digest: string, size: number): Promise<void>;
+  /** Stores a file under its digest. The file may be moved. A repeat replaces the stored bytes, which may be damaged. */
+  put(file: string, digest: string): Promise<void>;
   /** Returns the bytes of a bundle. The stream fails with {@link DamagedBundle} at its end if the bytes have another digest. */
   get(digest: string): Promise<Readable>;
-  /** Yields all bundles, in any order. */
-  list(): AsyncIterable<StoredBundle>;
-  /** Removes a bundle. An unknown bundle is no error. */
-  remove(digest: string): Promise<void>;
 }
 
 /** The bundle is not in the store. */

@@ -1,9 +1,9 @@
 // Contract 7: bundles in a folder, which all gateways and workers share (`BUNDLES_URL=file:<folder>`).
 import { createReadStream } from 'node:fs';
-import { chmod, mkdir, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { chmod, mkdir, open, rename, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
-import { type BundleStore, MissingBundle, type StoredBundle, verified } from './bundle-store.ts';
+import { type BundleStore, MissingBundle, verified } from './bundle-store.ts';
 
 const DIGEST = /^[0-9a-f]{64}$/;
 /** Workers may read as another user of the same group. */
@@ -20,13 +20,6 @@ export class FileBundleStore implements BundleStore {
 
   async put(file: string, digest: string): Promise<void> {
     const target = this.#path(digest);
-    const known = await stat(target).catch(() => undefined);
-    if (known) {
-      const now = new Date();
-      await utimes(target, now, now);
-      await rm(file, { force: true });
-      return;
-    }
     await mkdir(join(target, '..'), { recursive: true });
     await chmod(file, FILE_MODE);
     await flushed(file);
@@ -40,21 +33,6 @@ export class FileBundleStore implements BundleStore {
       throw error.code === 'ENOENT' ? new MissingBundle(digest, error) : error;
     });
     return verified(createReadStream(path), digest);
-  }
-
-  async *list(): AsyncGenerator<StoredBundle> {
-    for (const part of await names(this.#folder)) {
-      if (part.length !== 2) continue;
-      for (const digest of await names(join(this.#folder, part))) {
-        if (!DIGEST.test(digest)) continue;
-        const found = await stat(this.#path(digest)).catch(() => undefined);
-        if (found) yield { digest, writtenAt: found.mtimeMs };
-      }
-    }
-  }
-
-  async remove(digest: string): Promise<void> {
-    await rm(this.#path(digest), { force: true });
   }
 
   /** Returns the path of a bundle. Folders by the first two digits keep each folder small. */
@@ -73,9 +51,3 @@ async function flushed(path: string): Promise<void> {
     await file.close();
   }
 }
-
-const names = (folder: string): Promise<string[]> =>
-  readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return [];
-    throw error;
-  });

@@ -56,7 +56,7 @@ export class Uploads {
       const { digest, size } = await this.#write(raw, file);
       const names = { manifests: MANIFEST_FILES, entries: ENTRY_FILES };
       const inspected = await storing(inspectBundle(createReadStream(file), names));
-      await storing(this.#store.put(file, digest, size));
+      await storing(this.#store.put(file, digest));
       return { ...inspected, digest, size };
     } finally {
       this.#open -= 1;

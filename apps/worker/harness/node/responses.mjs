@@ -46,13 +46,15 @@ async function* pieces(body, separator, read) {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let rest = '';
   for await (const chunk of body) {
-    rest += decoder.decode(chunk, { stream: true }).replaceAll('\r\n', '\n');
+    // A line end may be split between two chunks.
+    rest = (rest + decoder.decode(chunk, { stream: true })).replaceAll('\r\n', '\n');
     for (let end = rest.indexOf(separator); end !== -1; end = rest.indexOf(separator)) {
       const item = read(rest.slice(0, end + separator.length));
       rest = rest.slice(end + separator.length);
       if (item !== undefined) yield item;
     }
   }
+  rest += decoder.decode(); // throws if the body ends within a character
   const last = rest === '' ? undefined : read(rest);
   if (last !== undefined) yield last;
 }

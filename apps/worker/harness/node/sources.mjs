@@ -1,4 +1,4 @@
-// PROTOCOL.md, "A run": tells streams from plain results, and gives the items of every kind of stream.
+// PROTOCOL.md, "A run": distinguishes streams and plain results, and gives the items of every kind of stream.
 
 /** @typedef {import('./types.d.ts').ItemSource} ItemSource */
 
@@ -62,7 +62,10 @@ function readerSource(stream) {
     next: async () => {
       for (;;) {
         const { done, value } = await reader.read();
-        if (done) return { done: true, value: undefined };
+        if (done) {
+          decoder.decode(); // throws if the stream ends within a character
+          return { done: true, value: undefined };
+        }
         if (!(value instanceof Uint8Array)) return { done: false, value };
         const text = decoder.decode(value, { stream: true });
         if (text !== '') return { done: false, value: text };

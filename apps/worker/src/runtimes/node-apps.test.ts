@@ -73,6 +73,10 @@ export const text = () => new Response('hello', { status: 404 });
 export const nothing = () => new Response(null);
 export const events = () => new Response('event: a\\ndata: 1\\n\\ndata: 2\\n\\n', { headers: { 'content-type': 'text/event-stream' } });
 export const lines = () => new Response('{"a":1}\\n{"a":2}', { headers: { 'content-type': 'application/x-ndjson' } });
+const chunks = (...parts) => new ReadableStream({ start(c) { for (const part of parts) c.enqueue(Buffer.from(part, 'latin1')); c.close(); } });
+export const split_events = () => new Response(chunks('data: 1\\r', '\\n\\r', '\\ndata: 2\\r\\n\\r\\n'), { headers: { 'content-type': 'text/event-stream' } });
+export const cut_event = () => new Response(chunks('data: \\xc3'), { headers: { 'content-type': 'text/event-stream' } });
+export const cut_bytes = () => chunks('a', '\\xc3');
 export const hangs = (_p, { signal }) => new ReadableStream({
   start(c) { c.enqueue('first'); },
   cancel() { console.log('cancelled', signal.aborted); },
@@ -96,7 +100,13 @@ export const deaf = () => ({
     expect(await items('iterable')).toEqual(['1', '2']);
     expect(await items('promises')).toEqual(['1', '2']);
     expect(await items('events')).toEqual(['event: a\ndata: 1\n\n', 'data: 2\n\n']);
+    expect(await items('split_events')).toEqual(['data: 1\n\n', 'data: 2\n\n']);
     expect(await items('lines')).toEqual(['{"a":1}', '{"a":2}']);
+  });
+
+  test.each(['cut_event', 'cut_bytes'])('a stream of %s, which ends within a character, fails', async (fn) => {
+    const runtime = await app({ 'main.mjs': CODE });
+    expect(await new Call(runtime, fn).ended).toMatchObject({ state: 'failed', error: { code: 'function_error' } });
   });
 
   test('a Response sets the status and the result', async () => {

@@ -26,7 +26,7 @@ class Type(NamedTuple):
 
 
 def of_json(exact: tuple[type, ...] = (), fits: tuple[type, ...] = ()) -> Callable[[object], int]:
-    """Returns a function that tells how well a value fits, by its class."""
+    """Returns a function that rates how well a value fits, by its class."""
 
     def fit(value: object) -> int:
         kind = type(value)
