@@ -28,6 +28,8 @@ COPY apps apps
 # In the order of their imports: docs/architecture.md.
 RUN for built in packages/contracts packages/retry packages/crypto packages/egress packages/bundles packages/store packages/platform apps/gateway apps/worker apps/dispatcher; \
   do npm run build --silent --workspace="$built" || exit 1; done
+# The console: static files. The build checks no types, so it needs no document of the gateway.
+RUN cd apps/console && npx vite build --logLevel warn
 # The services read the store's Lua scripts.
 RUN find packages/store/src -type f ! -name '*.lua' -delete && find packages/store/src -type d -empty -delete
 
@@ -47,6 +49,8 @@ COPY --from=build /app/apps/gateway/dist/bundle apps/gateway/dist/bundle
 # The page of `GET /docs`.
 COPY apps/gateway/page apps/gateway/page
 COPY --from=build /app/node_modules/swagger-ui-dist/package.json /app/node_modules/swagger-ui-dist/LICENSE /app/node_modules/swagger-ui-dist/swagger-ui-bundle.js /app/node_modules/swagger-ui-dist/swagger-ui.css /app/node_modules/swagger-ui-dist/favicon-32x32.png node_modules/swagger-ui-dist/
+# The page of `GET /console`.
+COPY --from=build /app/apps/console/dist apps/console/dist
 # A new volume takes the owner of the folder.
 RUN mkdir /bundles && chown node:node /bundles
 ENV HOST=0.0.0.0 PORT=8080 OPERATIONS_PORT=9464 BUNDLES_URL=file:/bundles
@@ -59,13 +63,26 @@ RUN apt-get update \
   && apt-get install --yes --no-install-recommends python3 python3-venv \
   && rm -rf /var/lib/apt/lists/*
 COPY apps/worker/harness apps/worker/harness
+# The worker may not write here. Without bytecode, every start of a replica would compile the harness, which takes 45 ms of CPU.
+RUN python3 -m compileall -q apps/worker/harness
 # Compiles TypeScript apps: docs/decisions/0048-typescript-of-apps.md.
 COPY --from=build /app/node_modules/esbuild node_modules/esbuild
 COPY --from=build /app/node_modules/@esbuild node_modules/@esbuild
+# Reads the types of TypeScript apps: docs/decisions/0056-types-of-typescript-are-read.md.
+COPY --from=build /app/node_modules/@ts-morph node_modules/@ts-morph
+COPY --from=build /app/node_modules/minimatch node_modules/minimatch
+COPY --from=build /app/node_modules/brace-expansion node_modules/brace-expansion
+COPY --from=build /app/node_modules/balanced-match node_modules/balanced-match
+COPY --from=build /app/node_modules/path-browserify node_modules/path-browserify
+COPY --from=build /app/node_modules/tinyglobby node_modules/tinyglobby
+COPY --from=build /app/node_modules/fdir node_modules/fdir
+COPY --from=build /app/node_modules/picomatch node_modules/picomatch
 COPY --from=build /app/apps/worker/package.json apps/worker/
 COPY --from=build /app/apps/worker/dist/bundle apps/worker/dist/bundle
-RUN mkdir /bundles /bundle-cache && chown node:node /bundles /bundle-cache
-ENV DEPLOYMENTS_DIR=/deployments OPERATIONS_PORT=9465 BUNDLES_URL=file:/bundles BUNDLE_CACHE_DIR=/bundle-cache
+# Apps find this package above their folders: the example `words` needs it.
+COPY --from=build /app/node_modules/zod /node_modules/zod
+RUN mkdir /bundles /bundle-cache /environments && chown node:node /bundles /bundle-cache /environments
+ENV DEPLOYMENTS_DIR=/deployments OPERATIONS_PORT=9465 BUNDLES_URL=file:/bundles BUNDLE_CACHE_DIR=/bundle-cache ENVIRONMENTS_DIR=/environments
 EXPOSE 9465
 USER node
 CMD ["node", "--enable-source-maps", "apps/worker/dist/bundle/main.js"]

@@ -40,7 +40,7 @@ export function checkMachine() {
   checkPython();
 }
 
-export function checkPython() {
+function checkPython() {
   const question = 'import sys; print(sys.version_info >= (3, 9), sys.version.split()[0])';
   const python = spawnSync('python3', ['-c', question], { encoding: 'utf8' });
   if (python.status !== 0)

@@ -23,8 +23,8 @@ interface JsonAnswer {
   readonly body: Record<string, unknown>;
 }
 
-/** Packs files as the usual tar program does. */
-export async function packed(files: Readonly<Record<string, string>>): Promise<Buffer> {
+/** Packs files as the usual tar program does. @param entries the packed files and folders; default: the folder of the files */
+export async function packed(files: Readonly<Record<string, string>>, entries = ['.']): Promise<Buffer> {
   const folder = await mkdtemp(join(tmpdir(), 'app-'));
   try {
     for (const [name, text] of Object.entries(files)) {
@@ -32,7 +32,7 @@ export async function packed(files: Readonly<Record<string, string>>): Promise<B
       await writeFile(join(folder, name), text);
     }
     const chunks: Buffer[] = [];
-    for await (const chunk of create({ gzip: true, cwd: folder }, ['.'])) chunks.push(chunk);
+    for await (const chunk of create({ gzip: true, cwd: folder }, entries)) chunks.push(chunk);
     return Buffer.concat(chunks);
   } finally {
     await rm(folder, { recursive: true });

@@ -152,3 +152,23 @@ test('delete needs --yes in a pipe and an answer in a terminal', async () => {
   expect(terminal.shown).toContain('takes no new calls');
   expect(await cli('call', 'shipped/version')).toMatchObject({ code: 4 });
 });
+
+test('secrets are set from standard input, as NAME=VALUE or by a hidden question, listed without values, and removed', async () => {
+  const value = 'hidden-value-5512';
+  const piped = await inPipe(['secrets', 'set', 'kept', 'FROM_INPUT'], { env, cwd: folder, input: `${value}\n` });
+  expect(piped).toMatchObject({ code: 0, stdout: 'Set FROM_INPUT. The app kept restarts without lost calls\n' });
+  expect(await json('secrets', 'set', 'kept', 'MODE=fast=1')).toEqual({ app: 'kept', name: 'MODE' });
+  const terminal = new Terminal(['secrets', 'set', 'kept', 'ASKED'], { env, cwd: folder });
+  await terminal.shows('Value of ASKED');
+  terminal.type(`${value}\r`);
+  expect(await terminal.ended).toBe(0);
+  expect(terminal.shown).not.toContain(value);
+  const listed = await cli('secrets', 'list', 'kept');
+  expect(listed.stdout.match(/^[A-Z_]+/gm)).toEqual(['NAME', 'ASKED', 'FROM_INPUT', 'MODE']);
+  expect(listed.stdout).not.toContain(value);
+  for (const name of ['ASKED', 'FROM_INPUT', 'MODE'])
+    expect(await cli('secrets', 'unset', 'kept', name)).toMatchObject({ code: 0 });
+  expect(await cli('secrets', 'unset', 'kept', 'MODE')).toMatchObject({ code: 4 });
+  expect(await json('secrets', 'list', 'kept')).toEqual({ secrets: [] });
+  expect((await cli('secrets', 'set', 'kept', 'PATH=x')).stderr).toContain('PATH');
+});

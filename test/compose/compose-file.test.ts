@@ -26,19 +26,22 @@ function block(head: string, indent = ''): string {
 }
 
 const environmentOf = (text: string): string[] =>
-  [...text.matchAll(/^ +([A-Z][A-Z_]+):/gm)].map(([, name = '']) => name);
+  [...text.matchAll(/^ +([A-Z][A-Z0-9_]+):/gm)].map(([, name = '']) => name);
 const settingsOf = (heading: RegExp): string[] =>
   tableRows(page('docs/settings.md'), heading).flatMap(([name = '']) => ticked(name));
 
 /** Settings that the image fixes, because a container has only one useful value. */
 const IN_THE_IMAGE = ['NODE_ENV', 'OPERATIONS_HOST', 'OPERATIONS_PORT', 'HOST', 'PORT', 'DEPLOYMENTS_DIR'];
+/** Settings of package tools, not of a service. The worker passes them to builds. */
+const OF_TOOLS = ['NPM_CONFIG_REGISTRY', 'PIP_CONSTRAINT', 'PIP_EXTRA_INDEX_URL', 'PIP_INDEX_URL'];
 
 test.each(['gateway', 'worker', 'dispatcher'])(
   'every setting of the %s can be set in .env, and the container gets no other setting',
   (service) => {
     const wanted = [...settingsOf(/^Every service/), ...settingsOf(new RegExp(`^${service}`, 'i'))];
     const passed = [...environmentOf(block('x-common')), ...environmentOf(block(`x-${service}`))];
-    expect(passed.sort()).toEqual(wanted.filter((name) => !IN_THE_IMAGE.includes(name)).sort());
+    const ofService = wanted.filter((name) => !IN_THE_IMAGE.includes(name));
+    expect(passed.sort()).toEqual([...ofService, ...(service === 'worker' ? OF_TOOLS : [])].sort());
     const stage = dockerfile.split(/^FROM /m).filter((text) => / AS (service|\w+)\n/.test(text));
     const said = stage.filter((text) => text.includes(` AS service\n`) || text.includes(` AS ${service}\n`)).join('\n');
     for (const name of wanted.filter((one) => IN_THE_IMAGE.includes(one))) expect(said).toContain(`${name}=`);

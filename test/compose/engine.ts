@@ -26,7 +26,7 @@ const succeeds = (program: string, args: readonly string[], timeout = ANSWER_MS)
   );
 
 /** Returns the base images, as the Dockerfile and docker-compose.yml name them. Tests start no image of the profile `monitoring`. */
-export function baseImages(): string[] {
+function baseImages(): string[] {
   const named = [
     ...page('Dockerfile').matchAll(/^ARG NODE_IMAGE=(\S+)$/gm),
     ...page('docker-compose.yml').matchAll(/(?:PROXY|REDIS)_IMAGE:-([^}]+)\}/g),

@@ -38,7 +38,7 @@ async function page(query = '', from = caller): Promise<Page> {
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 test('a look-up returns a run’s state, times, items, result and webhook', async () => {
-  const [gate, started] = [mark('told-gate'), mark('told')];
+  const [gate, started] = [mark('list-gate'), mark('list-started')];
   const hook = `?async=true&webhookEndpoint=${encodeURIComponent(sink.url)}`;
   const runId = runOf(await caller.call('streams/waits', { gate, started }, { query: hook }));
   await fileSays(started);
@@ -64,9 +64,9 @@ test('a look-up returns a run’s state, times, items, result and webhook', asyn
   const times = ['accepted_at', 'queued_at', 'started_at', 'ended_at'].map((name) => String(record[name]));
   expect(times).toEqual([...times].sort());
   // The caller, the receiver and the look-up get the same outcome.
-  const [told] = sink.requests.map(({ body }) => JSON.parse(`${body}`));
-  expect(told).toMatchObject({ run_id: runId, result: 'waited', timestamp: record.timestamp });
-  expect(record.run_time_ms).toBe(told.run_time_ms);
+  const [delivered] = sink.requests.map(({ body }) => JSON.parse(`${body}`));
+  expect(delivered).toMatchObject({ run_id: runId, result: 'waited', timestamp: record.timestamp });
+  expect(record.run_time_ms).toBe(delivered.run_time_ms);
 });
 
 test('the look-up of a generator’s run returns the count, the first item’s time and the items', async () => {

@@ -83,7 +83,7 @@ console.log(
 `;
 
 test('a client that @hey-api/openapi-ts generates from the document of an app compiles and calls', async () => {
-  const hook = join(projectRoot(), 'test', 'openapi', 'older-typescript.mjs');
+  const hook = join(projectRoot(), 'scripts', 'older-typescript.mjs');
   await node(
     '--import',
     pathToFileURL(hook).href,

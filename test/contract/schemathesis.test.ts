@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { dataFolder } from '@inference-proxy/supervisor';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { Deployer } from '../client/deployer.ts';
 import { obtainSchemathesis } from '../openapi/schemathesis.ts';
 import { joinSharedStack, type SharedStack } from '../stack/shared-stack.ts';
 
@@ -24,23 +25,42 @@ const missing = 'missing' in schemathesis ? schemathesis.missing : undefined;
 if (missing !== undefined) console.warn(`skipped: ${missing}`);
 const testWithTool = missing === undefined ? test : test.skip;
 
-/** Schemathesis has no serializer for the archives of apps. */
-const HOOKS = `import schemathesis
+/** Schemathesis has no serializer for the archives of apps. Every second archive is an app. */
+const HOOKS = `import io, tarfile
+import schemathesis
 
 
 @schemathesis.serializer("application/gzip")
 def archive(ctx, value):
-    return value if isinstance(value, bytes) else str(value).encode()
+    given = value if isinstance(value, bytes) else str(value).encode()
+    if len(given) % 2:
+        return given
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as files:
+        text = b"def say():\\n    return 1\\n"
+        entry = tarfile.TarInfo("main.py")
+        entry.size = len(text)
+        files.addfile(entry, io.BytesIO(text))
+    return packed.getvalue()
 `;
+/** An app that the calls may deploy, activate and remove. */
+const DEPLOYED = 'thrown';
 
 let stack: SharedStack;
+let deployer: Deployer;
+let version: string;
 let folder: string;
 beforeAll(async () => {
   stack = await joinSharedStack(PROJECT, ['documented']);
+  deployer = new Deployer(stack.port, stack.jwtSecret, PROJECT);
+  ({ version } = await deployer.deploy(DEPLOYED, { 'main.py': 'def say():\n    return 2\n' }));
+  await deployer.settled(DEPLOYED, version);
   folder = await mkdtemp(join(dataFolder(), 'documents-'));
   await writeFile(join(folder, 'hooks.py'), HOOKS);
 });
 afterAll(async () => {
+  // Schemathesis may have removed the app.
+  await deployer.request('DELETE', `/apps/${DEPLOYED}`);
   await rm(folder, { recursive: true, force: true });
   await stack.leave();
 });
@@ -51,13 +71,18 @@ interface Parameter {
   schema: object;
 }
 
-/** Gives the path parameters of a document the names of real things. Otherwise almost every answer would be 404. */
-async function withRealNames(text: string): Promise<string> {
+/**
+ * Gives the path parameters of a document the names of real things. Otherwise almost every answer would be 404.
+ *
+ * @param app the app that the calls reach
+ */
+async function withRealNames(text: string, app: string): Promise<string> {
   const { text: answer } = await stack.caller.call('documented/count', { upto: 2 });
   const names: Record<string, string> = {
     project: PROJECT,
-    app: 'documented',
+    app,
     function: 'untyped',
+    version,
     run: (JSON.parse(answer) as { run_id: string }).run_id,
     model: 'untyped',
   };
@@ -70,21 +95,23 @@ async function withRealNames(text: string): Promise<string> {
 }
 
 testWithTool.each([
-  ['an app', `/openapi/${PROJECT}/documented.json`, '15'],
-  ['the service', '/openapi.json', '8'],
-])(
+  ['an app', `/openapi/${PROJECT}/documented.json`, 'documented', '15', []],
+  ['the service', '/openapi.json', 'documented', '8', []],
+  ['the service, about an app that it may change,', '/openapi.json', DEPLOYED, '8', ['--include-tag=apps']],
+] as const)(
   'the answers to calls from the document of %s are as documented',
-  async (_, path, examples) => {
+  async (_, path, app, examples, more) => {
     const { text } = await stack.caller.request(path, { method: 'GET' });
     const file = join(folder, 'document.json');
-    await writeFile(file, await withRealNames(text));
+    await writeFile(file, await withRealNames(text, app));
     const [program, args] = 'command' in schemathesis ? schemathesis.command : ['', []];
     const options = ['--phases=examples,coverage,fuzzing', `--max-examples=${examples}`, '--seed=1', '--no-color'];
     const report = await run(
       program,
       [...args, 'run', file, `--url=http://127.0.0.1:${stack.port}`, `--checks=${CHECKS.join(',')}`, ...options].concat(
         '--header',
-        `Authorization: ${stack.caller.bearer}`,
+        `Authorization: ${app === DEPLOYED ? deployer.caller.bearer : stack.caller.bearer}`,
+        ...more,
       ),
       {
         cwd: folder,

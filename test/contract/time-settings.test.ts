@@ -8,7 +8,7 @@ const root = join(import.meta.dirname, '..', '..');
 const program = (service: string): string => join(root, 'apps', service, 'dist', 'bundle', 'main.js');
 
 /** Only the store uses these times, so the limit of timers does not apply. */
-const NO_TIMER = new Set(['RUN_RETENTION_S', 'SYNC_RUN_RETENTION_S', 'REVOCATION_RETENTION_S']);
+const NO_TIMER = new Set(['BUNDLE_RETENTION_S', 'RUN_RETENTION_S', 'SYNC_RUN_RETENTION_S', 'REVOCATION_RETENTION_S']);
 const TOO_LONG_S = '2147483.648';
 const TOO_LONG_MS = '2147483648';
 /** 100 years in seconds. */

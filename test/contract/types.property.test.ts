@@ -198,11 +198,11 @@ describe.each(environments.map((environment, index) => ({ ...environment, index 
     await fc.assert(
       fc.asyncProperty(sent, async (x) => {
         const answer = await stack.caller.call(`${name}/f${number}`, JSON.stringify({ x }));
-        const told = { x, status: answer.status, text: answer.text };
+        const seen = { x, status: answer.status, text: answer.text };
         if (answer.status === 200) return;
         // The gateway has refused the value: there is no run.
-        expect({ ...told, status: 422 }).toEqual(told);
-        expect({ ...told, hasRun: answer.text.includes('"run_id"') }).toEqual({ ...told, hasRun: false });
+        expect({ ...seen, status: 422 }).toEqual(seen);
+        expect({ ...seen, hasRun: answer.text.includes('"run_id"') }).toEqual({ ...seen, hasRun: false });
       }),
       { numRuns: VALUES, seed: SEED },
     );

@@ -1,5 +1,5 @@
 // Contract 7: deploys versions over HTTP to a stack with two workers: from a folder to a running version, and back.
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ONE_OF_EACH } from '@inference-proxy/supervisor';
@@ -88,6 +88,77 @@ test('a run names its version', async () => {
   const { text } = await deployer.call('named', 'say');
   const { body } = await deployer.request('GET', `/runs/${(JSON.parse(text) as { run_id: string }).run_id}`);
   expect(body).toMatchObject({ version });
+});
+
+const runOf = async (id: string) => (await deployer.request('GET', `/runs/${id}`)).body;
+
+/** Functions that run one at a time on each worker, each until the named file exists. */
+const gated = (text: string): Record<string, string> => ({
+  'app.toml': '[scaling]\nreplica_concurrency = 1\n',
+  'main.py': `import os, time\ndef pass_gate(gate: str):\n    while not os.path.exists(gate):\n        time.sleep(0.02)\n    return ${JSON.stringify(text)}\n`,
+});
+
+test('a queued run is executed by the version that was active at its acceptance, while the next version serves', async () => {
+  const gate = join(empty, 'gate');
+  const old = await deployer.deploy('queued', gated('old'));
+  await deployer.settled('queued', old.version);
+  const ids: string[] = [];
+  for (let n = 0; n < 6; n++) {
+    const { text } = await deployer.call('queued', 'pass_gate', { gate }, { prefer: 'respond-async' });
+    ids.push((JSON.parse(text) as { run_id: string }).run_id);
+  }
+  expect(await runOf(ids[5] as string)).toMatchObject({ status: 'queued', version: old.version });
+  const next = await deployer.deploy('queued', gated('new'));
+  expect(await deployer.settled('queued', next.version)).toMatchObject({ state: 'active' });
+  const { text } = await deployer.call('queued', 'pass_gate', { gate: '/' });
+  expect(JSON.parse(text)).toMatchObject({ result: 'new' });
+  await writeFile(gate, '');
+  for (const id of ids) {
+    await deployer.until(async () => (await runOf(id)).status === 'succeeded');
+    expect(await runOf(id)).toMatchObject({ result: 'old', version: old.version });
+  }
+});
+
+/** A version that gets new calls in steps over a minute, and is undone if over 20 % of its calls fail. */
+const inSteps = (seconds: number, body: string): Record<string, string> => ({
+  'app.toml': `[scaling]\nroll_out_duration_seconds = ${seconds}\n[deployment]\nabort_on_error_rate = 20\n`,
+  'main.py': `def say():\n    ${body}\n`,
+});
+
+test('a version whose calls fail is undone in its first step, and the old version answers every call again', async () => {
+  const old = await deployer.deploy('stepped', answering('old'));
+  await deployer.settled('stepped', old.version);
+  const { version } = await deployer.deploy('stepped', inSteps(600, 'raise ValueError("new")'));
+  const statuses = new Set<number>();
+  await deployer.until(async () => {
+    statuses.add((await deployer.call('stepped', 'say')).status);
+    return !(await deployer.version('stepped', version)).rolling_out;
+  });
+  expect(statuses).toEqual(new Set([200, 500]));
+  const undone = await deployer.version('stepped', version);
+  expect(undone).toMatchObject({ state: 'ready', activations: [] });
+  expect(undone.reason).toMatch(/^\d+ of \d+ calls of the version failed, and abort_on_error_rate is 20 %\.$/);
+  for (let n = 0; n < 20; n++) expect(await said('stepped')).toBe('old');
+  const { text } = await deployer.raw('GET', `/apps/stepped/versions/${version}/log`);
+  expect(text).toContain('20 % of new calls use this version');
+});
+
+test('a version takes more and more calls in steps, no call fails, and each run names its version', async () => {
+  const old = await deployer.deploy('gradual', answering('old'));
+  await deployer.settled('gradual', old.version);
+  const { version } = await deployer.deploy('gradual', inSteps(5, 'return "new"'));
+  const versions = { old: old.version, new: version };
+  const results: string[] = [];
+  await deployer.until(async () => {
+    const { status, text } = await deployer.call('gradual', 'say');
+    const { result, run_id } = JSON.parse(text) as { result: 'old' | 'new'; run_id: string };
+    results.push(status === 200 ? result : text);
+    expect(await runOf(run_id)).toMatchObject({ version: versions[result] });
+    return !(await deployer.version('gradual', version)).rolling_out;
+  });
+  expect(new Set(results)).toEqual(new Set(['old', 'new']));
+  expect(await deployer.version('gradual', version)).toMatchObject({ state: 'active' });
+  expect(await said('gradual')).toBe('new');
 });
 
 test('a version that cannot start fails with its reason, and the active version still serves', async () => {

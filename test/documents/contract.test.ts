@@ -12,7 +12,11 @@ for (const [, level, number, heading = ''] of page('docs/contract.md').matchAll(
   if (level === '##') {
     current = new Set();
     if (number !== undefined) sections.set(number, current);
-  } else current.add(heading.replaceAll('`', ''));
+  } else {
+    const whole = heading.replaceAll('`', '');
+    // A reference may leave out the request after the name: `List: GET /runs` is also `List`.
+    current.add(whole).add(whole.split(': ')[0] as string);
+  }
 }
 
 interface Reference {

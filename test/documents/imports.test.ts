@@ -15,12 +15,13 @@ const ARROWS: Record<string, readonly string[]> = {
   'packages/platform': ['contracts', 'retry'],
   'packages/supervisor': ['platform'],
   'apps/cli': ['contracts', 'supervisor'],
+  'apps/console': [],
   'apps/gateway': ['bundles', 'contracts', 'crypto', 'egress', 'store', 'platform'],
-  'apps/worker': ['bundles', 'contracts', 'retry', 'store', 'platform'],
+  'apps/worker': ['bundles', 'contracts', 'crypto', 'retry', 'store', 'platform'],
   'apps/dispatcher': ['contracts', 'crypto', 'egress', 'retry', 'store', 'platform'],
   test: ['contracts', 'platform', 'supervisor'],
 };
-const OURS = '@inference-proxy/';
+const SCOPE = '@inference-proxy/';
 
 interface Imports {
   readonly file: string;
@@ -37,7 +38,7 @@ const textOf = (file: string): string => readFileSync(join(root, file), 'utf8');
 const isTest = (file: string): boolean =>
   /\.test\.ts$|\/(testing|property|lua-tests|journeys|test)\/|^test\/|conformance\.ts$/.test(file);
 
-const imports: Imports[] = filesOf('apps/*/{src,test}/**/*.ts', 'packages/*/src/**/*.ts', 'test/**/*.ts').flatMap(
+const imports: Imports[] = filesOf('apps/*/{src,test}/**/*.{ts,tsx}', 'packages/*/src/**/*.ts', 'test/**/*.ts').flatMap(
   (file) =>
     [
       ...textOf(file).matchAll(
@@ -63,15 +64,15 @@ test.each(Object.entries(ARROWS))('%s depends on no packages of this repository 
     Record<string, string>
   >;
   const ours = (names: string[]): string[] =>
-    names.filter((name) => name.startsWith(OURS)).map((name) => name.slice(OURS.length));
+    names.filter((name) => name.startsWith(SCOPE)).map((name) => name.slice(SCOPE.length));
   expect(ours(Object.keys(dependencies)).filter((name) => !allowed.includes(name))).toEqual([]);
   // Test code may also use the workspace `test`.
   expect(ours(Object.keys(devDependencies)).filter((name) => ![...allowed, 'test'].includes(name))).toEqual([]);
 
   const own = imports.filter(({ file }) => workspaceOf(file) === workspace && !/^(node:|\.)/.test(file));
-  const used = own.filter(({ from }) => from.startsWith(OURS));
+  const used = own.filter(({ from }) => from.startsWith(SCOPE));
   const wrong = used.filter(({ file, from }) => {
-    const [name = ''] = from.slice(OURS.length).split('/');
+    const [name = ''] = from.slice(SCOPE.length).split('/');
     return !allowed.includes(name) && !(name === 'test' && isTest(file));
   });
   expect(wrong).toEqual([]);
@@ -121,9 +122,10 @@ test('jose is only in the reader of key sets', () => {
 });
 
 test('only settings files read the environment', () => {
-  // The supervisor passes the environment on to its processes.
+  // The supervisor passes the environment on to its processes. The console shows code that reads a token from there.
   const readers = filesOf('apps/*/src/**/*.ts', 'packages/*/src/**/*.ts').filter(
-    (file) => !isTest(file) && !file.startsWith('packages/supervisor/') && textOf(file).includes('process.env'),
+    (file) =>
+      !isTest(file) && !/^(packages\/supervisor|apps\/console)\//.test(file) && textOf(file).includes('process.env'),
   );
   expect(readers.filter((file) => !/\/settings\.ts$/.test(file))).toEqual([]);
 });

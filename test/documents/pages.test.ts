@@ -27,7 +27,7 @@ function helpOf(service: string): string[][] {
   const help = execFileSync(process.execPath, [join(root, 'apps', service, 'dist', 'bundle', 'main.js'), '--help'], {
     encoding: 'utf8',
   });
-  return [...help.matchAll(/^ {2}([A-Z_]+) +(.*) \((default (.*)|required|not set)\)$/gm)].map(
+  return [...help.matchAll(/^ {2}([A-Z0-9_]+) +(.*) \((default (.*)|required|not set)\)$/gm)].map(
     ([, name = '', meaning = '', kind = '', fallback]) => [
       `\`${name}\``,
       fallback === undefined ? kind : fallback === '' ? 'empty' : `\`${fallback}\``,

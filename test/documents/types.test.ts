@@ -94,8 +94,8 @@ describe.each(environments)('$name', ({ name, venv, missing }) => {
       return;
     }
     expect(answer.status).toBe(422);
-    const { code, details: told = [] } = errorOf(answer);
-    const details = told as readonly { loc: readonly string[]; type: string }[];
+    const { code, details: found = [] } = errorOf(answer);
+    const details = found as readonly { loc: readonly string[]; type: string }[];
     expect(code).toBe('invalid_input');
     expect(details.map(({ loc }) => loc.slice(0, 2))).toEqual(details.map(() => ['body', 'x']));
     expect(`422 ${details.map(({ type }) => type).join(', ')}`).toBe(result);

@@ -9,8 +9,10 @@ import { page, root } from './markdown.ts';
 const text = page('docs/webhooks.md');
 
 test('the page has the test vectors of the code', () => {
-  const told: unknown = JSON.parse(/```json\n([\s\S]*?)```/.exec(text)?.[1] ?? '');
-  expect(told).toEqual(JSON.parse(readFileSync(join(root, 'packages/crypto/vectors/webhook-signatures.json'), 'utf8')));
+  const documented: unknown = JSON.parse(/```json\n([\s\S]*?)```/.exec(text)?.[1] ?? '');
+  expect(documented).toEqual(
+    JSON.parse(readFileSync(join(root, 'packages/crypto/vectors/webhook-signatures.json'), 'utf8')),
+  );
 });
 
 test('the example is signed in both schemes', () => {
@@ -32,8 +34,8 @@ test('the example is signed in both schemes', () => {
 
 test('the schedule is the same as in docs/settings.md', () => {
   const [, seconds = ''] = /`WEBHOOK_SCHEDULE` \| `([\d,]+)`/.exec(page('docs/settings.md')) ?? [];
-  const [, told = ''] = /`WEBHOOK_JITTER`\): at once, after ([\s\S]*?)\. `Retry-After`/.exec(text) ?? [];
+  const [, documented = ''] = /`WEBHOOK_JITTER`\): at once, after ([\s\S]*?)\. `Retry-After`/.exec(text) ?? [];
   const units: Record<string, number> = { s: 1, min: 60, h: 3600 };
-  const delays = [...told.matchAll(/(\d+) (s|min|h)/g)].map(([, n, unit = '']) => Number(n) * (units[unit] ?? 0));
+  const delays = [...documented.matchAll(/(\d+) (s|min|h)/g)].map(([, n, unit = '']) => Number(n) * (units[unit] ?? 0));
   expect([0, ...delays].join(',')).toBe(seconds);
 });

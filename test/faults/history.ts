@@ -50,7 +50,7 @@ export interface ReportedRun {
   readonly result?: unknown;
 }
 
-/** A time in which a fault was present and calls may fail. `performance.now()`. */
+/** A time in which a fault was present, or Redis stood still by itself, and calls may fail. `performance.now()`. */
 export interface Trouble {
   readonly from: number;
   readonly to: number;

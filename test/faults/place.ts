@@ -16,6 +16,7 @@ import { type Disk, openDisk } from './disk.ts';
 import { type Delivered, type History, mayBeForgotten, REFUSED, type ReportedRun, type Trouble } from './history.ts';
 import { leftInStore, leftProcesses } from './leftovers.ts';
 import { Load } from './load.ts';
+import { StoreWatch } from './store-watch.ts';
 
 export const SCALE: Scale = { gateway: 2, worker: 3, dispatcher: 2 };
 export const PARTS = Object.entries(SCALE).flatMap(([name, count]) => instancesOf(name, count)) as KillablePart[];
@@ -100,6 +101,9 @@ export class Place {
     this.#closers.push(() => this.redis.disconnect());
     const before = await front?.([...this.#gatewayPorts.values()]);
     if (before) this.#closers.push(() => before.stop());
+    const watch = new StoreWatch(this.stack.redisUrl, (stall) => this.troubles.push(stall));
+    this.#closers.push(() => watch.stop());
+    watch.start();
     // Valid for longer than any clock error.
     const exp = Math.floor(Date.now() / 1000) + 12 * 3600;
     this.caller = new Caller(before?.port ?? this.stack.port, this.stack.jwtSecret, 'demo', { exp });

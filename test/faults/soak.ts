@@ -99,7 +99,7 @@ async function judged(place: Place, limitMs: number): Promise<{ history: History
     ]);
     return { history, wrong: faultsOf(history) };
   } catch (error) {
-    const text = `what became of the calls cannot be told: ${(error as Error).message}`;
+    const text = `the fate of the calls is unknown: ${(error as Error).message}`;
     return { history: place.soFar(), wrong: [{ is: 'wrong', text }] };
   } finally {
     late.abort();

@@ -21,7 +21,7 @@ export function codeOf({ body }: RawAnswer): string | undefined {
  * @param ended whether the connection has ended: then an answer without a length is complete, too
  * @param bodiless whether the requests were HEAD
  */
-export function answersIn(text: string, ended: boolean, bodiless = false): RawAnswer[] {
+function answersIn(text: string, ended: boolean, bodiless = false): RawAnswer[] {
   const answers: RawAnswer[] = [];
   for (let rest = text; ; ) {
     const end = rest.indexOf('\r\n\r\n');

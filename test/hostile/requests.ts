@@ -26,7 +26,7 @@ export interface Pieces {
 }
 
 /** Returns a good call in which the given pieces are replaced. */
-export function callOf(token: string, { line, headers, body = BODY, end = '\r\n' }: Pieces = {}): string {
+function callOf(token: string, { line, headers, body = BODY, end = '\r\n' }: Pieces = {}): string {
   const length = headers?.some((header) => /^(content-length|transfer-encoding)\s*:/i.test(header)) ?? false;
   return [
     line ?? `POST ${PATH} HTTP/1.1`,

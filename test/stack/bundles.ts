@@ -7,7 +7,7 @@ const hashOf = (path: string): string | undefined =>
   existsSync(path) ? createHash('sha256').update(readFileSync(path)).digest('hex') : undefined;
 
 /** Returns the first source of a service that differs from its bundle, or undefined if the bundle is up to date. */
-export function changedSource(service: string): string | undefined {
+function changedSource(service: string): string | undefined {
   // `scripts/bundle.mjs` writes this record.
   const record = join(service, 'dist', 'bundle', 'sources.json');
   if (!existsSync(record)) return record;

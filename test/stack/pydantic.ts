@@ -1,4 +1,4 @@
-// Virtual environments with pydantic from PyPI, for the tests of types. They stay in .data. Remove them to fetch newer versions.
+// Virtual environments with packages from PyPI, for the tests of types. They stay in .data. Remove them to fetch newer versions.
 
 import { execFile } from 'node:child_process';
 import { mkdir, rm } from 'node:fs/promises';
@@ -14,24 +14,33 @@ const WANTED = { 'pydantic 1': 'pydantic>=1.10,<2', 'pydantic 2': 'pydantic>=2,<
 
 type PydanticVersion = keyof typeof WANTED;
 
-/** Returns the folder of a virtual environment, or the reason why there is none. */
-async function obtainPydantic(
-  version: PydanticVersion,
+/**
+ * Returns the folder of a virtual environment, or the reason why there is none.
+ *
+ * @param packages as pip names them
+ * @param modules the modules that the environment must have
+ */
+export async function pythonEnvironment(
+  name: string,
+  packages: readonly string[],
+  modules: readonly string[],
   cache = dataFolder(),
 ): Promise<{ venv: string } | { missing: string }> {
-  const venv = join(cache, version.replace(' ', '-'));
-  if (await works(venv)) return { venv };
+  const venv = join(cache, name);
+  if (await works(venv, modules)) return { venv };
   await mkdir(cache, { recursive: true });
   // The files of an environment contain its path. So the environment cannot be moved later.
   await rm(venv, { recursive: true, force: true });
   try {
     await run('python3', ['-m', 'venv', venv], { timeout: INSTALL_MS });
-    const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--retries', '1', WANTED[version]];
+    const pip = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--retries', '1', ...packages];
     await run(join(venv, 'bin', 'python'), pip, { timeout: INSTALL_MS });
   } catch (error) {
     const { stderr, message } = error as Error & { stderr?: string };
     await rm(venv, { recursive: true, force: true });
-    return { missing: `${version} could not be installed: ${(stderr || message).trim().split('\n').at(-1)}` };
+    return {
+      missing: `${packages.join(', ')} could not be installed: ${(stderr || message).trim().split('\n').at(-1)}`,
+    };
   }
   return { venv };
 }
@@ -54,7 +63,7 @@ export async function pydanticEnvironments(): Promise<PydanticEnvironment[]> {
   const prelude = 'import sys\nsys.modules["pydantic"] = None\n';
   const environments: PydanticEnvironment[] = [{ name: 'standard', venv: undefined, missing: undefined, prelude }];
   for (const version of Object.keys(WANTED) as PydanticVersion[]) {
-    const found = await obtainPydantic(version);
+    const found = await pythonEnvironment(version.replace(' ', '-'), [WANTED[version]], ['pydantic']);
     const missing = 'missing' in found ? found.missing : undefined;
     if (missing !== undefined) process.stderr.write(`The tests of types with ${version} are skipped: ${missing}\n`);
     const venv = 'venv' in found ? found.venv : undefined;
@@ -63,8 +72,8 @@ export async function pydanticEnvironments(): Promise<PydanticEnvironment[]> {
   return environments;
 }
 
-async function works(venv: string): Promise<boolean> {
-  return run(join(venv, 'bin', 'python'), ['-c', 'import pydantic']).then(
+async function works(venv: string, modules: readonly string[]): Promise<boolean> {
+  return run(join(venv, 'bin', 'python'), ['-c', `import ${modules.join(', ')}`]).then(
     () => true,
     () => false,
   );

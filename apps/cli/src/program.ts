@@ -16,6 +16,7 @@ import { addLogin } from './profiles/login.ts';
 import { addCancel } from './runs/cancel.ts';
 import { addLogs } from './runs/logs.ts';
 import { addRuns } from './runs/runs.ts';
+import { addSecrets } from './secrets/secrets.ts';
 import { EXIT_CODES } from './service/failures.ts';
 import type { Settings } from './settings.ts';
 
@@ -46,6 +47,7 @@ export function programOf(settings: Settings): Command {
   addToken(program, settings);
   addDeploy(program, settings);
   addVersions(program, settings);
+  addSecrets(program, settings);
   addRollback(program, settings);
   addApps(program, settings);
   addCall(program, settings);

@@ -1,4 +1,5 @@
 // The gateway's one module, with all controllers and providers.
+import { openBundleStore } from '@inference-proxy/bundles';
 import { SealedBox } from '@inference-proxy/crypto';
 import { AddressPolicy, WebhookUrls } from '@inference-proxy/egress';
 import { accountLog, type Boot } from '@inference-proxy/platform';
@@ -11,13 +12,11 @@ import { REVOCATION_LOGGER, REVOCATION_RETENTION, RevocationController } from '.
 import { CallGuard, ReadRunsGuard, Tokens, WriteAppsGuard, WriteRunsGuard, WriteTokensGuard } from './auth/tokens.ts';
 import { Admission } from './calls/admission.ts';
 import { Bodies } from './calls/bodies.ts';
-import { CallsController } from './calls/calls.controller.ts';
-import { Calls } from './calls/calls.ts';
+import { Calls, CallsController } from './calls/calls.ts';
 import { DeliveriesController } from './deliveries/deliveries.controller.ts';
 import { Deliveries } from './deliveries/deliveries.ts';
+import { ReceiversController } from './deliveries/receivers.controller.ts';
 import { RedeliveryController } from './deliveries/redelivery.controller.ts';
-import { DocsController } from './docs/docs.controller.ts';
-import { PageFiles } from './docs/page-files.ts';
 import { AnswersInFlight } from './http/answers-in-flight.ts';
 import type { ErrorFilter } from './http/error.filter.ts';
 import { HealthController } from './http/health.controller.ts';
@@ -27,6 +26,10 @@ import { OpenAiController } from './openai/openai.controller.ts';
 import { AppDocumentController, ServiceDocumentController } from './openapi/openapi.controller.ts';
 import { CallMetrics } from './operations/call-account.ts';
 import { gaugeOpenThings } from './operations/gauges.ts';
+import { ConsoleController } from './pages/console.controller.ts';
+import { ConsoleFiles } from './pages/console-files.ts';
+import { DocsController } from './pages/docs.controller.ts';
+import { DocsFiles } from './pages/docs-files.ts';
 import { PassthroughController } from './passthrough/passthrough.controller.ts';
 import { serverProtocol } from './passthrough/server-protocol.ts';
 import { ProjectController } from './registry/project.controller.ts';
@@ -40,11 +43,15 @@ import { Resume } from './runs/resume.ts';
 import { RunsController } from './runs/runs.controller.ts';
 import { Validators } from './schemas/validators.ts';
 import type { GatewaySettings } from './settings.ts';
+import { StatsController } from './stats/stats.controller.ts';
+import { CallStats } from './stats/stats.ts';
 import { KeepAlive } from './streaming/live-response.ts';
 import { AppsController } from './versions/apps.controller.ts';
 import { Apps } from './versions/apps.ts';
 import { Audit } from './versions/audit.ts';
 import { DeployController } from './versions/deploy.controller.ts';
+import { SecretsController } from './versions/secrets.controller.ts';
+import { AppSecrets } from './versions/secrets.ts';
 import { Uploads } from './versions/uploads.ts';
 import { VersionLogs } from './versions/version-log.ts';
 import { Versions } from './versions/versions.ts';
@@ -64,15 +71,19 @@ export const controllers = [
   RunsController,
   CancelController,
   DeliveriesController,
+  ReceiversController,
   RedeliveryController,
+  StatsController,
   RevocationController,
   AppsController,
   DeployController,
+  SecretsController,
   ProjectController,
   HealthController,
   ServiceDocumentController,
   AppDocumentController,
   DocsController,
+  ConsoleController,
   PassthroughController,
 ] as const;
 
@@ -97,7 +108,6 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
   const answers = new AnswersInFlight(settings.ANSWERS_IN_FLIGHT_BYTES);
   gaugeOpenThings(operations.registry, { streams: () => keepAlives.size, bodyBytes: () => bodies.heldBytes });
   const versions = new Versions(store.versions, settings.ROLL_OUT_TIMEOUT_S * 1000);
-  const admission = new Admission(store, box, retention);
   const validators = new Validators({
     onUnread: (name, err) =>
       logger.warn(
@@ -105,6 +115,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
         'a schema cannot be checked here; the process of the function judges its calls',
       ),
   });
+  const admission = new Admission({ store, bodies, validators, box, retention });
   return {
     module: GatewayModule,
     imports: [JwtModule.register({})],
@@ -135,8 +146,6 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
           new Calls({
             store,
             admission,
-            bodies,
-            validators,
             answers,
             openCalls,
             keepAlives,
@@ -160,21 +169,29 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
       },
       { provide: LookUp, useFactory: () => new LookUp(store) },
       { provide: RunList, useFactory: () => new RunList(store) },
+      { provide: CallStats, useFactory: () => new CallStats(store) },
       { provide: RunLogs, useFactory: () => new RunLogs({ store, openCalls, keepAlives, logger }) },
       { provide: Deliveries, useFactory: () => new Deliveries(store.deliveryLog) },
-      { provide: PageFiles, useFactory: () => new PageFiles() },
+      // pages
+      { provide: DocsFiles, useFactory: () => new DocsFiles() },
+      { provide: ConsoleFiles, useFactory: () => new ConsoleFiles(settings.CONSOLE) },
       { provide: ProjectApps, useFactory: () => new ProjectApps(store) },
       // versions
       { provide: Apps, useFactory: () => new Apps(store) },
       { provide: Versions, useValue: versions },
+      {
+        provide: AppSecrets,
+        useFactory: () =>
+          new AppSecrets(store.secrets, box, (raw, maxBytes) => bodies.hold(raw, maxBytes, async (bytes) => bytes)),
+      },
       {
         provide: VersionLogs,
         useFactory: () => new VersionLogs({ versions, store: store.versions, openCalls, keepAlives }),
       },
       {
         provide: Uploads,
-        useFactory: () =>
-          new Uploads(settings.BUNDLES_URL.open(), {
+        useFactory: async () =>
+          new Uploads(await openBundleStore(settings), {
             maxBytes: settings.MAX_BUNDLE_BYTES,
             timeoutMs: settings.REQUEST_TIMEOUT_S * 1000,
           }),

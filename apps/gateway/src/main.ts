@@ -1,6 +1,8 @@
 // The gateway: HTTP in front of the run store.
 import 'reflect-metadata';
 import { randomUUID } from 'node:crypto';
+import { openBundleStore } from '@inference-proxy/bundles';
+import { SealedBox } from '@inference-proxy/crypto';
 import {
   bootService,
   closeRedis,
@@ -9,9 +11,19 @@ import {
   redisReady,
   repeatedLines,
 } from '@inference-proxy/platform';
-import { DeliveryQueue, GatewayStore, Maintenance, Shares } from '@inference-proxy/store';
+import {
+  DeliveryQueue,
+  defaultTimings,
+  GatewayStore,
+  Maintenance,
+  Rounds,
+  Shares,
+  UsedBundles,
+} from '@inference-proxy/store';
 import { listen } from './gateway.ts';
 import { GatewaySettings } from './settings.ts';
+import { BundleCollector } from './versions/bundle-collector.ts';
+import { SecretCopies } from './versions/secret-copies.ts';
 
 await bootService({
   name: 'gateway',
@@ -40,10 +52,22 @@ await bootService({
     const shared = { ...redis, deliveries, logger: repeated, timings, shares: new Shares() };
     const store = new GatewayStore({ ...shared, gatewayId });
     const maintenance = new Maintenance({ ...shared, ...(storeMaxBytes !== undefined && { storeMaxBytes }) });
+    const collector = new BundleCollector({
+      bundles: await openBundleStore(settings),
+      used: new UsedBundles(redis.commands, defaultTimings),
+      retentionMs: settings.BUNDLE_RETENTION_S * 1000,
+      uploadMs: settings.REQUEST_TIMEOUT_S * 1000,
+      logger: repeated,
+    });
+    const box = new SealedBox(settings.SECRETS_KEY);
+    const copies = new SecretCopies(store.secrets, box, { logger: repeated, everyMs: timings.reapMs });
+    const rounds = new Rounds([copies, collector]);
     store.start();
     maintenance.start();
+    rounds.start();
     shutdown.add('flush', 'store', async () => {
       maintenance.stop();
+      rounds.stop();
       store.stop();
       await deliveries.close();
     });

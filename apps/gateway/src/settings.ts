@@ -1,5 +1,5 @@
 // Contract 6: the gateway's settings, as schema, type and injection token.
-import { BUNDLES_URL_TEXT, bundlesUrl } from '@inference-proxy/bundles';
+import { bundleStoreSettings } from '@inference-proxy/bundles';
 import { parseSecretKeys } from '@inference-proxy/crypto';
 import { parseNetworks } from '@inference-proxy/egress';
 import {
@@ -82,17 +82,21 @@ export class GatewaySettings extends settingsOf(
       JWT_AUDIENCE: text('a name').optional().describe('required `aud` of a token'),
       SECRETS_KEY: secret('base64 of 32 bytes, several separated by commas')
         .pipe(parsedBy(parseSecretKeys))
-        .describe('keys that encrypt webhook secrets at rest; newest key first'),
+        .describe('keys that encrypt webhook secrets and secrets of apps at rest; newest key first'),
       CORS_ORIGINS: list()
         .pipe(parsedBy(corsOrigins))
         .prefault('')
         .describe('origins whose pages may call the API, such as https://app.example.com; * for all'),
+      CONSOLE: flag().prefault('true').describe('serve the web page at /console'),
       TRUSTED_PROXIES: text()
         .prefault('')
         .pipe(parsedBy(parseNetworks))
         .describe('CIDR list of the proxies before the gateway; custom runtimes receive their `X-Forwarded-*`'),
       MAX_BODY_BYTES: bytes().prefault('8MiB').describe('largest body of a call'),
-      BUNDLES_URL: bundlesUrl().prefault('file:.data/bundles').describe(BUNDLES_URL_TEXT),
+      ...bundleStoreSettings,
+      BUNDLE_RETENTION_S: seconds(TEN_YEARS_S)
+        .prefault('86400')
+        .describe('time for which a bundle is kept that no version uses any more'),
       MAX_BUNDLE_BYTES: bytes().prefault('256MiB').describe('largest bundle of a deployment'),
       ROLL_OUT_TIMEOUT_S: seconds()
         .prefault('600')

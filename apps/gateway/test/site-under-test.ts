@@ -30,7 +30,7 @@ export class SiteUnderTest {
       app({ app: 'down', ...server, state: 'broken', error: { code: 'app_failed_to_start', message: 'port taken' } }),
     );
     // Announcements arrive with a delay.
-    while ((await gateway.store.apps(PROJECT)).size < 4) await new Promise((resolve) => setImmediate(resolve));
+    while ((await gateway.store.registry.apps(PROJECT)).size < 4) await new Promise((resolve) => setImmediate(resolve));
     return new SiteUnderTest(gateway);
   }
 

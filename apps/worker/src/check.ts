@@ -16,6 +16,7 @@ if (folder === undefined || (format !== undefined && format !== '--json') || mor
     maxItemBytes: settings.MAX_ITEM_BYTES,
     maxOutputBytes: settings.MAX_OUTPUT_BYTES,
     maxLogBytes: settings.RUN_LOG_MAX_BYTES,
+    allowCommands: settings.ALLOW_BUILD_COMMANDS,
     environment,
     printed: (line) => void process.stderr.write(`${line}\n`),
   });

@@ -1,6 +1,15 @@
 // Contract 6, "Settings": the worker's settings. The worker has neither the key that seals secrets nor the key that verifies tokens.
-import { BUNDLES_URL_TEXT, bundlesUrl } from '@inference-proxy/bundles';
-import { bytes, commonSettings, milliseconds, operationsPort, settingsOf, text } from '@inference-proxy/platform';
+import { bundleStoreSettings } from '@inference-proxy/bundles';
+import {
+  bytes,
+  commonSettings,
+  flag,
+  milliseconds,
+  operationsPort,
+  seconds,
+  settingsOf,
+  text,
+} from '@inference-proxy/platform';
 import { z } from 'zod';
 import { appFilter } from './deployments/app-folders.ts';
 
@@ -25,8 +34,14 @@ const logLimit = {
     .describe('size of the kept part of a run’s log; the newest lines are kept'),
 };
 
+const builds = {
+  ALLOW_BUILD_COMMANDS: flag()
+    .prefault('false')
+    .describe('run pre_build_commands and shell_commands of manifests during builds'),
+};
+
 /** The settings of `npm run check`, which does not serve the app. */
-export class CheckSettings extends settingsOf(z.object({ ...limits, ...logLimit })) {}
+export class CheckSettings extends settingsOf(z.object({ ...limits, ...logLimit, ...builds })) {}
 
 export class WorkerSettings extends settingsOf(
   z.object({
@@ -40,10 +55,21 @@ export class WorkerSettings extends settingsOf(
       .refine((ms) => ms >= 100, 'expected at least 100')
       .prefault('5000')
       .describe('interval of the search for changed code if the file system reports no changes'),
-    BUNDLES_URL: bundlesUrl().prefault('file:.data/bundles').describe(BUNDLES_URL_TEXT),
+    ...bundleStoreSettings,
     BUNDLE_CACHE_DIR: text('a folder')
       .default('.data/bundle-cache')
       .describe('folder of the unpacked versions; each worker needs its own'),
+    BUNDLE_CACHE_MAX_BYTES: bytes()
+      .prefault('10GiB')
+      .describe('disk for unpacked versions; versions that were not used for the longest time are removed'),
+    ENVIRONMENTS_DIR: text('a folder')
+      .default('.data/environments')
+      .describe('folder of the packages that deployed versions need; each worker needs its own'),
+    BUILD_TIMEOUT_S: seconds()
+      .prefault('540')
+      .describe('time limit of the build of an environment; below ROLL_OUT_TIMEOUT_S, so that its reason is reported'),
+    BUILD_MEMORY_BYTES: bytes().prefault('4GiB').describe('memory limit of a build and all its processes'),
+    ...builds,
     ...limits,
     STREAM_WINDOW_BYTES: bytes()
       .prefault('2MiB')

@@ -8,6 +8,7 @@ import { Connections } from './execution/connections.ts';
 import { Serving } from './execution/serving.ts';
 import { gaugeSlots } from './operations/process-metrics.ts';
 import { readyCheck } from './ready.ts';
+import { AppSecrets } from './secrets/app-secrets.ts';
 import type { WorkerSettings } from './settings.ts';
 import { DeployedApps } from './versions/deployed-apps.ts';
 import { bothSources } from './versions/served-apps.ts';
@@ -27,9 +28,11 @@ export async function startWorker(boot: Boot<WorkerSettings>): Promise<{ apps: n
   const apps = bothSources(deployments, deployed);
   const announcer = context.get(Announcer);
   const serving = context.get(Serving);
+  const secrets = context.get(AppSecrets);
 
   gaugeSlots(operations.registry, apps);
   shutdown.add('intake', 'intake', async () => {
+    secrets.stop();
     await Promise.all([deployments.stop(), deployed.stop(), announcer.stop(), serving.stopIntake()]);
   });
   shutdown.add('drain', 'runs', (signal) => serving.drain(settings.SHUTDOWN_GRACE_S * 1_000, signal));
@@ -59,6 +62,8 @@ export async function startWorker(boot: Boot<WorkerSettings>): Promise<{ apps: n
     announcer.changed(project, app, () => apps.find(project, app)?.describe());
     serving.follow();
   };
+  secrets.onChange = (project, app) => apps.find(project, app)?.restart();
+  await secrets.start();
   // Folders come first, because an app of a folder is not served from versions.
   const started = deployments.start(changed);
   await deployments.scanned();

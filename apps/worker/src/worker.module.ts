@@ -1,10 +1,12 @@
 // The worker's Nest module: all parts, grouped by folder.
 import { randomBytes } from 'node:crypto';
+import { openBundleStore } from '@inference-proxy/bundles';
 import { accountLog, type Boot, repeatedLines } from '@inference-proxy/platform';
-import { DeliveryQueue, DeploymentFeed, defaultTimings, WorkerStore } from '@inference-proxy/store';
+import { DeliveryQueue, DeploymentFeed, defaultTimings, SecretFeed, WorkerStore } from '@inference-proxy/store';
 import { Module, type Type } from '@nestjs/common';
 import { Announcer } from './deployments/announce.ts';
 import { Deployments } from './deployments/deployments.ts';
+import { Environments } from './environments/environments.ts';
 import { Connections } from './execution/connections.ts';
 import { RunLogs } from './execution/run-log.ts';
 import { Serving } from './execution/serving.ts';
@@ -12,6 +14,7 @@ import { ProcessMetrics } from './operations/process-metrics.ts';
 import { RunMetrics } from './operations/run-metrics.ts';
 import { FreedSlots } from './runtimes/freed-slots.ts';
 import { runtimes } from './runtimes/runtimes.ts';
+import { AppSecrets } from './secrets/app-secrets.ts';
 import { ownEnvironment, WorkerSettings } from './settings.ts';
 import { BundleCache } from './versions/bundle-cache.ts';
 import { DeployedApps } from './versions/deployed-apps.ts';
@@ -26,6 +29,14 @@ export function workerModule({ settings, logger, operations, tracing }: Boot<Wor
   const workerId = randomBytes(8).toString('hex');
   // No line of a run contains a caller's header. The search for headers costs 40 µs a line (measured), more than the rest of the line.
   const runLogger = logger.child({}, { redact: [] });
+  const { commandMs } = defaultTimings;
+  const connections = new Connections(settings.REDIS_URL, logger);
+  const feedOptions = { ...connections, workerId, commandMs };
+  const secrets = new AppSecrets({
+    feed: new SecretFeed(feedOptions),
+    lookMs: settings.DEPLOYMENTS_RESCAN_MS,
+    logger: repeated,
+  });
   const makeRuntime = runtimes({
     maxItemBytes: settings.MAX_ITEM_BYTES,
     maxLogBytes: settings.RUN_LOG_MAX_BYTES,
@@ -33,12 +44,14 @@ export function workerModule({ settings, logger, operations, tracing }: Boot<Wor
     slots,
     countsOf: (project, app) => processes.of(project, app),
     environment: ownEnvironment(),
+    secretsOf: secrets.of,
   });
   @Module({
     providers: [
       { provide: WorkerSettings, useValue: settings },
       // execution/
-      { provide: Connections, useFactory: () => new Connections(settings.REDIS_URL, logger) },
+      { provide: Connections, useValue: connections },
+      { provide: AppSecrets, useValue: secrets },
       {
         provide: DeliveryQueue,
         inject: [Connections],
@@ -92,18 +105,33 @@ export function workerModule({ settings, logger, operations, tracing }: Boot<Wor
       // versions/
       {
         provide: DeployedApps,
-        inject: [Connections, Deployments],
-        useFactory: ({ commands, subscriber }: Connections, deployments: Deployments) => {
-          const { commandMs } = defaultTimings;
-          const feed = new DeploymentFeed({ commands, subscriber, workerId, commandMs });
-          const cache = new BundleCache(settings.BUNDLE_CACHE_DIR, settings.BUNDLES_URL.open());
+        inject: [Deployments],
+        useFactory: async (deployments: Deployments) => {
+          const feed = new DeploymentFeed(feedOptions);
+          const cache = new BundleCache({
+            folder: settings.BUNDLE_CACHE_DIR,
+            maxBytes: settings.BUNDLE_CACHE_MAX_BYTES,
+            store: await openBundleStore(settings),
+            logger,
+          });
+          const makeKept: typeof makeRuntime = (place, version, manifest) => {
+            const runtime = makeRuntime(place, version, manifest);
+            cache.keep(place.folder, runtime);
+            return runtime;
+          };
+          const environments = new Environments({
+            folder: settings.ENVIRONMENTS_DIR,
+            limits: { timeoutMs: settings.BUILD_TIMEOUT_S * 1_000, memoryBytes: settings.BUILD_MEMORY_BYTES },
+            allowCommands: settings.ALLOW_BUILD_COMMANDS,
+            environment: ownEnvironment(),
+          });
           return new DeployedApps({
             feed,
-            loader: new VersionLoader(feed, cache, settings.MAX_OUTPUT_BYTES),
+            loader: new VersionLoader(feed, cache, environments, settings.MAX_OUTPUT_BYTES),
             serves: settings.WORKER_APPS,
             isInFolder: (project, app) => deployments.find(project, app) !== undefined,
             lookMs: settings.DEPLOYMENTS_RESCAN_MS,
-            makeRuntime,
+            makeRuntime: makeKept,
             logger,
           });
         },

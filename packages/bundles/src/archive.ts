@@ -1,9 +1,9 @@
 // Contract 7, "Bundle rules": reads the entries of a bundle, a `.tar.gz`, as a stream. Each entry is checked before its content is passed on.
 import { once } from 'node:events';
-import type { Readable } from 'node:stream';
-import { createGunzip } from 'node:zlib';
+import { createGunzip, type Gunzip } from 'node:zlib';
 import { Parser, type ReadEntry } from 'tar';
 import { checkLink, EntryNames, invalidBundle, relativePath, shown } from './entry-names.ts';
+import { collectYoungGarbage } from './young-garbage.ts';
 
 /** An entry of a bundle. Its path is relative to the app's folder and has passed all rules. */
 export type BundleEntry =
@@ -26,6 +26,8 @@ const MOST_BYTES = 2 * GIB;
 const MOST_ARCHIVE_BYTES = MOST_BYTES + MOST_ENTRIES * 2048;
 /** A block of extended names. The longest path that is allowed is much shorter. */
 const MOST_META_BYTES = 64 * 1024;
+/** Decompressed bytes after which the memory of used chunks is freed. */
+const GARBAGE_BYTES = 8 * 1024 * 1024;
 const OWNER_MAY_EXECUTE = 0o100;
 
 const FILES: ReadonlySet<string> = new Set(['File', 'OldFile', 'ContiguousFile']);
@@ -35,11 +37,15 @@ const FOLDERS: ReadonlySet<string> = new Set(['Directory', 'GNUDumpDir']);
 const COMPRESSED = [Buffer.from([0x1f, 0x8b]), Buffer.from([0x28, 0xb5, 0x2f, 0xfd])];
 
 /**
- * Calls `visit` for each entry, one at a time.
+ * Calls `visit` for each entry, one at a time. Takes the next chunk of `source` only after the last chunk is decompressed, so that the
+ * source may reuse or free its memory.
  *
  * @throws ServiceError `invalid_bundle`; the error of `source` or of `visit`
  */
-export async function readArchive(source: Readable, visit: (entry: BundleEntry) => Promise<void>): Promise<void> {
+export async function readArchive(
+  source: AsyncIterable<Buffer>,
+  visit: (entry: BundleEntry) => Promise<void>,
+): Promise<void> {
   const failed = Promise.withResolvers<never>();
   failed.promise.catch(() => {});
   const entries = new EntryReader(visit);
@@ -73,20 +79,25 @@ const unsupported = ({ path, type }: ReadEntry) =>
   invalidBundle(`${shown(path)} has the type ${type}; only files, folders and links are allowed`);
 
 /** Decompresses the bundle within the limit of bytes. */
-async function* unzipped(source: Readable): AsyncGenerator<Buffer> {
+async function* unzipped(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   const gunzip = createGunzip();
   let sourceError: unknown;
-  source.once('error', (error) => {
+  const feeding = feed(source, gunzip).catch((error: unknown) => {
     sourceError = error;
-    gunzip.destroy(error);
+    gunzip.destroy(error instanceof Error ? error : new Error(String(error)));
   });
-  source.pipe(gunzip);
   let bytes = 0;
+  let kept = 0;
   let first: Buffer | undefined = Buffer.alloc(0);
   try {
     for await (const chunk of gunzip as AsyncIterable<Buffer>) {
       bytes += chunk.length;
       if (bytes > MOST_ARCHIVE_BYTES) throw tooLarge();
+      kept += chunk.length;
+      if (kept > GARBAGE_BYTES) {
+        collectYoungGarbage();
+        kept = 0;
+      }
       if (first === undefined) {
         yield chunk;
         continue;
@@ -104,10 +115,26 @@ async function* unzipped(source: Readable): AsyncGenerator<Buffer> {
     if (typeof code === 'string' && code.startsWith('Z_')) throw invalidBundle('it is not a whole gzip archive', error);
     throw error;
   } finally {
-    source.destroy();
     gunzip.destroy();
+    // The source has ended its work when this generator ends.
+    await feeding;
   }
   if (first !== undefined) throw damaged(undefined);
+}
+
+/** Writes the source to the decompressor, one chunk at a time. Ends early without an error if the decompressor is destroyed. */
+async function feed(source: AsyncIterable<Buffer>, gunzip: Gunzip): Promise<void> {
+  // A destroyed decompressor never calls back for the chunk that it was working on.
+  let taken = (_isTaken: boolean): void => {};
+  gunzip.once('close', () => taken(false));
+  for await (const chunk of source) {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    taken = resolve;
+    if (gunzip.destroyed) return;
+    gunzip.write(chunk, (error) => resolve(!error));
+    if (!(await promise)) return;
+  }
+  gunzip.end();
 }
 
 const tooLarge = () => invalidBundle('it has more than 2 GiB unpacked');

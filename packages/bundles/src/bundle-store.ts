@@ -2,14 +2,37 @@
 import { createHash } from 'node:crypto';
 import { type Readable, Transform } from 'node:stream';
 
-/** A digest is the SHA-256 of an archive's bytes, 64 hex digits. */
+/** A digest is the SHA-256 of an archive's bytes, 64 hex digits. Every method may throw a {@link BundleStoreError}. */
 export interface BundleStore {
-  /** Folder for files that will be put. It is on the same file system as the store, if the store has one. */
-  readonly incoming: string;
-  /** Stores a file under its digest. The file may be moved. A repeat replaces the stored bytes, which may be damaged. */
-  put(file: string, digest: string): Promise<void>;
+  /** Begins to store a bundle. No reader sees its bytes before {@link BundleWriter.commit}. */
+  write(): Promise<BundleWriter>;
   /** Returns the bytes of a bundle. The stream fails with {@link DamagedBundle} at its end if the bytes have another digest. */
   get(digest: string): Promise<Readable>;
+  /** Returns the digests of all stored bundles, in any order. */
+  list(): AsyncIterable<string>;
+  /** Removes a bundle. A repeat does no harm. */
+  remove(digest: string): Promise<void>;
+  /** Removes the bytes of writes that were neither committed nor aborted, because a gateway has died. Returns their number. */
+  removeInterrupted(olderThanMs: number): Promise<number>;
+}
+
+/** One bundle that is being stored. Its owner ends it with `commit` or `abort`. */
+export interface BundleWriter {
+  /** Takes bytes. The chunk may be reused after the promise has resolved. */
+  write(chunk: Buffer): Promise<void>;
+  /** Stores the bytes under their digest. A repeat of the same bundle replaces the stored bytes, which may be damaged. */
+  commit(digest: string): Promise<void>;
+  /** Removes the bytes. Never rejects: `removeInterrupted` removes what stays. Does nothing after `commit`. */
+  abort(): Promise<void>;
+}
+
+/** The bundle store cannot do its work now. The message has no address and no credential, because callers of the service see it. */
+export class BundleStoreError extends Error {
+  /** @param cause for the log */
+  constructor(message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = 'BundleStoreError';
+  }
 }
 
 /** The bundle is not in the store. */
@@ -26,6 +49,16 @@ export class DamagedBundle extends Error {
     super(`the bundle ${digest} is damaged in the bundle store: its bytes have the digest ${found}`);
     this.name = 'DamagedBundle';
   }
+}
+
+const DIGEST = /^[0-9a-f]{64}$/;
+
+export const isDigest = (text: string): boolean => DIGEST.test(text);
+
+/** Returns `digest`. @throws Error if the text is not a digest, because it would name another object of the store */
+export function checkedDigest(digest: string): string {
+  if (!isDigest(digest)) throw new Error(`${digest} is not a digest`);
+  return digest;
 }
 
 /** Returns the bytes of `source`. The stream fails at its end if their SHA-256 is not `digest`. */

@@ -19,8 +19,6 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { create } from 'tar';
-import { type BundleStore, DamagedBundle, MissingBundle } from './bundle-store.ts';
-import { parseBundlesUrl } from './bundles-url.ts';
 import { inspectBundle } from './inspect.ts';
 import { asStream, bundleBytes, tarBytes } from './testing/archives.ts';
 import { unpackBundle } from './unpack.ts';
@@ -117,34 +115,4 @@ test('a folder that the usual tar program packs is unpacked with its links, long
   expect((await lstat(join(target, 'long-name/link.py'))).isSymbolicLink()).toBe(true);
   expect(await readlink(join(target, 'long-name/link.py'))).toBe('../main.py');
   expect((await inspectBundle(asStream(bytes), NAMES)).files).toBe(5);
-});
-
-test('a store returns the bytes that were put, also after a repeat', async () => {
-  const store = parseBundlesUrl(`file:${join(folder, 'store')}`).open();
-  const bytes = Buffer.from('the bytes of a bundle');
-  const digest = sha(bytes);
-  await expect(store.get(digest)).rejects.toBeInstanceOf(MissingBundle);
-  for (const name of ['one', 'again']) {
-    await mkdir(store.incoming, { recursive: true });
-    await writeFile(join(store.incoming, name), bytes);
-    await store.put(join(store.incoming, name), digest);
-  }
-  expect(await readdir(store.incoming)).toEqual([]);
-  expect(Buffer.concat(await (await store.get(digest)).toArray())).toEqual(bytes);
-});
-
-test('a bundle that was damaged in the store is not returned as whole, and a repeated upload repairs it', async () => {
-  const path = join(folder, 'damaged');
-  const store = parseBundlesUrl(`file:${path}`).open();
-  const digest = sha('right');
-  await mkdir(join(path, digest.slice(0, 2)), { recursive: true });
-  await writeFile(join(path, digest.slice(0, 2), digest), 'wrong');
-  await expect((await store.get(digest)).toArray()).rejects.toBeInstanceOf(DamagedBundle);
-  await writeFile(join(path, 'upload'), 'right');
-  await store.put(join(path, 'upload'), digest);
-  expect(Buffer.concat(await (await store.get(digest)).toArray()).toString()).toBe('right');
-});
-
-test.each(['', 'bundles', 'ftp://x', 'file:'])('the URL %j is rejected', (url) => {
-  expect(() => parseBundlesUrl(url)).toThrow('expected file:<folder>');
 });

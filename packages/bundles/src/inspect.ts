@@ -1,6 +1,5 @@
 // Contract 7, "Versions": reads a bundle without unpacking it, and returns its version: a hash of the contents, whatever the archive's dates are.
 import { createHash } from 'node:crypto';
-import type { Readable } from 'node:stream';
 import { readArchive } from './archive.ts';
 import { invalidBundle } from './entry-names.ts';
 
@@ -29,7 +28,7 @@ const MOST_MANIFEST_BYTES = 64 * 1024;
  *
  * @throws ServiceError `invalid_bundle`; the error of `source`
  */
-export async function inspectBundle(source: Readable, names: AppFiles): Promise<Inspected> {
+export async function inspectBundle(source: AsyncIterable<Buffer>, names: AppFiles): Promise<Inspected> {
   const list = new VersionList();
   const manifests = new Map<string, string>();
   let unpackedBytes = 0;

@@ -1,7 +1,6 @@
 // Contract 7, "Bundle rules": unpacks a bundle into a new folder. A bundle that breaks a rule leaves no files behind.
 import { copyFile, mkdir, open, rm, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Readable } from 'node:stream';
 import { readArchive } from './archive.ts';
 
 /** The functions' user reads the files and may be another user than the worker's. */
@@ -13,7 +12,7 @@ const modeOf = (executable: boolean): number => (executable ? 0o755 : 0o644);
  *
  * @throws ServiceError `invalid_bundle`; the error of `source` or of the file system
  */
-export async function unpackBundle(source: Readable, folder: string): Promise<void> {
+export async function unpackBundle(source: AsyncIterable<Buffer>, folder: string): Promise<void> {
   await mkdir(folder, { mode: FOLDER_MODE });
   try {
     // Links are made last, so that no file can be written through a link.

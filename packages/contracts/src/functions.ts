@@ -63,6 +63,8 @@ export interface AppDescription {
   readonly state: AppState;
   /** A hash of the app's files. A change of code changes it. */
   readonly version: string;
+  /** The code comes from deployed versions. Absent: from a folder. */
+  readonly deployed?: boolean;
   /** Empty for custom runtimes, and before functions are loaded. */
   readonly functions: readonly FunctionSpec[];
   /** The reason why the app is broken. */

@@ -1,7 +1,7 @@
 // Jobs on the deliveries queue carry ids only. The run's record holds the content of the delivery and the sealed secret.
 import { z } from 'zod';
 
-export const dueDeliverySchema = z.object({
+const dueDeliverySchema = z.object({
   project: z.string(),
   runId: z.string(),
   /** The number of the due attempt, from 1. An attempt that was already made is not repeated. */

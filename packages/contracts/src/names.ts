@@ -17,6 +17,18 @@ export const isAppName = (name: string): boolean => SEGMENT.test(name) && !RESER
 /** A public function. A name that starts with `_` is private. */
 export const isFunctionName = (name: string): boolean => FUNCTION.test(name);
 
+const SECRET = /^[A-Z_][A-Z0-9_]{0,127}$/;
+/** Variables that the service, the loader or an interpreter reads. Another value could run other code than the app's. */
+const RESERVED_VARIABLES = new Set(['PATH', 'HOME', 'LANG', 'LC_ALL', 'TZ', 'PORT', 'PROJECT_ID', 'APP_NAME', '_']);
+const RESERVED_PREFIXES = ['LD_', 'PYTHON', 'NODE_', 'BUN_', 'DENO_', 'BASH_', 'INFERENCE_', 'KEPT_', 'CUDA_'];
+
+/** The name of an app's secret, which is a variable of its processes (contract 7, "Secrets"). */
+export const isSecretName = (name: string): boolean =>
+  SECRET.test(name) && !RESERVED_VARIABLES.has(name) && !RESERVED_PREFIXES.some((prefix) => name.startsWith(prefix));
+
+/** Completes "The name of the secret must have …" in messages. */
+export const SECRET_NAME_FORM = `capital letters, digits and "_", at most 128, and must not be ${[...RESERVED_VARIABLES].join(', ')} or begin with a digit, ${RESERVED_PREFIXES.join(', ')}`;
+
 const RUN_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** A UUID in lower case, as this service writes its run ids. */

@@ -1,2 +1,3 @@
 export * from './sealed-box.ts';
 export * from './webhook-signatures.ts';
+export * from './worker-box.ts';

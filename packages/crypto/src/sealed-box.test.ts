@@ -104,3 +104,13 @@ test('a list that repeats a key is rejected', () => {
   const key = keyText();
   expect(() => parseSecretKeys(`${key},${key}`)).toThrow('the list contains the same key twice');
 });
+
+test('a secret of an app opens only under its name and for its app', () => {
+  const box = new SealedBox([randomBytes(32)]);
+  const of = { project: 'demo', app: 'hello', name: 'API_KEY' };
+  const sealed = box.seal(Buffer.from('s3cr3t'), of);
+  expect(box.open(sealed, of).toString()).toBe('s3cr3t');
+  for (const other of [{ ...of, name: 'OTHER' }, { ...of, app: 'other' }, { ...of, project: 'other' }, run])
+    expect(() => box.open(sealed, other)).toThrow(UnsealError);
+  expect(() => box.open(box.seal(Buffer.from('s3cr3t'), run), of)).toThrow(UnsealError);
+});

@@ -1,4 +1,4 @@
-// Contract 4, "Signatures": seals webhook secrets at rest with AES-256-GCM (NIST SP 800-38D) and a random nonce. A key id allows rotation.
+// Contract 4, "Signatures", and 7, "Secrets": seals webhook secrets and secrets of apps at rest with AES-256-GCM (NIST SP 800-38D) and a random nonce. A key id allows rotation.
 // The delivery that the secret signs is the associated data.
 import {
   createCipheriv,
@@ -12,6 +12,9 @@ import {
 const VERSION = 2;
 /** The version of boxes that are bound to their run only. Deliveries with such boxes may still wait after an upgrade. */
 const VERSION_OF_RUN = 1;
+/** The version of boxes with a secret of an app (contract 7). */
+const VERSION_OF_APP = 3;
+const VERSIONS: readonly (number | undefined)[] = [VERSION, VERSION_OF_RUN, VERSION_OF_APP];
 const KEY_BYTES = 32;
 const KEY_ID_BYTES = 4;
 const NONCE_BYTES = 12;
@@ -29,16 +32,22 @@ export interface SealedFor {
   readonly url: string;
 }
 
+/** A secret of an app. Its box does not open under another name, or for another app. */
+export interface SecretOfApp {
+  readonly project: string;
+  readonly app: string;
+  readonly name: string;
+}
+
 /** Reports that a box cannot be opened. The message contains neither the secret nor a key. */
 export class UnsealError extends Error {
   override readonly name = 'UnsealError';
+  /** True if the box or its delivery was changed. No key can then open the box. */
+  readonly altered: boolean;
 
-  constructor(
-    message: string,
-    /** True if the box or its delivery was changed. No key can then open the box. */
-    readonly altered = false,
-  ) {
+  constructor(message: string, altered = false) {
     super(message);
+    this.altered = altered;
   }
 }
 
@@ -78,25 +87,27 @@ export class SealedBox {
   }
 
   /** Returns base64 of version (1 byte), key id (4), nonce (12), tag (16) and ciphertext. */
-  seal(secret: Buffer, of: SealedFor): string {
+  seal(secret: Buffer, of: SealedFor | SecretOfApp): string {
+    const version = 'name' in of ? VERSION_OF_APP : VERSION;
     const nonce = randomBytes(NONCE_BYTES);
     const cipher = createCipheriv('aes-256-gcm', this.#newest.key, nonce, { authTagLength: TAG_BYTES });
-    cipher.setAAD(associated(this.#newest.id, of));
+    cipher.setAAD(associated(version, this.#newest.id, of));
     const text = Buffer.concat([cipher.update(secret), cipher.final()]);
-    return Buffer.concat([Buffer.of(VERSION), this.#newest.id, nonce, cipher.getAuthTag(), text]).toString('base64');
+    return Buffer.concat([Buffer.of(version), this.#newest.id, nonce, cipher.getAuthTag(), text]).toString('base64');
   }
 
   /**
    * Returns the secret.
    *
    * @param sealed the text that `seal` returned
-   * @param of the same delivery as for `seal`
+   * @param of the same delivery or secret as for `seal`
    * @throws UnsealError if the text is not a box, was altered, or was sealed with a missing key or for another delivery
    */
-  open(sealed: string, of: SealedFor): Buffer {
+  open(sealed: string, of: SealedFor | SecretOfApp): Buffer {
     const box = Buffer.from(sealed, 'base64');
     const [version] = box;
-    if (box.length < HEAD_BYTES || (version !== VERSION && version !== VERSION_OF_RUN))
+    const isOfApp = version === VERSION_OF_APP;
+    if (box.length < HEAD_BYTES || version === undefined || !VERSIONS.includes(version) || isOfApp !== 'name' in of)
       throw new UnsealError('this is not a sealed box', true);
     const id = box.subarray(1, 1 + KEY_ID_BYTES);
     const nonce = box.subarray(1 + KEY_ID_BYTES, 1 + KEY_ID_BYTES + NONCE_BYTES);
@@ -104,7 +115,9 @@ export class SealedBox {
     const key = this.#keys.get(id.toString('hex'));
     if (!key) throw new UnsealError('sealed with a key that is not among SECRETS_KEY');
     const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES });
-    decipher.setAAD(version === VERSION ? associated(id, of) : associatedWithRun(id, of.runId));
+    decipher.setAAD(
+      version === VERSION_OF_RUN && 'runId' in of ? associatedWithRun(id, of.runId) : associated(version, id, of),
+    );
     decipher.setAuthTag(tag);
     try {
       return Buffer.concat([decipher.update(box.subarray(HEAD_BYTES)), decipher.final()]);
@@ -116,8 +129,10 @@ export class SealedBox {
 }
 
 /** Binds the version and the key id too, so that neither can be exchanged. JSON keeps the four texts apart. */
-const associated = (id: Buffer, { project, app, runId, url }: SealedFor): Buffer =>
-  Buffer.concat([Buffer.of(VERSION), id, Buffer.from(JSON.stringify([project, app, runId, url]))]);
+function associated(version: number, id: Buffer, of: SealedFor | SecretOfApp): Buffer {
+  const names = 'name' in of ? [of.project, of.app, of.name] : [of.project, of.app, of.runId, of.url];
+  return Buffer.concat([Buffer.of(version), id, Buffer.from(JSON.stringify(names))]);
+}
 
 const associatedWithRun = (id: Buffer, runId: string): Buffer =>
   Buffer.concat([Buffer.of(VERSION_OF_RUN), id, Buffer.from(runId)]);

@@ -27,25 +27,40 @@ export const revocationChangesKey = 'ip:revoked:changes';
 /** set: projects with deployed versions. Also the channel on which changes of versions are announced, as the project's name. */
 export const deployedKey = 'ip:deployed';
 
+/** set: projects that have or had secrets of apps. Gateways look for requests of workers in these projects. */
+export const secretProjectsKey = 'ip:secret-projects';
+
+/** string: set while a gateway has the turn to collect versions and bundles. */
+export const collectingKey = 'ip:bundles:collecting';
+
+/** zset: digests of bundles that no version uses, scored by the time at which a gateway first found the bundle unused (ms). */
+export const unusedKey = 'ip:bundles:unused';
+
+/** string by digest: set for a minute after a gateway has decided to remove the bundle. */
+export const removingPrefix = 'ip:bundles:removing:';
+
+/** Time for which that key is set, ms. */
+export const REMOVING_MS = 60_000;
+
 /** The names behind the project's prefix. A name that ends in `:` is followed by an id. */
 export const names = {
   /** hash: a run's record */
   run: 'run:',
   /** stream: a run's items; entry id `<last number>-<count>`, one field whose name is the kind */
   items: 'items:',
-  /** zset by app: queued runs, scored by queue time (µs) */
+  /** zset by queue (parts/run.lua: queue_of): queued runs, scored by queue time (µs) */
   queue: 'queue:',
-  /** hash: app → queue timeout of its runs (ms); the index of the queues */
+  /** hash: queue → queue timeout of its runs (ms); the index of the queues */
   queues: 'queues',
-  /** zset by app: workers with a free slot, the longest waiting first (µs) */
+  /** zset by queue: workers with a free slot, the longest waiting first (µs) */
   waiting: 'waiting:',
   /** zset: running runs, scored by the end of their lease (ms) */
   leases: 'leases',
   /** zset: workers, scored by the end of their lease (ms) */
   workers: 'workers',
-  /** hash by worker: number and runs of its last take, for a repeat after a lost reply; `waits <app>` if it may be waiting */
+  /** hash by worker: number and runs of its last take, for a repeat after a lost reply; `waits <queue>` if it may be waiting */
   took: 'took:',
-  /** zset by app: workers that serve it, scored by the end of their lease (ms) */
+  /** zset by app, and by queue of a version: workers that serve it, scored by the end of their lease (ms) */
   serving: 'serving:',
   /** hash: app → its description (JSON) */
   apps: 'apps',
@@ -77,6 +92,10 @@ export const names = {
   promises: 'promises',
   /** zset: ended runs with a reader, scored by the time until which the reader counts as present (ms) */
   reading: 'reading',
+  /** hash by `<minute (ms)>:<app>`: number of runs that ended, by outcome and range of latencies (parts/ending.lua) */
+  stats: 'stats:',
+  /** zset: apps with runs that ended in the last day, scored by the time of a recent end (ms) */
+  countedApps: 'counted-apps',
   /** string: bytes that the project's runs take in Redis */
   bytes: 'bytes',
   /** string: `<bytes> <1|0>`, the share that bounds writes, and 1 if unpromised ended runs may make room (parts/memory.lua) */
@@ -107,6 +126,16 @@ export const names = {
   buildLog: 'build-log:',
   /** list by app: activations as `<version> <ms> <author>`, newest first */
   activations: 'activations:',
+  /** string by app: set for a day after the app was deleted. Its queued runs end as `not_found`. */
+  removed: 'removed:',
+  /** hash by app: name of a secret → `<updated (ms)> <sealed value>` */
+  secrets: 'secrets:',
+  /** hash: app → name of the present state of its secrets */
+  secretRevisions: 'secret-revisions',
+  /** set: requests of workers for copies of secrets (JSON) */
+  secretRequests: 'secret-requests',
+  /** string by `<app>:<worker>`: the secrets of the app, sealed for the worker */
+  secretCopy: 'secret-copy:',
   /** list: changes by users (JSON), newest first */
   audit: 'audit',
 
@@ -135,18 +164,35 @@ export const names = {
   circuit: 'circuit:',
   /** zset: lines whose circuit is open, scored by the time at which the circuit is forgotten (ms) */
   circuits: 'circuits',
+  /** zset by project: receivers with a recent parked delivery or open circuit, scored by its time (ms) */
+  troubled: 'troubled:',
   /** zset: lines, scored by the time of their next look (ms) */
   watch: 'watch',
 } as const;
 
+/** Redis' clock in µs. Scripts never use a caller's time. */
+const NOW_US = "local time = redis.call('TIME')\nlocal now_us = time[1] * 1000000 + time[2]\n";
+/** The same in ms. */
+const NOW = 'local now = math.floor(now_us / 1000)\n';
+/** The ms as text, for times that are written. Redis prints a Lua number by floating point, which costs more than the rest of a field. */
+const NOW_TEXT = "local now_text = string.format('%d', now)\n";
+
+/** Returns the definitions of the clock that a script uses. */
+function clockOf(script: string): string {
+  if (/\bnow_text\b/.test(script)) return NOW_US + NOW + NOW_TEXT;
+  if (/\bnow\b/.test(script)) return NOW_US + NOW;
+  return /\bnow_us\b/.test(script) ? NOW_US : '';
+}
+
 /**
  * Returns the script with its keys spelled out: `K.run .. id` becomes the project's prefix (`P`, KEYS[1]), the name and the id in one
- * concatenation. The script's only argument is unpacked into `ARGV`, and `reply` packs the script's answer (src/message-pack.ts).
+ * concatenation. The script's only argument is unpacked into `ARGV`, and `reply` packs the script's answer (src/scripts.ts). `now_us`,
+ * `now` and `now_text` are the time of Redis.
  */
 export function withKeys(script: string): string {
   const spelled = script.replace(/\bK\.(\w+)\b/g, (_, name: string) => {
     if (!(name in names)) throw new Error(`a script uses the key '${name}', which src/keys.ts does not define`);
     return `P..'${names[name as keyof typeof names]}'`;
   });
-  return `local P, ARGV, reply = KEYS[1], cmsgpack.unpack(ARGV[1]), cmsgpack.pack\n${spelled}`;
+  return `local P, ARGV, reply = KEYS[1], cmsgpack.unpack(ARGV[1]), cmsgpack.pack\n${clockOf(script)}${spelled}`;
 }

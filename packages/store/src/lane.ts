@@ -1,7 +1,7 @@
 // Sends large values to Redis, and reads them, one after the other. Together they would delay everything else on their connection, such as
 // leases. And each call that is not answered in time would be repeated on top.
 import { ServiceError } from '@inference-proxy/contracts';
-import { withinLimit } from './redis-calls.ts';
+import { withinLimit } from './redis.ts';
 
 /** Calls with fewer bytes are sent at once. */
 const LARGE_BYTES = 256 * 1024;

@@ -1,7 +1,8 @@
 // Contract 6, `/readyz`: checks whether Redis runs this service's scripts, not only whether Redis answers.
 import type { Redis } from 'ioredis';
-import { runScript, type Script, ScriptFaults, withinLimit } from './redis-calls.ts';
+import { withinLimit } from './redis.ts';
 import type { ScriptName } from './script-files.ts';
+import { runScript, type Script, ScriptFaults } from './scripts.ts';
 import { storeError } from './store-error.ts';
 
 const ready: Script<void, void> = { name: 'ready', encode: () => [], decode: () => undefined };

@@ -12,7 +12,18 @@ const SCRIPTS = {
   hosts: ['hosts', 'host-look'],
   gateway: [
     ...['accept', 'cancel', 'detach', 'follow', 'unfollow', 'attend', 'list', 'result', 'delivery-redeliver', 'ready'],
-    ...['reap', 'sweep', 'forget-project', 'version-deploy', 'version-activate', 'roll-outs', 'app-delete'],
+    ...[
+      'reap',
+      'sweep',
+      'forget-project',
+      'version-deploy',
+      'version-activate',
+      'roll-outs',
+      'app-delete',
+      'stats',
+      'open-runs',
+    ],
+    'versions-trim',
   ],
 } as const;
 

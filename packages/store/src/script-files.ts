@@ -12,10 +12,12 @@ const FOLDERS = {
   unfollow: 'runs',
   attend: 'runs',
   list: 'runs',
+  'open-runs': 'runs',
   result: 'runs',
   reap: 'runs',
   sweep: 'runs',
   'forget-project': 'runs',
+  stats: 'stats',
   take: 'workers',
   append: 'workers',
   head: 'workers',
@@ -33,6 +35,7 @@ const FOLDERS = {
   'version-report': 'versions',
   'roll-outs': 'versions',
   'app-delete': 'versions',
+  'versions-trim': 'versions',
   ready: '.',
 } as const;
 

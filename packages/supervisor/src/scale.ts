@@ -1,7 +1,7 @@
 // `npm start -- --scale gateway=2 --scale worker=2`: the number of processes of each service on this machine.
 import { parseArgs } from 'node:util';
 
-export const scalable = ['gateway', 'worker', 'dispatcher'] as const;
+const scalable = ['gateway', 'worker', 'dispatcher'] as const;
 type Scalable = (typeof scalable)[number];
 
 /** The number of processes of each service. */

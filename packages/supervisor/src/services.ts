@@ -51,6 +51,7 @@ const PRIVATE = [
   'HOST',
   'OPERATIONS_PORT',
   'BUNDLE_CACHE_DIR',
+  'ENVIRONMENTS_DIR',
   'WEBHOOK_ALLOWED_NETWORKS',
 ];
 
@@ -72,12 +73,17 @@ export function serviceSpecs(wiring: Wiring): ServiceSpec[] {
       ...spec,
       name: instance,
       service: name,
-      // Two workers must not unpack into one folder, because a function may write into its folder.
-      env: name === 'worker' ? { ...own, BUNDLE_CACHE_DIR: join(wiring.dataDir, 'bundle-cache', instance) } : own,
+      env: name === 'worker' ? { ...own, ...foldersOf(wiring.dataDir, instance) } : own,
       stopLimitMs,
     }));
   });
 }
+
+/** Returns the folders of a worker. Two workers must not share one, because a function may write into its folder. */
+const foldersOf = (dataDir: string, instance: string) => ({
+  BUNDLE_CACHE_DIR: join(dataDir, 'bundle-cache', instance),
+  ENVIRONMENTS_DIR: join(dataDir, 'environments', instance),
+});
 
 type Program = Omit<ServiceSpec, 'service' | 'stopLimitMs'>;
 

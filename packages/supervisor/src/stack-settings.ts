@@ -1,6 +1,6 @@
 // Contract 6: the settings of `npm start`. All settings are optional.
 import { join } from 'node:path';
-import { commonSettings, list, port, redisUrl, secret, settingsOf, text } from '@inference-proxy/platform';
+import { commonSettings, flag, list, port, redisUrl, secret, settingsOf, text } from '@inference-proxy/platform';
 import { z } from 'zod';
 import { dataFolder, projectRoot } from './folders.ts';
 
@@ -12,6 +12,7 @@ export class StackSettings extends settingsOf(
     PORT: port().prefault('8080').describe('port of the gateway'),
     HOST: text('an address of this machine').default('127.0.0.1').describe('address on which the gateway listens'),
     RECEIVER_PORT: port().prefault('8090').describe('port of the example webhook receiver'),
+    CONSOLE: flag().prefault('true').describe('whether the gateway serves the web page at /console'),
     REDIS_URL: redisUrl().optional().describe('an existing Redis, 7.0 or later; default: npm start starts a Redis'),
     DATA_DIR: text('a folder').default(dataFolder()).describe('folder of Redis, the secrets and the process ids'),
     DEPLOYMENTS_DIR: text('a folder')

@@ -155,6 +155,7 @@ export function openStack({
       await welcome({
         url: urlOf(HOST, PORT),
         jwtSecret: secrets.jwtSecret,
+        hasConsole: settings.CONSOLE,
         receiverPort: receiver,
         dataDir,
         tookMs: Date.now() - typedAt,

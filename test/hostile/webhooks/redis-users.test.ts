@@ -108,7 +108,7 @@ test.each<[Service, string[]]>([
   ],
   // The worker may write these keys but not read them.
   ['worker', ['ip:{demo}:leases', 'ip:{demo}:due', 'ip:{demo}:deliveries', 'ip:{demo}:promises', 'ip:{demo}:kept']],
-  ['gateway', ['ip:{*}:open:demo h:1', 'ip:{*}:parked-count', 'another:key']],
+  ['gateway', ['ip:{*}:turns:h:1', 'ip:{*}:parked-count', 'another:key']],
   [
     'dispatcher',
     ['ip:{demo}:queue:hooks', 'ip:{demo}:idempotency:x', 'ip:{demo}:log:x', 'ip:{demo}:apps', 'another:key'],

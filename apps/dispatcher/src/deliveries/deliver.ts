@@ -15,7 +15,7 @@ import type {
 import type { Permit, Permits } from '../fairness/permits.ts';
 import { AttemptAccount, type AttemptAccountParts } from '../operations/attempt-account.ts';
 import { attempt, type ErrorClass, shownRecord } from './attempt.ts';
-import { deliveryHeaders } from './headers.ts';
+import { deliveryHeaders, shownHeaders } from './headers.ts';
 import { longestRoundMs, type RetrySchedule } from './retry-schedule.ts';
 import { circuitSignal, type Verdict, verdict } from './verdict.ts';
 
@@ -132,7 +132,8 @@ export class Deliver {
       // The gateway checked this URL with the settings of that time, and they may have changed.
       urls.judge(task.url);
       const headers = deliveryHeaders(task, body, box, { now: Date.now(), version, traceparent });
-      return await attempt(agent, url, headers, body, limits);
+      const made = await attempt(agent, url, headers, body, limits);
+      return { ...made, headers: shownHeaders(headers) };
     } catch (error) {
       if (error instanceof ServiceError) return unsent('blocked', error);
       if (error instanceof UnsealError && error.altered) {

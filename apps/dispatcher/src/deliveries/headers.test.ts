@@ -4,7 +4,7 @@ import { SealedBox, UnsealError } from '@inference-proxy/crypto';
 import type { DeliveryTask } from '@inference-proxy/store';
 import { expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
-import { deliveryHeaders as headersOf } from './headers.ts';
+import { deliveryHeaders as headersOf, shownHeaders } from './headers.ts';
 
 const box = new SealedBox([randomBytes(32)]);
 const runId = '0199f0a0-0000-7000-8000-000000000001';
@@ -95,4 +95,12 @@ test.each([
 test('a traceparent is sent to the receiver', () => {
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
   expect(deliveryHeaders(task(), body, box, now, '1', traceparent)).toMatchObject({ traceparent });
+});
+
+test('the delivery log shows every header, and no value of a signature', () => {
+  const sent = deliveryHeaders(task(Buffer.from('a secret')), body, box, now, '1.2.3');
+  const shown = shownHeaders(sent);
+  expect(Object.keys(shown)).toEqual(Object.keys(sent));
+  expect(shown).toEqual({ ...sent, 'X-Service-Webhook-Signature': 'v1,…', 'webhook-signature': 'v1,…' });
+  expect(shownHeaders(deliveryHeaders(task(), body, box, now, '1.2.3'))).not.toHaveProperty('webhook-signature');
 });

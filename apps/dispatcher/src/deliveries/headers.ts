@@ -11,6 +11,14 @@ export interface HeaderOptions {
   readonly traceparent: string | undefined;
 }
 
+const SIGNED = ['X-Service-Webhook-Signature', 'webhook-signature'];
+/** A signature without its value. */
+const WITHHELD = 'v1,…';
+
+/** Returns the headers for the delivery log. The values of signatures are withheld, because a reader could send the delivery again with them. */
+export const shownHeaders = (headers: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, SIGNED.includes(name) ? WITHHELD : value]));
+
 /**
  * Returns the headers of one attempt.
  *

@@ -173,7 +173,7 @@ export class DeliveringStore {
     const accepted = ids.map((runId, at) => {
       const url = urls[at] as string;
       const webhook = { url, secret: box.seal(Buffer.from(SECRET), { project, app: 'hello', runId, url }) };
-      return this.#gateway.accept(
+      return this.#gateway.acceptor.accept(
         {
           project,
           runId,

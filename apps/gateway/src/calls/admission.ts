@@ -1,6 +1,8 @@
-// Contract 1 and 5: accepts a call as a run, or rejects the call and leaves nothing in the store.
+// Contract 1 and 5: reads the body of a call and accepts the call as a run, or rejects the call and leaves nothing in the store.
+import type { ServerResponse } from 'node:http';
 import {
   type AppDescription,
+  type FunctionSpec,
   isFunctionName,
   isProjectName,
   type RunId,
@@ -8,7 +10,14 @@ import {
 } from '@inference-proxy/contracts';
 import type { SealedBox } from '@inference-proxy/crypto';
 import type { Following, GatewayStore, NewRun, RunReader } from '@inference-proxy/store';
-import type { CallRequest } from './call-request.ts';
+import { canonical, readForm } from '../forms/form-body.ts';
+import { parametersOfForm } from '../forms/form-parameters.ts';
+import type { OpenCall } from '../http/open-calls.ts';
+import type { CallAccount, CallForm } from '../operations/call-account.ts';
+import type { Validators } from '../schemas/validators.ts';
+import type { Bodies } from './bodies.ts';
+import type { CallProtocol, ReadCall } from './call-protocol.ts';
+import { answeredByMedia, type CallRequest, type CheckedBody } from './call-request.ts';
 import { idempotencyOf } from './idempotency.ts';
 
 /** Retention of ended runs, ms. */
@@ -38,7 +47,7 @@ export interface AnsweringRun {
 }
 
 /** A call for an app that exists. */
-export interface AppCall {
+interface AppCall {
   readonly call: CallRequest;
   readonly app: AppDescription;
   /** The run's input: the bytes of a JSON object for a function, a request for a custom runtime. */
@@ -49,21 +58,125 @@ export interface AppCall {
   readonly traceparent: string | undefined;
 }
 
-export class Admission {
-  readonly #store: GatewayStore;
-  readonly #box: SealedBox;
-  readonly #retention: Retention;
+/** An accepted call. */
+export interface AcceptedCall {
+  readonly run: AnsweringRun;
+  /** The call with the options of its body. */
+  readonly call: CallRequest;
+  /** Whether items that are whole events are sent unchanged. */
+  readonly preformatted: boolean;
+}
 
-  constructor(store: GatewayStore, box: SealedBox, retention: Retention) {
-    this.#store = store;
-    this.#box = box;
-    this.#retention = retention;
+export interface AdmissionParts {
+  readonly store: GatewayStore;
+  readonly bodies: Bodies;
+  /** Checks the parameters of functions. */
+  readonly validators: Validators;
+  /** Seals the secrets of webhooks. */
+  readonly box: SealedBox;
+  readonly retention: Retention;
+}
+
+/** Replaces the description of an app that does not exist. */
+const NO_APP = { functions: [] };
+
+export class Admission {
+  readonly #parts: AdmissionParts;
+
+  constructor(parts: AdmissionParts) {
+    this.#parts = parts;
   }
 
   /** Returns the description of an app, or undefined if the app is unknown. @throws ServiceError `unavailable` */
   async find({ project, app }: Pick<CallRequest, 'project' | 'app'>): Promise<AppDescription | undefined> {
-    const apps = isProjectName(project) ? await this.#store.apps(project) : undefined;
+    const apps = isProjectName(project) ? await this.#parts.store.registry.apps(project) : undefined;
     return apps?.get(app);
+  }
+
+  /**
+   * Reads the body of a call, and accepts the call as a run.
+   *
+   * @param found the result of `find`
+   * @param account learns the names and the form of the call
+   * @throws ServiceError of the body, of the parameters, of the app or of the store
+   */
+  async accept(
+    asked: CallRequest,
+    found: AppDescription | undefined,
+    protocol: CallProtocol,
+    raw: ServerResponse,
+    open: OpenCall,
+    account: CallAccount,
+  ): Promise<AcceptedCall> {
+    const { bodies } = this.#parts;
+    let app: AppDescription | undefined;
+    let refused: unknown;
+    try {
+      app =
+        asked.formType === undefined
+          ? this.callable(asked, found)
+          : await this.#described(asked, found, open, bodies.waitMs);
+      account.known(asked.fn);
+    } catch (thrown) {
+      // The body of a rejected call is read only if a run may exist under the call's key.
+      if (asked.idempotencyKey === undefined) throw thrown;
+      refused = thrown;
+    }
+    // The body of a rejected form is not read.
+    const fields = app && asked.formType !== undefined ? fieldsOf(app, asked.fn) : undefined;
+    return bodies.hold(raw, app?.maxBodyBytes, async (bytes) => {
+      const { body, read } =
+        asked.formType === undefined
+          ? this.#readJson(asked, protocol, app, bytes, raw)
+          : await this.#readForm(asked, asked.formType, fields, bytes);
+      const { call } = read;
+      account.begun(formOf(call));
+      if (app !== undefined) refused = this.#violation(app, read);
+      // A run may exist under the key of a rejected call, from a time when its app or its schema was another.
+      const run =
+        app !== undefined && refused === undefined
+          ? await this.#run({ ...read, app, body: body.bytes, traceparent: account.traceparent })
+          : await this.#kept(call, body.bytes);
+      if (run === undefined) throw refused;
+      return { run, call, preformatted: app?.preformatted ?? true };
+    });
+  }
+
+  #readJson(
+    asked: CallRequest,
+    protocol: CallProtocol,
+    app: AppDescription | undefined,
+    bytes: Buffer,
+    raw: ServerResponse,
+  ): { readonly body: CheckedBody; readonly read: ReadCall } {
+    const body = protocol.checkBody(bytes);
+    return { body, read: protocol.readBody(asked, app ?? NO_APP, body, raw.req) };
+  }
+
+  /** @param spec of the called function, if it exists */
+  async #readForm(
+    asked: CallRequest,
+    contentType: string,
+    spec: FunctionSpec | undefined,
+    bytes: Buffer,
+  ): Promise<{ readonly body: CheckedBody; readonly read: ReadCall }> {
+    const form = await readForm(contentType, bytes);
+    // Only calls with a key are compared. The canonical form copies every file.
+    const body = { bytes: asked.idempotencyKey === undefined ? bytes : canonical(form) };
+    if (spec === undefined) return { body, read: { call: asked, params: body.bytes } };
+    return {
+      body,
+      read: {
+        call: answeredByMedia(asked, [spec]),
+        ...parametersOfForm(spec, form, this.#parts.bodies.maxBytes),
+      },
+    };
+  }
+
+  /** Returns the error of parameters that violate the schema of their function. */
+  #violation({ functions }: AppDescription, { call, params, value }: ReadCall): ServiceError | undefined {
+    const spec = value && functions.find(({ name }) => name === call.fn);
+    return spec && this.#parts.validators.violation(spec, value, params.length);
   }
 
   /**
@@ -82,7 +195,7 @@ export class Admission {
     }
     if (description.kind === 'server') return description;
     // An app that is starting has not announced its functions yet. Its calls wait in the queue.
-    const known = description.functions.some(({ name }) => name === fn);
+    const known = isKnown(description.functions, fn);
     if (!isFunctionName(fn) || (!known && description.state === 'ready')) {
       throw new ServiceError('not_found', `There is no function \`${fn}\` in \`${app}\`.`);
     }
@@ -90,15 +203,48 @@ export class Admission {
   }
 
   /**
+   * Returns the app of a call when its functions are known. A starting app does not know yet which parameters a form has.
+   *
+   * @param found the result of `find`
+   * @param limitMs longest time of waiting; the queue time of the app bounds it too
+   * @throws ServiceError of `callable`; `unavailable` if the app still starts then; the error of a gateway that stops
+   */
+  async #described(
+    call: CallRequest,
+    found: AppDescription | undefined,
+    open: OpenCall,
+    limitMs: number,
+  ): Promise<AppDescription> {
+    let app = this.callable(call, found);
+    if (isKnown(app.functions, call.fn)) return app;
+    const end = Promise.withResolvers<never>();
+    const late = new ServiceError('unavailable', 'The app is still starting; send the form again.');
+    // An interruption may come while no race waits for it.
+    end.promise.catch(() => {});
+    const timer = setTimeout(() => end.reject(late), Math.min(limitMs, app.queueTimeoutMs));
+    open.onInterrupt((why) => end.reject(why === 'gone' ? late : why));
+    try {
+      while (!isKnown(app.functions, call.fn)) {
+        const changed = this.#parts.store.registry.changed(call.project);
+        app = this.callable(call, await this.find(call));
+        if (!isKnown(app.functions, call.fn)) await Promise.race([changed, end.promise]);
+      }
+      return app;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /**
    * Accepts the run, or joins the run that exists under the call's key.
    *
    * @throws ServiceError `overloaded`, `cancelled`, `idempotency_conflict`, `unavailable` (with the run's id, because the run may exist)
    */
-  async run(asked: AppCall): Promise<AnsweringRun> {
+  async #run(asked: AppCall): Promise<AnsweringRun> {
     const { call } = asked;
     const { runId } = call;
     const following = followingOf(call);
-    const { accepted, reader } = this.#store.accept(this.#newRun(asked), following);
+    const { accepted, reader } = this.#parts.store.acceptor.accept(this.#newRun(asked), following);
     const answer = await accepted;
     switch (answer.state) {
       case 'accepted':
@@ -122,11 +268,11 @@ export class Admission {
    * @param body the bytes as received, or the canonical bytes of a form
    * @throws ServiceError `idempotency_conflict`, `unavailable`
    */
-  async kept(call: CallRequest, body: Buffer): Promise<AnsweringRun | undefined> {
+  async #kept(call: CallRequest, body: Buffer): Promise<AnsweringRun | undefined> {
     const { project, idempotencyKey } = call;
     if (idempotencyKey === undefined || !isProjectName(project)) return undefined;
     const { key, fingerprint } = idempotencyOf(call, idempotencyKey, body);
-    const claim = await this.#store.claim(project, key);
+    const claim = await this.#parts.store.claim(project, key);
     if (claim === undefined) return undefined;
     if (claim.fingerprint !== fingerprint) throw conflict();
     return this.#joined(call, claim.runId);
@@ -135,7 +281,9 @@ export class Admission {
   #joined(call: CallRequest, runId: RunId): AnsweringRun {
     const following = followingOf(call);
     const reader =
-      following === 'none' ? undefined : this.#store.read(call.project, runId, following, resumedAfter(call) ?? 0);
+      following === 'none'
+        ? undefined
+        : this.#parts.store.read(call.project, runId, following, resumedAfter(call) ?? 0);
     return { runId, replayed: true, ...(reader && { reader }) };
   }
 
@@ -150,10 +298,12 @@ export class Admission {
       promised,
       paced: (call.stream || call.forwarded) && !promised,
       preformatted: app.preformatted,
-      keepMs: promised ? this.#retention.promisedMs : this.#retention.otherMs,
+      isRequest: app.kind === 'server',
+      keepMs: promised ? this.#parts.retention.promisedMs : this.#parts.retention.otherMs,
       ...(absentMs !== undefined && { absentMs }),
       ...(call.webhook && { webhook: this.#sealed(call, call.webhook) }),
       ...(idempotencyKey !== undefined && { idempotency: idempotencyOf(call, idempotencyKey, body) }),
+      ...(app.deployed && { deployed: true }),
       queueLimit: app.queueLimit,
       queueTimeoutMs: app.queueTimeoutMs,
       ...(traceparent !== undefined && { traceparent }),
@@ -164,9 +314,11 @@ export class Admission {
     { project, app, runId }: CallRequest,
     { url, secret }: NonNullable<CallRequest['webhook']>,
   ): NonNullable<NewRun['webhook']> {
-    return { url, ...(secret && { secret: this.#box.seal(secret, { project, app, runId, url }) }) };
+    return { url, ...(secret && { secret: this.#parts.box.seal(secret, { project, app, runId, url }) }) };
   }
 }
+
+const isKnown = (functions: readonly FunctionSpec[], fn: string): boolean => functions.some(({ name }) => name === fn);
 
 /**
  * Returns the number of the event after which a call resumes the joined stream.
@@ -180,4 +332,18 @@ function followingOf({ waitMs, stream, forwarded, form }: CallRequest): Followin
   if (waitMs === 0) return 'none';
   if (forwarded) return 'answer';
   return stream ? (form === 'rich' ? 'rich' : 'items') : 'outcome';
+}
+
+/** Returns the form of a call for its account. */
+export const formOf = ({ waitMs, stream }: CallRequest): CallForm =>
+  waitMs === 0 ? 'async' : stream ? 'stream' : 'sync';
+
+/** Returns the function whose schema converts the fields of a form. @throws ServiceError `unsupported_media_type` */
+function fieldsOf({ functions }: AppDescription, fn: string): FunctionSpec {
+  const spec = functions.find(({ name }) => name === fn);
+  if (spec?.schema !== undefined) return spec;
+  throw new ServiceError(
+    'unsupported_media_type',
+    `\`${fn}\` has no types, so the body must be \`Content-Type: application/json\`.`,
+  );
 }

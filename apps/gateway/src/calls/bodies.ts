@@ -29,6 +29,11 @@ export class Bodies {
     return this.#limits.maxBytes;
   }
 
+  /** The longest time before a body is read, ms. The rest of the time is for the body itself. */
+  get waitMs(): number {
+    return this.#limits.timeoutMs / 2;
+  }
+
   /** Bytes of all bodies that are held now. */
   get heldBytes(): number {
     return this.#held;

@@ -39,6 +39,8 @@ export interface CallProtocol extends StreamProtocol {
   checkBody(bytes: Buffer): CheckedBody;
   /** Reads the options that the body adds to the head. */
   readBody(call: CallRequest, app: ReadApp, body: CheckedBody, request: IncomingMessage): ReadCall;
+  /** Whether a body that a function returns is the caller's answer. Otherwise its value is in the protocol's own form. */
+  readonly answersBodies?: boolean;
   /** Returns the writer of a forwarded call's answer. */
   forwarded?(raw: ServerResponse, reader: RunReader, keepAlives: KeepAlive, options: ForwardedOptions): LiveAnswer;
   /** Returns the whole answer of a run that has ended. */

@@ -57,7 +57,7 @@ export interface CallRequest {
   /** The content type of a body that is a form. Absent: the body is JSON. */
   readonly formType?: string;
   readonly idempotencyKey?: string;
-  /** A client may fetch the result later (contract, "Words"). */
+  /** A client may fetch the result later. docs/contract.md, "Words", lists the options that promise a run. */
   readonly promised: boolean;
   /** Time without a reader after which the run is cancelled, ms. Absent: the run continues. */
   readonly absentMs?: number;

@@ -1,33 +1,29 @@
-// Contract 1 to 3: answers one call, from its request to the end of its answer.
+// Contract 1 to 3: the route of function calls. Answers one call, from its request to the end of its answer.
 import type { ServerResponse } from 'node:http';
-import { type AppDescription, type FunctionSpec, type Outcome, ServiceError } from '@inference-proxy/contracts';
+import { type AppDescription, errorObject, type Outcome, ServiceError } from '@inference-proxy/contracts';
 import type { WebhookUrls } from '@inference-proxy/egress';
 import type { GatewayStore, RunProgress, RunReader } from '@inference-proxy/store';
+import { Controller, Post, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { canonical, readForm } from '../forms/form-body.ts';
-import { parametersOfForm } from '../forms/form-parameters.ts';
+import { CallGuard } from '../auth/tokens.ts';
 import { asServiceError, send, sendNothing } from '../http/answer.ts';
 import type { AnswersInFlight } from '../http/answers-in-flight.ts';
 import type { OpenCall, OpenCalls } from '../http/open-calls.ts';
 import { shouldRetry } from '../http/openai-errors.ts';
 import type { CallPath } from '../http/request-head.ts';
 import { sendBody } from '../http/stored-answer.ts';
-import { type AccountParts, CallAccount, type CallEnd, type CallForm } from '../operations/call-account.ts';
-import type { Validators } from '../schemas/validators.ts';
+import { type AccountParts, CallAccount, type CallEnd } from '../operations/call-account.ts';
 import { EventStream } from '../streaming/event-stream.ts';
 import { nothingFollows } from '../streaming/events.ts';
 import type { KeepAlive, StreamEnd } from '../streaming/live-response.ts';
-import { type Admission, type AnsweringRun, resumedAfter } from './admission.ts';
-import type { Bodies } from './bodies.ts';
-import type { CallProtocol, LiveAnswer, ReadCall } from './call-protocol.ts';
-import { answeredByMedia, type CallRequest, type CheckedBody } from './call-request.ts';
+import { type Admission, type AnsweringRun, formOf, resumedAfter } from './admission.ts';
+import type { CallProtocol, LiveAnswer } from './call-protocol.ts';
+import { answeredByMedia, type CallRequest, callRequest, parametersOf } from './call-request.ts';
+import { envelopeAnswer } from './outcome.ts';
 
 export interface CallsParts {
   readonly store: GatewayStore;
   readonly admission: Admission;
-  readonly bodies: Bodies;
-  /** Checks the parameters of functions. */
-  readonly validators: Validators;
   readonly answers: AnswersInFlight;
   readonly openCalls: OpenCalls;
   readonly keepAlives: KeepAlive;
@@ -39,8 +35,19 @@ export interface CallsParts {
   readonly commitMs: number;
 }
 
-/** Replaces the description of an app that does not exist. */
-const NO_APP = { functions: [] };
+/** A JSON object of parameters is answered with the envelope. */
+export const functionProtocol: CallProtocol = {
+  readHead: (runId, path, head, webhooks) => callRequest(runId, path, head, webhooks, true),
+  checkBody: parametersOf,
+  readBody: (call, app, { bytes, value }) => ({
+    call: answeredByMedia(call, app.functions),
+    params: bytes,
+    ...(value && { value }),
+  }),
+  answersBodies: true,
+  answer: envelopeAnswer,
+  error: errorObject,
+};
 
 /** The account of a call whose caller has disconnected. */
 const GONE: CallEnd = { status: 'gone' };
@@ -93,7 +100,7 @@ export class Calls {
     open: OpenCall,
     account: CallAccount,
   ): Promise<CallEnd> {
-    const { run, call, preformatted } = await this.#accepted(asked, found, protocol, raw, account);
+    const { run, call, preformatted } = await this.#parts.admission.accept(asked, found, protocol, raw, open, account);
     if (run.replayed) {
       // From here on, every answer carries the id of the joined run, also an answer of the error filter.
       request.id = run.runId;
@@ -110,7 +117,7 @@ export class Calls {
       const live = this.#liveAnswer(call, protocol, raw, reader, ofRun, account, after);
       return live
         ? await this.#answerLive(call, protocol, raw, run, reader, await live.run(open))
-        : await this.#answerOnce(call, protocol, raw, run, reader, open);
+        : await this.#answerOnce(call, protocol, raw, run, reader, open, account);
     } finally {
       // If this reader was the run's last reader, the run's `onDisconnect` applies now.
       reader.close();
@@ -159,81 +166,6 @@ export class Calls {
     });
   }
 
-  async #accepted(
-    asked: CallRequest,
-    found: AppDescription | undefined,
-    protocol: CallProtocol,
-    raw: ServerResponse,
-    account: CallAccount,
-  ): Promise<{ readonly run: AnsweringRun; readonly call: CallRequest; readonly preformatted: boolean }> {
-    const { admission, bodies } = this.#parts;
-    let app: AppDescription | undefined;
-    let refused: unknown;
-    try {
-      app = admission.callable(asked, found);
-      account.known(asked.fn);
-    } catch (thrown) {
-      // The body of a rejected call is read only if a run may exist under the call's key.
-      if (asked.idempotencyKey === undefined) throw thrown;
-      refused = thrown;
-    }
-    // The body of a rejected form is not read.
-    const fields = app && asked.formType !== undefined ? fieldsOf(app, asked.fn) : undefined;
-    return bodies.hold(raw, app?.maxBodyBytes, async (bytes) => {
-      const { body, read } =
-        asked.formType === undefined
-          ? this.#readJson(asked, protocol, app, bytes, raw)
-          : await this.#readForm(asked, asked.formType, fields, bytes);
-      const { call } = read;
-      account.begun(formOf(call));
-      if (app !== undefined) refused = this.#violation(app, read);
-      // A run may exist under the key of a rejected call, from a time when its app or its schema was another.
-      const run =
-        app !== undefined && refused === undefined
-          ? await admission.run({ ...read, app, body: body.bytes, traceparent: account.traceparent })
-          : await admission.kept(call, body.bytes);
-      if (run === undefined) throw refused;
-      return { run, call, preformatted: app?.preformatted ?? true };
-    });
-  }
-
-  #readJson(
-    asked: CallRequest,
-    protocol: CallProtocol,
-    app: AppDescription | undefined,
-    bytes: Buffer,
-    raw: ServerResponse,
-  ): { readonly body: CheckedBody; readonly read: ReadCall } {
-    const body = protocol.checkBody(bytes);
-    return { body, read: protocol.readBody(asked, app ?? NO_APP, body, raw.req) };
-  }
-
-  /** @param spec of the called function, if it exists */
-  async #readForm(
-    asked: CallRequest,
-    contentType: string,
-    spec: FunctionSpec | undefined,
-    bytes: Buffer,
-  ): Promise<{ readonly body: CheckedBody; readonly read: ReadCall }> {
-    const form = await readForm(contentType, bytes);
-    // Only calls with a key are compared. The canonical form copies every file.
-    const body = { bytes: asked.idempotencyKey === undefined ? bytes : canonical(form) };
-    if (spec === undefined) return { body, read: { call: asked, params: body.bytes } };
-    return {
-      body,
-      read: {
-        call: answeredByMedia(asked, [spec]),
-        ...parametersOfForm(spec, form, this.#parts.bodies.maxBytes),
-      },
-    };
-  }
-
-  /** Returns the error of parameters that violate the schema of their function. */
-  #violation({ functions }: AppDescription, { call, params, value }: ReadCall): ServiceError | undefined {
-    const spec = value && functions.find(({ name }) => name === call.fn);
-    return spec && this.#parts.validators.violation(spec, value, params.length);
-  }
-
   /** Answers 202. The run continues without this caller. */
   async #answerLater(call: CallRequest, raw: ServerResponse, run: AnsweringRun): Promise<CallEnd> {
     const { project, preferenceApplied, absentMs } = call;
@@ -259,12 +191,25 @@ export class Calls {
     run: AnsweringRun,
     reader: RunReader,
     open: OpenCall,
+    account: CallAccount,
   ): Promise<CallEnd> {
-    const outcome = await outcomeInTime(reader, open, call.waitMs);
+    const { answersBodies = false } = protocol;
+    const outcome = await outcomeInTime(reader, open, call.waitMs, answersBodies);
     if (outcome === 'gone') return { ...GONE, ...replayedOf(run) };
-    return outcome === 'waited'
-      ? this.#answerLater(call, raw, run)
-      : this.#sendOutcome(call, protocol, raw, run, outcome);
+    if (outcome === 'waited') return this.#answerLater(call, raw, run);
+    if (outcome !== 'body' && !(answersBodies && outcome.head))
+      return this.#sendOutcome(call, protocol, raw, run, outcome);
+    // The items of the body are not read yet. The result of an ended run is.
+    const body =
+      outcome !== 'body' && !outcome.streamed ? reader : this.#parts.store.read(call.project, run.runId, 'answer', 0);
+    try {
+      const { waitMs: _over, ...rest } = call;
+      const asBody = { ...rest, forwarded: true };
+      const live = this.#liveAnswer(asBody, protocol, raw, body, true, account, undefined) as LiveAnswer;
+      return await this.#answerLive(call, protocol, raw, run, body, await live.run(open));
+    } finally {
+      body.close();
+    }
   }
 
   async #answerLive(
@@ -309,22 +254,21 @@ export class Calls {
   }
 }
 
-/** Returns the function whose schema converts the fields of a form. @throws ServiceError `unsupported_media_type`, `unavailable` */
-function fieldsOf({ functions, state }: AppDescription, fn: string): FunctionSpec {
-  const spec = functions.find(({ name }) => name === fn);
-  if (spec === undefined && state !== 'ready')
-    throw new ServiceError(
-      'unavailable',
-      'The app is starting, and its parameters are not known yet; send the form again.',
-    );
-  if (spec?.schema !== undefined) return spec;
-  throw new ServiceError(
-    'unsupported_media_type',
-    `\`${fn}\` has no types, so the body must be \`Content-Type: application/json\`.`,
-  );
-}
+@Controller('v4/:project/:app')
+@UseGuards(CallGuard)
+export class CallsController {
+  readonly #calls: Calls;
 
-const formOf = ({ waitMs, stream }: CallRequest): CallForm => (waitMs === 0 ? 'async' : stream ? 'stream' : 'sync');
+  constructor(calls: Calls) {
+    this.#calls = calls;
+  }
+
+  /** Takes the raw request and reply: the body's bytes are forwarded unparsed, and the answer is written while it arrives. */
+  @Post(':function')
+  call(@Req() request: FastifyRequest<{ Params: CallPath }>, @Res() reply: FastifyReply): Promise<void> {
+    return this.#calls.answer(request, reply, functionProtocol);
+  }
+}
 
 const replayedOf = ({ replayed, runId }: AnsweringRun): Pick<CallEnd, 'replayedRun'> =>
   replayed ? { replayedRun: runId } : {};
@@ -335,7 +279,8 @@ function answeredNothing(raw: ServerResponse, run: AnsweringRun): CallEnd {
 }
 
 /**
- * Waits for the outcome. Returns `gone` if the caller disconnects first, and `waited` if `waitMs` is over first.
+ * Waits for the outcome. Returns `gone` if the caller disconnects first, `waited` if `waitMs` is over first, and `body` if the answer
+ * proves to be a body first.
  *
  * @throws ServiceError of the reader, or `unavailable` if this gateway stops
  */
@@ -343,10 +288,12 @@ function outcomeInTime(
   reader: RunReader,
   open: OpenCall,
   waitMs: number | undefined,
-): Promise<Outcome | 'gone' | 'waited'> {
-  const end = Promise.withResolvers<Outcome | 'gone' | 'waited'>();
+  answersBodies: boolean,
+): Promise<Outcome | 'gone' | 'waited' | 'body'> {
+  const end = Promise.withResolvers<Outcome | 'gone' | 'waited' | 'body'>();
+  const headed = answersBodies ? () => end.resolve('body') : undefined;
   open.onInterrupt((why) => (why === 'gone' ? end.resolve(why) : end.reject(withRun(why, reader.runId))));
-  if (open.interruption === undefined) reader.outcome().then(end.resolve, end.reject);
+  if (open.interruption === undefined) reader.outcome(headed).then(end.resolve, end.reject);
   if (waitMs === undefined) return end.promise;
   const timer = setTimeout(() => end.resolve('waited'), waitMs);
   return end.promise.finally(() => clearTimeout(timer));

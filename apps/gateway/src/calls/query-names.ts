@@ -2,10 +2,10 @@
 import { ServiceError } from '@inference-proxy/contracts';
 import type { Query } from '../http/request-head.ts';
 
-/** The query parameters of every call. They are not forwarded to custom runtimes. */
-export const OF_EVERY_CALL = ['webhookEndpoint', 'async', 'onDisconnect'];
+/** The query parameters that the gateway reads in every call. They are not forwarded to custom runtimes. */
+export const GATEWAY_PARAMETERS = ['webhookEndpoint', 'async', 'onDisconnect'];
 /** The query parameters of contract 1, 3 and 5. */
-const KNOWN = [...OF_EVERY_CALL, 'ids', 'events', 'after', 'lastEventId', 'priority'];
+const KNOWN = [...GATEWAY_PARAMETERS, 'ids', 'events', 'after', 'lastEventId', 'priority'];
 /** Shorter names resemble too many other words. */
 const SHORTEST = 4;
 const MOST_DIFFERENCES = 2;

@@ -2,7 +2,7 @@
 import { Controller, Get, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ReadRunsGuard } from '../auth/tokens.ts';
-import { send } from '../http/answer.ts';
+import { sendCurrent } from '../http/current-answer.ts';
 import { Query } from '../http/request-head.ts';
 import { Deliveries } from './deliveries.ts';
 
@@ -21,7 +21,7 @@ export class DeliveriesController {
     @Res() reply: FastifyReply,
   ): Promise<void> {
     const { project, run } = request.params;
-    answer(request, reply, await this.#deliveries.ofRun(project, run));
+    sendCurrent(request, reply, await this.#deliveries.ofRun(project, run));
   }
 
   @Get('deliveries')
@@ -29,10 +29,14 @@ export class DeliveriesController {
     @Req() request: FastifyRequest<{ Params: { project: string } }>,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    answer(request, reply, await this.#deliveries.list(request.params.project, Query.of(request.url)));
+    sendCurrent(request, reply, await this.#deliveries.list(request.params.project, Query.of(request.url)));
   }
-}
 
-function answer(request: FastifyRequest, reply: FastifyReply, body: object): void {
-  send(reply.hijack().raw, request.id, 200, Buffer.from(JSON.stringify(body)), { 'cache-control': 'no-store' });
+  @Get('deliveries/count')
+  async count(
+    @Req() request: FastifyRequest<{ Params: { project: string } }>,
+    @Res() reply: FastifyReply,
+  ): Promise<void> {
+    sendCurrent(request, reply, await this.#deliveries.count(request.params.project, Query.of(request.url)));
+  }
 }

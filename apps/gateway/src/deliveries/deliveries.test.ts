@@ -228,6 +228,12 @@ test("the project's deliveries are listed newest first, by state, host and time,
   expect(await found('host=two.example:8443')).toEqual([second]);
   expect(await found('host=two.example:443')).toEqual([]);
   expect((await list(`?until=${LONG_BEFORE}`)).deliveries).toEqual([]);
+  const count = async (query: string) =>
+    JSON.parse((await gateway.get(`/v4/${PROJECT}/deliveries/count?${query}`)).text);
+  expect(await count(since)).toEqual({ count: 3 });
+  expect(await count(`${since}&status=failed`)).toEqual({ count: 1 });
+  expect(await count(`${since}&host=one.example`)).toEqual({ count: 2 });
+  expect((await gateway.get(`/v4/${PROJECT}/deliveries/count?hosts=one.example`)).status).toBe(400);
   const page = await list(`?${since}&limit=2`);
   expect(page.deliveries).toHaveLength(2);
   expect(page.deliveries[1]).toMatchObject({ last_attempt: { status: 200 } });

@@ -44,6 +44,18 @@ export class Deliveries {
   }
 
   /**
+   * Counts the matching deliveries: the answer of `GET /deliveries/count`. A `cursor` means that further deliveries may match.
+   *
+   * @throws ServiceError `not_found`, `invalid_request`, `unavailable`
+   */
+  async count(project: string, query: Query): Promise<object> {
+    // A misspelt filter would count more deliveries than a redelivery with the right filter sends.
+    const { filter, cursor } = deliveryQueryOf(query, 'refused');
+    checkProject(project);
+    return this.#log.count(project, filter, cursor);
+  }
+
+  /**
    * Asks for one attempt of a delivery in any state.
    *
    * @throws ServiceError `not_found`, `conflict` (an attempt is under way, or the run has not ended), `unavailable`

@@ -19,13 +19,26 @@ export function deliveryView(delivery: Delivery): Record<string, unknown> {
 }
 
 export function attemptView(attempt: LoggedAttempt): Record<string, unknown> {
-  const { at, durationMs, address, status, errorClass, message, location, answer, retryAfterS, nextAt, parked } =
-    attempt;
+  const {
+    at,
+    durationMs,
+    address,
+    headers,
+    status,
+    errorClass,
+    message,
+    location,
+    answer,
+    retryAfterS,
+    nextAt,
+    parked,
+  } = attempt;
   return {
     attempt: attempt.attempt,
     at: isoTime(at),
     duration_ms: durationMs,
     ...(address !== undefined && { address }),
+    ...(headers !== undefined && { request_headers: headers }),
     ...(status !== undefined && { status }),
     ...(errorClass !== undefined && { error: errorClass }),
     ...(message !== undefined && { message }),

@@ -1,5 +1,7 @@
 // Contract 1, "Body": forms as parameters.
 import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { canonical, type Form, readForm } from './form-body.ts';
 import { parametersOfForm } from './form-parameters.ts';
@@ -154,4 +156,20 @@ test('the end of a large file is found at every place of the pieces', async () =
     const form = await readForm(MULTIPART, Buffer.from(`${part(`${named('f')}; filename="x"`, content)}--B--\r\n`));
     expect(form.get('f')).toEqual([{ name: 'x', type: 'text/plain', bytes: Buffer.from(content) }]);
   }
+});
+
+/** The worker and the harness test the same file (harness/PROTOCOL.md). */
+const SNAPSHOT = join(import.meta.dirname, '../../../worker/harness/snapshots/worker-run-files.frame');
+
+test('parameters with files have the bytes of the snapshot', async () => {
+  const frame = readFileSync(SNAPSHOT);
+  const form = await formOf([
+    ['n', '12345678901234567890'],
+    ['photo', new File([Buffer.from([0x89, 0xff, 10])], 'größe.png', { type: 'image/png' })],
+    ['more', new File([Buffer.from([0, 0x7b])], 'a.bin')],
+    ['more', new File([], 'b.bin')],
+  ]);
+  const file = { type: 'string', format: 'binary' };
+  const properties = { n: integer, photo: file, more: { type: 'array', items: file } };
+  expect(parametersOfForm(spec(properties), form, LIMIT).params).toEqual(frame.subarray(frame.indexOf(0)));
 });

@@ -199,7 +199,8 @@ describe('without allowed origins', () => {
 
   test('a custom runtime decides itself which pages may read its answers', async () => {
     await gateway.worker.start(app(), app({ app: 'site', kind: 'server', functions: [] }));
-    while (!(await gateway.store.apps(PROJECT)).has('site')) await new Promise((resolve) => setImmediate(resolve));
+    while (!(await gateway.store.registry.apps(PROJECT)).has('site'))
+      await new Promise((resolve) => setImmediate(resolve));
     const answering = gateway.get(`/v4/${PROJECT}/site/`, { origin: PAGE });
     const run = await gateway.worker.next('site');
     const open = [['Access-Control-Allow-Origin', '*']] as const;

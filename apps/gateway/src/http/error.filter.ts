@@ -10,13 +10,16 @@ import { asServiceError, sendError } from './answer.ts';
 const METHODS: readonly (readonly [RegExp, string])[] = [
   [/^\/v4\/[^/?]+\/runs\/[^/?]+\/(cancel|deliveries\/[^/?]+\/redeliver)(\?|$)/, 'POST'],
   [/^\/v4\/[^/?]+\/deliveries\/redeliver(\?|$)/, 'POST'],
-  [/^\/v4\/[^/?]+\/runs(\/[^/?]+(\/(stream|logs|deliveries))?)?(\?|$)/, 'GET, HEAD'],
+  [/^\/v4\/[^/?]+\/runs(\/[^/?]+(\/(stream|logs|deliveries|parameters))?)?(\?|$)/, 'GET, HEAD'],
   [/^\/v4\/[^/?]+\/apps\/[^/?]+\/versions(\/[^/?]+\/activate)?(\?|$)/, 'POST'],
   [/^\/v4\/[^/?]+\/apps\/[^/?]+\/versions\/[^/?]+(\/log)?(\?|$)/, 'GET, HEAD'],
   [/^\/v4\/[^/?]+\/apps\/[^/?]+(\?|$)/, 'GET, HEAD, DELETE'],
   [/^\/v4\/[^/?]+\/(apps|audit)(\?|$)/, 'GET, HEAD'],
-  [/^\/v4\/[^/?]+(\/deliveries)?(\?|$)/, 'GET, HEAD'],
-  [/^\/(healthz|readyz|docs(\/[^/?]+)?|openapi\.json|openapi\/[^/?]+\/[^/?]+\.json)(\?|$)/, 'GET, HEAD'],
+  [/^\/v4\/[^/?]+(\/(deliveries(\/(count|receivers(\/[^/?]+)?))?|stats))?(\?|$)/, 'GET, HEAD'],
+  [
+    /^\/(healthz|readyz|docs(\/[^/?]+)?|console(\/[^?]*)?|openapi\.json|openapi\/[^/?]+\/[^/?]+\.json)(\?|$)/,
+    'GET, HEAD',
+  ],
   [/^\/v4\/[^/?]+\/[^/?]+\/[^/?]+(\/(chat\/completions|completions|embeddings|responses))?(\?|$)/, 'POST'],
   [/^\/v4\/[^/?]+\/[^/?]+\/[^/?]+\/models(\/[^/?]+)?(\?|$)/, 'GET, HEAD'],
 ];

@@ -18,7 +18,7 @@ import { send, sendError } from './answer.ts';
 import { allowOrigin, answerPreflight, isPreflight, type Origins } from './cors.ts';
 import type { ErrorFilter } from './error.filter.ts';
 import { headerCount } from './request-head.ts';
-import { answerConnect, answerUnparsed, type Edge } from './unparsed.ts';
+import { answerConnect, answerUnparsed, type UnroutedParts } from './unparsed.ts';
 
 /** Load balancers keep connections for 60 s. They must close first, because a call on a connection that the gateway closes is lost. */
 const IDLE_MS = 75_000;
@@ -54,12 +54,12 @@ export function httpServer({ filter, newRequestId, origins, requestMs, stallMs }
     return response?.writableFinished === false ? response : undefined;
   };
 
-  const edge: Edge = { origins, newRequestId, count: filter.count };
+  const unrouted: UnroutedParts = { origins, newRequestId, count: filter.count };
 
   function serverInFrontOf(route: RequestListener): Server {
     const server = createServer(limits(requestMs), (request, response) => {
       newest.set(request.socket, response);
-      if (!answeredAtTheEdge(edge, request, response)) route(request, response);
+      if (!answeredWithoutRoute(unrouted, request, response)) route(request, response);
     });
     // Node would silently drop headers beyond a number. Their size has its own limit.
     server.maxHeadersCount = 0;
@@ -73,7 +73,7 @@ export function httpServer({ filter, newRequestId, origins, requestMs, stallMs }
     // `Expect: 100-continue` is answered when the body is needed (calls/bodies.ts), after the guard.
     const pass: RequestListener = (request, response) => server.emit('request', request, response);
     server.on('checkContinue', pass).on('checkExpectation', pass);
-    server.on('connect', (_, socket) => answerConnect(socket, unfinished(socket) !== undefined, edge));
+    server.on('connect', (_, socket) => answerConnect(socket, unfinished(socket) !== undefined, unrouted));
     // A caller that closes its side after the request still gets its answer. http/open-calls.ts finds out whether the caller has left.
     return Object.assign(server, { httpAllowHalfOpen: true });
   }
@@ -88,7 +88,7 @@ export function httpServer({ filter, newRequestId, origins, requestMs, stallMs }
     multipart: false,
     frameworkErrors: (error: Error, request: FastifyRequest, reply: FastifyReply) =>
       filter.answer(error, request, reply),
-    clientErrorHandler: (error: Error, socket: Socket) => answerUnparsed(error, socket, unfinished(socket), edge),
+    clientErrorHandler: (error: Error, socket: Socket) => answerUnparsed(error, socket, unfinished(socket), unrouted),
   });
   const fastify = adapter.getInstance();
   // The body is read as a stream after the guard. Fastify would read it earlier, reject `__proto__` keys, and answer wrong types by itself.
@@ -119,8 +119,8 @@ const limits = (requestMs: number): ServerOptions => ({
  *
  * @returns whether the request has been answered
  */
-function answeredAtTheEdge(
-  { origins, newRequestId, count }: Edge,
+function answeredWithoutRoute(
+  { origins, newRequestId, count }: UnroutedParts,
   request: IncomingMessage,
   response: ServerResponse,
 ): boolean {

@@ -68,7 +68,7 @@ export async function writePieces(raw: ServerResponse, body: StoredBody, begin: 
     raw.end();
     await whenSent(raw);
   } catch (thrown) {
-    if (raw.headersSent) breakOff(raw);
+    if (raw.headersSent) abort(raw);
     throw thrown;
   } finally {
     await pieces.return(undefined);
@@ -101,7 +101,7 @@ export async function allPieces(pieces: AsyncIterable<Buffer>): Promise<Buffer[]
  * The reader then notices the missing last chunk.
  * In HTTP/1.0 the end of the connection ends a body, so only a reset shows that the body is incomplete.
  */
-export function breakOff(raw: ServerResponse): void {
+export function abort(raw: ServerResponse): void {
   const { socket } = raw;
   if (socket === null) raw.destroy();
   else if (raw.req.httpVersion === '1.0') socket.resetAndDestroy();

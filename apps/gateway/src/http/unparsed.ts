@@ -12,8 +12,8 @@ const REASONS: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: 'The headers are too large.',
 };
 
-/** What answers before a route need: ids, the allowed origins, and the count of errors. */
-export interface Edge {
+/** The parts of the server that answers without a route need: ids, the allowed origins, and the count of errors. */
+export interface UnroutedParts {
   readonly origins: Origins;
   readonly newRequestId: () => string;
   /** Called with the code of every error that is answered here. */
@@ -38,7 +38,7 @@ export function answerUnparsed(
   error: ParseError,
   socket: Socket,
   newest: ServerResponse | undefined,
-  edge: Edge,
+  parts: UnroutedParts,
 ): void {
   // A connection without bytes has sent no request. An answer on it could be taken for the answer to a request on its way.
   if (error.code === 'ECONNRESET' || !socket.writable || socket.bytesRead === 0) {
@@ -47,7 +47,7 @@ export function answerUnparsed(
   }
   if (newest && refused.has(newest.req)) return;
   if (newest && isBodyBroken(error, newest)) {
-    refuseBody(newest, edge);
+    refuseBody(newest, parts);
     return;
   }
   if (newest) {
@@ -57,9 +57,9 @@ export function answerUnparsed(
   }
   answerBare(
     socket,
-    edge,
+    parts,
     { code: 'invalid_request', message: REASONS[error.code ?? ''] ?? 'The request is not HTTP.' },
-    originLines(edge.origins, error.rawPacket),
+    originLines(parts.origins, error.rawPacket),
   );
 }
 
@@ -68,7 +68,7 @@ const isBodyBroken = ({ code = '' }: ParseError, { req, headersSent }: ServerRes
   code.startsWith('HPE_') && !req.complete && !headersSent;
 
 /** Rejects a request with malformed chunks (RFC 9112 §7.1). Its route finds the answer written and the connection closed. */
-function refuseBody(response: ServerResponse, { newRequestId, count }: Edge): void {
+function refuseBody(response: ServerResponse, { newRequestId, count }: UnroutedParts): void {
   refused.add(response.req);
   response.shouldKeepAlive = false;
   count('invalid_request');
@@ -76,21 +76,26 @@ function refuseBody(response: ServerResponse, { newRequestId, count }: Edge): vo
 }
 
 /** Answers CONNECT (RFC 9110 §9.3.6), which asks for a tunnel. This server is an origin and opens no tunnels. */
-export function answerConnect(socket: Duplex, busy: boolean, edge: Edge): void {
+export function answerConnect(socket: Duplex, busy: boolean, parts: UnroutedParts): void {
   // The parser has released the connection and no longer handles its errors.
   socket.on('error', () => socket.destroy());
   if (busy) socket.destroy();
   else
     answerBare(
       socket,
-      edge,
+      parts,
       { code: 'method_not_allowed', message: 'This server does not support CONNECT.' },
       // Pages cannot send CONNECT, so the answer has no CORS headers.
       ['allow: POST, GET, HEAD'],
     );
 }
 
-function answerBare(socket: Duplex, { newRequestId, count }: Edge, error: ErrorFields, more: readonly string[]): void {
+function answerBare(
+  socket: Duplex,
+  { newRequestId, count }: UnroutedParts,
+  error: ErrorFields,
+  more: readonly string[],
+): void {
   const body = JSON.stringify({ error: errorObject(error) });
   const { status } = errorKinds[error.code];
   count(error.code);

@@ -2,8 +2,7 @@
 import { Controller, Get, Post, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CallGuard } from '../auth/tokens.ts';
-import { functionProtocol } from '../calls/calls.controller.ts';
-import { Calls } from '../calls/calls.ts';
+import { Calls, functionProtocol } from '../calls/calls.ts';
 import { send } from '../http/answer.ts';
 import type { CallPath } from '../http/request-head.ts';
 import { Models } from './models.ts';

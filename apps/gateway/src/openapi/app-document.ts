@@ -5,6 +5,7 @@ import { examplesOf } from './examples.ts';
 import { hoisted } from './hoisted-schemas.ts';
 import { CALL_OPTIONS } from './service-document.ts';
 
+const FORMS = ['multipart/form-data', 'application/x-www-form-urlencoded'];
 const ANY_METHOD = ['get', 'post', 'put', 'patch', 'delete'];
 
 /** Returns the document of an app. */
@@ -35,7 +36,9 @@ function operation(spec: FunctionSpec, schemas: Record<string, unknown>, tag: st
   const { name, schema, doc } = spec;
   const own = (part: string, value: JsonSchema): Json => hoisted(value, `${name}.${part}`, schemas);
   const summary = schema?.summary ?? doc ?? `Calls ${name}`;
-  const body = own('parameters', schema?.parameters ?? untypedParameters(spec));
+  const body = schema
+    ? component(`${name}.parameters`, own('parameters', schema.parameters), schemas)
+    : untypedParameters(spec);
   const examples = examplesOf(spec);
   const isStream = schema?.kind === 'stream';
   const item = schema?.item && own('item', schema.item);
@@ -52,7 +55,8 @@ function operation(spec: FunctionSpec, schemas: Record<string, unknown>, tag: st
       required: isRequired(schema?.parameters ?? untypedParameters(spec)),
       content: {
         ...json(body, examples.length === 0 ? {} : { examples: named(examples) }),
-        ...(schema && takesFiles(schema.parameters) && { 'multipart/form-data': { schema: body } }),
+        // The gateway reads the fields of a form by the schema, so an untyped function takes no form.
+        ...(schema && Object.fromEntries(FORMS.map((type) => [type, { schema: body }]))),
       },
     },
     responses: {
@@ -70,15 +74,11 @@ function operation(spec: FunctionSpec, schemas: Record<string, unknown>, tag: st
 
 const BYTES: Json = { type: 'string', format: 'binary', description: 'The bytes that the function returns or yields.' };
 
-/** Returns whether a parameter is a file, or a list of files. Other functions take forms too, but their callers send JSON. */
-const takesFiles = ({ properties }: JsonSchema): boolean =>
-  Object.values((properties ?? {}) as Record<string, JsonSchema>).some(isFile);
-
-function isFile({ format, items, anyOf = [] }: JsonSchema): boolean {
-  return format === 'binary' || [items, ...(anyOf as unknown[])].some((part) => isObject(part) && isFile(part));
+/** Adds a schema to the document's schemas, and returns the reference to it. */
+function component(name: string, value: Json, schemas: Record<string, unknown>): Json {
+  schemas[name] = value;
+  return ref('schemas', name);
 }
-
-const isObject = (value: unknown): value is JsonSchema => typeof value === 'object' && value !== null;
 
 const isRequired = ({ required }: JsonSchema): boolean => Array.isArray(required) && required.length > 0;
 

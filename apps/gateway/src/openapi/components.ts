@@ -1,5 +1,6 @@
 // OpenAPI 3.1: the parts that the documents of the service and of the apps share.
 import { type ErrorCode, errorKinds } from '@inference-proxy/contracts';
+import { appSchemas } from './app-schemas.ts';
 
 /** A JSON value of a document. */
 export type Json = { readonly [member: string]: unknown };
@@ -152,10 +153,54 @@ const schemas: Json = {
       attempts: { type: 'integer' },
       created_at: time('The time at which the delivery was due.'),
       next_attempt_at: time('The time of the next attempt.'),
-      log: { type: 'array', items: { type: 'object' }, description: 'The attempts.' },
-      last_attempt: { type: 'object' },
+      attempt_under_way: { type: 'boolean', const: true },
+      parked: schema('Parked'),
+      log: { type: 'array', items: schema('Attempt'), description: 'The attempts.' },
+      last_attempt: schema('Attempt'),
     },
   },
+  Parked: {
+    type: 'object',
+    description: 'The delivery waits for a place at its receiver.',
+    required: ['since', 'reason'],
+    properties: { since: time('The start of the wait.'), reason: text('Such as `circuit_open`.') },
+  },
+  Attempt: {
+    type: 'object',
+    description: 'One attempt of a delivery.',
+    required: ['attempt', 'at', 'duration_ms'],
+    properties: {
+      attempt: { type: 'integer' },
+      at: time('The time of the attempt.'),
+      duration_ms: { type: 'number' },
+      address: text('The address of the receiver.'),
+      request_headers: {
+        type: 'object',
+        additionalProperties: { type: 'string' },
+        description: 'The headers that were sent. The values of signatures are withheld.',
+      },
+      status: { type: 'integer', description: 'The status of the receiver’s answer.' },
+      error: text('The class of the error.'),
+      message: text('A text for people.'),
+      location: text('The target of a redirect.'),
+      answer: text('The start of the receiver’s answer.'),
+      retry_after_s: { type: 'number' },
+      parked: schema('Parked'),
+      next_attempt_at: time('The time of the next attempt.'),
+    },
+  },
+  LogLine: {
+    type: 'object',
+    description: 'One line that a run printed or logged.',
+    required: ['seq', 'stream', 'time', 'text'],
+    properties: {
+      seq: { type: 'integer' },
+      stream: { type: 'string', enum: ['stdout', 'stderr'] },
+      time: time('The time of the line.'),
+      text: { type: 'string' },
+    },
+  },
+  ...appSchemas,
 };
 
 const query = (name: string, description: string, body: Json): Json => ({
@@ -189,9 +234,11 @@ const parameters: Json = {
   app: path('app', 'The app.', 'hello', SEGMENT),
   function: path('function', 'The function.', 'greet', '^[A-Za-z][A-Za-z0-9_]{0,126}$'),
   run: path('run', 'The run’s id.', RUN_ID.example),
+  receiver: path('host', 'A host, or a host and a port (443 without a port).', 'receiver.example.com:443'),
   delivery: path('delivery', 'The delivery’s id.', RUN_ID.example),
   model: path('model', 'The model, which is the name of the function.', 'greet'),
   jti: path('jti', 'The id of the token.', 'token-1'),
+  name: path('name', 'The name of a secret.', 'API_KEY', '^[A-Z_][A-Z0-9_]{0,127}$'),
   version: path('version', 'The version, or its first 8 or more digits.', 'd3f6e1f7', '^[0-9a-f]{8,64}$'),
   async: query('async', '`true` answers 202 at once. The run continues.', FLAG),
   ids: query('ids', '`true` gives every event of a stream an id.', FLAG),
@@ -222,20 +269,30 @@ const parameters: Json = {
   lastEventIdHeader: header('Last-Event-ID', 'The number of the last event that the reader has.', NUMBER),
   limit: query('limit', 'The most entries of the page.', { type: 'integer', minimum: 1, maximum: 100, default: 50 }),
   cursor: query('cursor', 'The `cursor` of the previous page.', WORD),
-  filterApp: query('app', 'Only runs of this app.', WORD),
+  filterApp: query('app', 'Only this app.', WORD),
   activate: query('activate', '`false` builds the version and does not activate it.', FLAG),
   filterFunction: query('function', 'Only runs of this function.', WORD),
   filterStatus: query('status', 'Only runs in this state.', {
     type: 'string',
     enum: ['queued', 'running', 'succeeded', 'failed', 'cancelled', 'timed_out', 'expired'],
   }),
+  filterWebhook: query('webhook', 'Only runs whose webhook is in this state, without a webhook, or with any.', {
+    type: 'string',
+    enum: ['none', 'any', 'waiting', 'pending', 'delivered', 'failed'],
+  }),
+  window: query('window', 'The length of the window in seconds. The window ends now.', {
+    type: 'integer',
+    minimum: 60,
+    maximum: 86400,
+    default: 3600,
+  }),
   filterDelivery: query('status', 'Only deliveries in this state.', {
     type: 'string',
     enum: ['pending', 'delivered', 'failed'],
   }),
   host: query('host', 'Only deliveries to this host.', WORD),
-  since: query('since', 'Only deliveries since this time.', { type: 'string', format: 'date-time' }),
-  until: query('until', 'Only deliveries until this time.', { type: 'string', format: 'date-time' }),
+  since: query('since', 'Only entries since this time.', { type: 'string', format: 'date-time' }),
+  until: query('until', 'Only entries until this time.', { type: 'string', format: 'date-time' }),
   sub: query('sub', 'The subject of the tokens.', { type: 'string', minLength: 1, maxLength: 256 }),
   exp: query('exp', 'The expiry of the token, in Unix seconds.', { type: 'string', pattern: '^[0-9]{1,11}$' }),
 };

@@ -39,6 +39,7 @@ const add: FunctionSpec = {
     returns: { type: 'integer' },
   },
 };
+const PARAMETERS_OF_ADD = { $ref: '#/components/schemas/add.parameters' };
 const FILE = { type: 'string', format: 'binary' };
 const draw: FunctionSpec = {
   name: 'draw',
@@ -116,7 +117,7 @@ test('another method than GET is not allowed', async () => {
 });
 
 test('a function has its summary, its schemas and its answers', async () => {
-  const { info, paths } = await documentOf('typed');
+  const { info, paths, components } = await documentOf('typed');
   expect(info).toMatchObject({ title: `${PROJECT}/typed`, version: 'v1' });
   const operation = operationOf(paths, 'add');
   expect(operation).toMatchObject({
@@ -124,10 +125,11 @@ test('a function has its summary, its schemas and its answers', async () => {
     requestBody: {
       required: false,
       content: {
-        'application/json': { schema: add.schema?.parameters, examples: { example1: { value: { a: 1 } } } },
+        'application/json': { schema: PARAMETERS_OF_ADD, examples: { example1: { value: { a: 1 } } } },
       },
     },
   });
+  expect(components?.schemas?.['add.parameters']).toEqual(add.schema?.parameters);
   expect(operation.responses?.[200]?.content?.['application/json']?.schema?.allOf).toEqual([
     { $ref: '#/components/schemas/Envelope' },
     { type: 'object', required: ['result'], properties: { result: { type: 'integer' } } },
@@ -142,7 +144,9 @@ test('a generator has a stream of its items, and definitions move to the compone
   const { summary, description, requestBody, responses } = operationOf(paths, 'walk');
   expect([summary, description]).toEqual(['Walks.', walk.schema?.description]);
   const body = requestBody?.content?.['application/json'];
-  expect(body?.schema?.properties).toEqual({ node: { $ref: '#/components/schemas/walk.parameters.Node' } });
+  expect(components?.schemas?.['walk.parameters']).toMatchObject({
+    properties: { node: { $ref: '#/components/schemas/walk.parameters.Node' } },
+  });
   expect(body?.examples).toEqual({ example1: { value: { node: {} } } });
   expect(components?.schemas?.['walk.parameters.Node']).toEqual({
     ...NODE,
@@ -153,14 +157,13 @@ test('a generator has a stream of its items, and definitions move to the compone
   expect(JSON.stringify(content?.['application/json'])).toContain('"items":{"type":"string"}');
 });
 
-test('a function that takes files takes a form, and declared bytes have their media type', async () => {
+test('a typed function takes forms, and declared bytes have their media type', async () => {
   const { paths } = await documentOf('typed');
-  const { requestBody, responses } = operationOf(paths, 'draw');
-  const { 'application/json': body, 'multipart/form-data': form } = requestBody?.content ?? {};
-  expect(body?.schema).toEqual(draw.schema?.parameters);
-  expect(form).toEqual({ schema: body?.schema });
+  for (const type of ['multipart/form-data', 'application/x-www-form-urlencoded'])
+    expect(operationOf(paths, 'add').requestBody?.content?.[type]).toEqual({ schema: PARAMETERS_OF_ADD });
+  expect(Object.keys(operationOf(paths, 'untyped').requestBody?.content ?? {})).toEqual(['application/json']);
+  const { responses } = operationOf(paths, 'draw');
   expect(Object.keys(responses?.[200]?.content ?? {})).toEqual(['application/json', 'image/png']);
-  expect(Object.keys(operationOf(paths, 'add').requestBody?.content ?? {})).toEqual(['application/json']);
 });
 
 test('a function without annotations has the parameters of its signature', async () => {

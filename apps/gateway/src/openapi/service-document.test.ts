@@ -6,8 +6,8 @@ import { METHOD_METADATA, PATH_METADATA } from '@nestjs/common/constants.js';
 import { controllers } from '../gateway.module.ts';
 import { serviceDocument, servicePaths } from './service-document.ts';
 
-/** Apps that are web servers receive any path. The documentation page has no interface for programs. */
-const NOT_DESCRIBED = ['PassthroughController', 'DocsController'];
+/** Apps that are web servers receive any path. The pages have no interface for programs. */
+const NOT_DESCRIBED = ['PassthroughController', 'DocsController', 'ConsoleController'];
 const NAMES: Readonly<Record<string, string>> = { 'openapi/{project}/{file}': 'openapi/{project}/{app}.json' };
 
 /** Returns the routes of a controller, as `METHOD /path`. */

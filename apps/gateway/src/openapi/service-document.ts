@@ -11,6 +11,8 @@ import {
   parameter,
   ref,
 } from './components.ts';
+import { receiverPaths } from './receiver-paths.ts';
+import { statsPaths } from './stats-paths.ts';
 import { versionPaths } from './version-paths.ts';
 
 const PUBLIC = { security: [] };
@@ -126,6 +128,8 @@ export const servicePaths: Json = {
     },
   }),
   ...versionPaths,
+  ...statsPaths,
+  ...receiverPaths,
   [FUNCTION]: post(
     'call',
     call('Calls a function', {
@@ -159,7 +163,16 @@ export const servicePaths: Json = {
   [RUNS]: get('listRuns', {
     tags: ['runs'],
     summary: 'Lists runs, newest first',
-    parameters: ofProject('filterApp', 'filterFunction', 'filterStatus', 'limit', 'cursor'),
+    parameters: ofProject(
+      'filterApp',
+      'filterFunction',
+      'filterStatus',
+      'filterWebhook',
+      'since',
+      'until',
+      'limit',
+      'cursor',
+    ),
     responses: { 200: answer('A page of runs.', json(page('runs', RUN))), ...errors(...COMMON, 'invalid_request') },
   }),
   [`${RUNS}/{run}`]: get('lookUpRun', {
@@ -179,13 +192,26 @@ export const servicePaths: Json = {
       default: ref('responses', 'FunctionStatus'),
     },
   }),
+  [`${RUNS}/{run}/parameters`]: get('readParameters', {
+    tags: ['runs'],
+    summary: 'Returns the parameters of a run’s call',
+    parameters: ofRun(),
+    responses: { 200: answer('The parameters, as received.', json(AN_OBJECT)), ...errors(...COMMON) },
+  }),
   [`${RUNS}/{run}/logs`]: get('readLogs', {
     tags: ['runs'],
     summary: 'Returns the lines that a run printed or logged',
     parameters: ofRun('follow', 'events', 'after', 'lastEventId', 'lastEventIdHeader'),
     responses: {
       200: answer('The lines.', {
-        ...json(object({ run_id: TEXT, ended: { type: 'boolean' }, cut: COUNT, logs: LIST })),
+        ...json(
+          object({
+            run_id: TEXT,
+            ended: { type: 'boolean' },
+            cut: COUNT,
+            logs: { type: 'array', items: ref('schemas', 'LogLine') },
+          }),
+        ),
         ...events,
       }),
       204: answer('No line follows.'),
@@ -225,6 +251,15 @@ export const servicePaths: Json = {
     parameters: [parameter('project'), ...FILTERS],
     responses: {
       200: answer('A page of deliveries.', json(page('deliveries', ref('schemas', 'Delivery')))),
+      ...errors(...COMMON, 'invalid_request'),
+    },
+  }),
+  [`${DELIVERIES}/count`]: get('countDeliveries', {
+    tags: ['deliveries'],
+    summary: 'Counts deliveries',
+    parameters: [parameter('project'), ...FILTERS],
+    responses: {
+      200: answer('The number.', json({ ...object({ count: COUNT }), properties: { count: COUNT, cursor: TEXT } })),
       ...errors(...COMMON, 'invalid_request'),
     },
   }),

@@ -1,12 +1,19 @@
 // Contract 7: the paths of apps and versions in the document of the service.
-import { answer, COMMON, errors, type Json, json, parameter } from './components.ts';
+import { answer, COMMON, errors, type Json, json, parameter, ref } from './components.ts';
 
 const TEXT = { type: 'string' };
-const LIST = { type: 'array', items: { type: 'object' } };
+const TIME = { type: 'string', format: 'date-time' };
+const list = (items: Json): Json => ({ type: 'array', items });
 const object = (properties: Json): Json => ({ type: 'object', required: Object.keys(properties), properties });
 
-const APP = object({ name: TEXT, kind: TEXT, state: TEXT, functions: LIST });
-const VERSION = object({ app: TEXT, version: TEXT, state: TEXT, rolling_out: { type: 'boolean' } });
+/** A change of a user: the audit log. */
+const CHANGE = {
+  type: 'object',
+  required: ['time', 'action', 'target', 'address'],
+  properties: { time: TIME, sub: TEXT, action: TEXT, target: TEXT, address: TEXT },
+};
+
+const APP = ref('schemas', 'App');
 const CHANGED = object({ version: TEXT, state: TEXT });
 
 const ofApp = (...more: readonly string[]): Json[] => ['project', 'app', ...more].map(parameter);
@@ -22,7 +29,10 @@ export const versionPaths: Json = {
       tags: ['apps'],
       summary: 'Lists the apps of a project with their states',
       parameters: [parameter('project')],
-      responses: { 200: answer('The apps.', json(object({ apps: LIST }))), ...errors(...COMMON) },
+      responses: {
+        200: answer('The apps.', json(object({ apps: { type: 'array', items: APP } }))),
+        ...errors(...COMMON),
+      },
     },
   },
   [`${APPS}/{app}`]: {
@@ -31,7 +41,7 @@ export const versionPaths: Json = {
       tags: ['apps'],
       summary: 'Returns an app with its versions and activations',
       parameters: ofApp(),
-      responses: { 200: answer('The app.', json(APP)), ...errors(...COMMON) },
+      responses: { 200: answer('The app.', json(ref('schemas', 'AppWithVersions'))), ...errors(...COMMON) },
     },
     delete: {
       operationId: 'deleteApp',
@@ -68,7 +78,7 @@ export const versionPaths: Json = {
       tags: ['apps'],
       summary: 'Returns a version',
       parameters: ofApp('version'),
-      responses: { 200: answer('The version.', json(VERSION)), ...errors(...COMMON, 'conflict') },
+      responses: { 200: answer('The version.', json(ref('schemas', 'Version'))), ...errors(...COMMON, 'conflict') },
     },
   },
   [`${VERSIONS}/{version}/log`]: {
@@ -79,7 +89,9 @@ export const versionPaths: Json = {
       parameters: ofApp('version', 'follow'),
       responses: {
         200: answer('The lines.', {
-          ...json(object({ lines: LIST, truncated: { type: 'boolean' } })),
+          ...json(
+            object({ lines: { type: 'array', items: ref('schemas', 'VersionLine') }, truncated: { type: 'boolean' } }),
+          ),
           'text/event-stream': { schema: { description: 'Server-sent events.' } },
         }),
         ...errors(...COMMON, 'invalid_request', 'conflict'),
@@ -95,6 +107,38 @@ export const versionPaths: Json = {
       responses: { 202: answer('The roll-out begins.', json(CHANGED)), ...errors(...COMMON, 'conflict') },
     },
   },
+  [`${APPS}/{app}/secrets`]: {
+    get: {
+      operationId: 'listSecrets',
+      tags: ['apps'],
+      summary: 'Lists the names of the secrets of an app',
+      parameters: ofApp(),
+      responses: {
+        200: answer('Names and dates.', json(object({ secrets: list(object({ name: TEXT, updated_at: TIME })) }))),
+        ...errors(...COMMON),
+      },
+    },
+  },
+  [`${APPS}/{app}/secrets/{name}`]: {
+    put: {
+      operationId: 'setSecret',
+      tags: ['apps'],
+      summary: 'Sets a secret of an app, and restarts the app',
+      parameters: ofApp('name'),
+      requestBody: { required: true, content: json(object({ value: TEXT })) },
+      responses: {
+        204: answer('The secret is set.'),
+        ...errors(...COMMON, 'invalid_request', 'payload_too_large', 'overloaded'),
+      },
+    },
+    delete: {
+      operationId: 'removeSecret',
+      tags: ['apps'],
+      summary: 'Removes a secret of an app, and restarts the app',
+      parameters: ofApp('name'),
+      responses: { 204: answer('The secret is removed.'), ...errors(...COMMON) },
+    },
+  },
   '/v4/{project}/audit': {
     get: {
       operationId: 'readAudit',
@@ -102,7 +146,7 @@ export const versionPaths: Json = {
       summary: 'Lists changes of apps, newest first',
       parameters: ['project', 'limit', 'cursor'].map(parameter),
       responses: {
-        200: answer('A page of changes.', json(object({ entries: LIST }))),
+        200: answer('A page of changes.', json(object({ entries: list(CHANGE) }))),
         ...errors(...COMMON, 'invalid_request'),
       },
     },

@@ -132,6 +132,6 @@ export class ForwardedAnswer implements LiveAnswer, EntryConsumer {
     if (words) {
       this.#response.write(words);
       this.#response.end(end);
-    } else this.#response.breakOff(end);
+    } else this.#response.abort(end);
   }
 }

@@ -4,8 +4,7 @@ import { All, Controller, NotFoundException, Req, Res, UseGuards } from '@nestjs
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CallGuard } from '../auth/tokens.ts';
 import { noSuchApp } from '../calls/admission.ts';
-import { functionProtocol } from '../calls/calls.controller.ts';
-import { Calls } from '../calls/calls.ts';
+import { Calls, functionProtocol } from '../calls/calls.ts';
 import type { CallPath } from '../http/request-head.ts';
 import { serverTarget } from './server-target.ts';
 

@@ -208,14 +208,14 @@ test.each(['GET', 'POST', 'DELETE'])('a path of an unknown app returns 404 with 
 });
 
 test('a forwarded call logs one line, and counts as a stream if its answer is a stream', async () => {
-  const answering = site.get('/told/a?x=1');
+  const answering = site.get('/logged/a?x=1');
   const run = await site.next();
   await run.begins(SSE);
   await run.items(['one']);
   await run.stops(SSE);
   await textOf(await answering);
   const line = gateway.lines.find(({ msg, runId }) => msg === 'call' && runId === run.taken.runId);
-  expect(line).toMatchObject({ project: PROJECT, app: 'site', function: 'told/a', status: 200, items: 1 });
+  expect(line).toMatchObject({ project: PROJECT, app: 'site', function: 'logged/a', status: 200, items: 1 });
   expect(line).toHaveProperty('firstItemMs');
   const metrics = await gateway.operations.registry.metrics();
   expect(metrics).toMatch(/inference_proxy_calls_total{project="acme",app="site",form="stream",code="ok"} [1-9]/);

@@ -1,10 +1,8 @@
 // Contract 1, "Custom runtimes": computes the path and query that reach the app's server. Pure.
-import { OF_EVERY_CALL } from '../calls/query-names.ts';
+import { GATEWAY_PARAMETERS } from '../calls/query-names.ts';
 
 /** The path up to the app: `/v4/{project}/{app}`. */
 const PREFIX = /^(?:\/[^/?]*){3}/;
-/** Query parameters of the gateway. Other parameters, such as `ids` and `events`, belong to the server. */
-const GATEWAY_PARAMETERS = new Set(OF_EVERY_CALL);
 /** The most characters of a run's function name. */
 const MAX_NAME = 256;
 
@@ -26,7 +24,7 @@ export function serverTarget(url: string): ServerTarget {
   const prefix = PREFIX.exec(url)?.[0] ?? '';
   const [path = '', ...rest] = url.slice(prefix.length).split('?');
   const query = rest.join('?');
-  const kept = query.split('&').filter((pair) => !GATEWAY_PARAMETERS.has(nameOf(pair)));
+  const kept = query.split('&').filter((pair) => !GATEWAY_PARAMETERS.includes(nameOf(pair)));
   const slashed = path === '' ? '/' : path;
   const asked = query === '' ? rest.length > 0 : kept.length > 0;
   return {

@@ -2,7 +2,7 @@
 import { Controller, Get, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ReadRunsGuard } from '../auth/tokens.ts';
-import { send } from '../http/answer.ts';
+import { sendCurrent } from '../http/current-answer.ts';
 import { ProjectApps } from './project.ts';
 
 @Controller('v4')
@@ -19,7 +19,6 @@ export class ProjectController {
     @Req() request: FastifyRequest<{ Params: { project: string } }>,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    const body = await this.#apps.list(request.params.project);
-    send(reply.hijack().raw, request.id, 200, body, { 'cache-control': 'no-store' });
+    sendCurrent(request, reply, await this.#apps.list(request.params.project));
   }
 }

@@ -15,7 +15,7 @@ const serving: AppDescription = {
 };
 
 async function listed(app: AppDescription): Promise<object> {
-  const store = { apps: async () => new Map([[app.app, app]]) } as unknown as GatewayStore;
+  const store = { registry: { apps: async () => new Map([[app.app, app]]) } } as unknown as GatewayStore;
   return JSON.parse((await new ProjectApps(store).list('demo')).toString()).apps[0];
 }
 

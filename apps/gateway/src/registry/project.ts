@@ -16,7 +16,7 @@ export class ProjectApps {
    * @throws ServiceError `not_found` if no worker ever served the project, `unavailable`
    */
   async list(project: string): Promise<Buffer> {
-    const apps = isProjectName(project) ? await this.#store.apps(project) : undefined;
+    const apps = isProjectName(project) ? await this.#store.registry.apps(project) : undefined;
     if (!apps?.size) throw noSuchProject();
     const sorted = [...apps.values()].sort((one, other) => (one.app < other.app ? -1 : 1));
     return Buffer.from(JSON.stringify({ project, apps: sorted.map(described) }));

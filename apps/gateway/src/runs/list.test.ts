@@ -29,6 +29,7 @@ describe('the query of a list', () => {
         cursor: 'abc',
       },
     ],
+    ['webhook=failed&since=0&until=1970-01-01T00:00:01Z', { limit: 50, webhook: 'failed', since: 0, until: 1000 }],
     ['something=else', { limit: 50 }],
     ['app=caf%C3%A9', { limit: 50, app: 'café' }],
   ])('%j', (query, asked) => {
@@ -45,6 +46,9 @@ describe('the query of a list', () => {
     ['status=done', 'status'],
     ['status=', 'status'],
     ['status=queued&status=running', 'status'],
+    ['webhook=yes', 'webhook'],
+    ['since=yesterday', 'since'],
+    ['until=1&until=2', 'until'],
     ['app=', 'app'],
     ['function=', 'function'],
     ['cursor=', 'cursor'],

@@ -1,11 +1,11 @@
 // Contract 5, "List: `GET /runs`": lists runs in pages, newest first.
 import type { RunState } from '@inference-proxy/contracts';
-import type { GatewayStore, RunQuery } from '@inference-proxy/store';
+import type { GatewayStore, RunQuery, WebhookFilter } from '@inference-proxy/store';
 import { z } from 'zod';
 import { checkProject } from '../http/not-found.ts';
 import { readQuery } from '../http/query.ts';
 import type { Query } from '../http/request-head.ts';
-import { filterOf, filterWord, paging } from '../http/values.ts';
+import { filterOf, filterWord, paging, time } from '../http/values.ts';
 import { runView } from './run-view.ts';
 
 const STATES = [
@@ -18,21 +18,36 @@ const STATES = [
   'expired',
 ] as const satisfies readonly RunState[];
 
+const WEBHOOKS = [
+  'none',
+  'any',
+  'waiting',
+  'pending',
+  'delivered',
+  'failed',
+] as const satisfies readonly WebhookFilter[];
+
 const listQuery = z.object({
   app: filterWord,
   function: filterWord,
   status: filterOf(STATES),
+  webhook: filterOf(WEBHOOKS),
+  since: time,
+  until: time,
   ...paging,
 });
 
 /** Reads the filters of a query. @throws ServiceError `invalid_request` that names the wrong parameter */
 export function runQueryOf(query: Query): RunQuery {
-  const { app, function: fn, status, limit, cursor } = readQuery(listQuery, query, 'ignored');
+  const { app, function: fn, status, webhook, since, until, limit, cursor } = readQuery(listQuery, query, 'ignored');
   return {
     limit,
     ...(app !== undefined && { app }),
     ...(fn !== undefined && { fn }),
     ...(status !== undefined && { status }),
+    ...(webhook !== undefined && { webhook }),
+    ...(since !== undefined && { since }),
+    ...(until !== undefined && { until }),
     ...(cursor !== undefined && { cursor }),
   };
 }

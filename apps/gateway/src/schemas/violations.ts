@@ -9,9 +9,9 @@ const LONGEST_NAME = 200;
 const LONGEST_MESSAGE = 200;
 const LONGEST_CHOICES = 500;
 
-type Told = readonly [type: string, msg: string];
+type TypeAndMessage = readonly [type: string, msg: string];
 
-const TYPES: Readonly<Record<string, Told>> = {
+const TYPES: Readonly<Record<string, TypeAndMessage>> = {
   string: ['string_type', 'Input should be a valid string'],
   integer: ['int_type', 'Input should be a valid integer'],
   number: ['float_type', 'Input should be a valid number'],
@@ -21,7 +21,7 @@ const TYPES: Readonly<Record<string, Told>> = {
   null: ['none_required', 'Input should be null'],
 };
 
-const FORMATS: Readonly<Record<string, Told>> = {
+const FORMATS: Readonly<Record<string, TypeAndMessage>> = {
   date: ['date_parsing', 'Input should be a valid date'],
   time: ['time_parsing', 'Input should be a valid time'],
   'date-time': ['datetime_parsing', 'Input should be a valid datetime'],
@@ -30,7 +30,7 @@ const FORMATS: Readonly<Record<string, Told>> = {
   decimal: ['decimal_parsing', 'Input should be a valid decimal'],
 };
 
-const UNION: Told = ['union_type', 'Input should match one of the allowed types'];
+const UNION: TypeAndMessage = ['union_type', 'Input should match one of the allowed types'];
 
 const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 
@@ -40,7 +40,7 @@ function choices(values: readonly unknown[]): string {
   return (texts.length === 0 ? last : `${texts.join(', ')} or ${last}`).slice(0, LONGEST_CHOICES);
 }
 
-function wrongType({ schema, data }: ErrorObject): Told {
+function wrongType({ schema, data }: ErrorObject): TypeAndMessage {
   const types = Array.isArray(schema) ? schema : [schema];
   if (types.length !== 1) return UNION;
   if (types[0] === 'integer' && typeof data === 'number')
@@ -49,7 +49,7 @@ function wrongType({ schema, data }: ErrorObject): Told {
 }
 
 /** By keyword. `limit` is the keyword's value. */
-const TOLD: Readonly<Record<string, (error: ErrorObject, limit: never) => Told>> = {
+const DETAILS: Readonly<Record<string, (error: ErrorObject, limit: never) => TypeAndMessage>> = {
   type: wrongType,
   required: () => ['missing', 'Field required'],
   additionalProperties: ({ instancePath }) =>
@@ -99,8 +99,8 @@ export function wrongParameters(fn: string, details: readonly ErrorDetail[]): Se
 
 function detailOf(error: ErrorObject, params: object): ErrorDetail {
   const { keyword, schema, params: more } = error;
-  const told = TOLD[keyword] as ((error: ErrorObject, limit: unknown) => Told) | undefined;
-  const [type, msg] = told?.(error, schema) ?? ['value_error', error.message ?? 'Input is not allowed'];
+  const detail = DETAILS[keyword] as ((error: ErrorObject, limit: unknown) => TypeAndMessage) | undefined;
+  const [type, msg] = detail?.(error, schema) ?? ['value_error', error.message ?? 'Input is not allowed'];
   const name: unknown = keyword === 'required' ? more.missingProperty : more.additionalProperty;
   const loc = ['body', ...place(error.instancePath, params)];
   return { loc: typeof name === 'string' ? [...loc, name.slice(0, LONGEST_NAME)] : loc, msg, type };
@@ -127,18 +127,18 @@ const isWithin = (path: string, prefix: string): boolean => path === prefix || p
  * If no branch fits, and one branch beside `null` exists, its errors count. Otherwise the union has one error.
  */
 function ofUnions(errors: readonly ErrorObject[]): ErrorObject[] {
-  const told: ErrorObject[] = [];
+  const found: ErrorObject[] = [];
   for (const error of errors) {
     if (error.keyword !== 'anyOf') {
-      told.push(error);
+      found.push(error);
       continue;
     }
     // Ajv reports the branches immediately before the union.
-    let from = told.length;
-    while (from > 0 && isBranchOf(told[from - 1] as ErrorObject, error)) from--;
-    told.push(...ofUnion(error, told.splice(from)));
+    let from = found.length;
+    while (from > 0 && isBranchOf(found[from - 1] as ErrorObject, error)) from--;
+    found.push(...ofUnion(error, found.splice(from)));
   }
-  return told;
+  return found;
 }
 
 const isBranchOf = (one: ErrorObject, union: ErrorObject): boolean =>

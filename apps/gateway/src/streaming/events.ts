@@ -9,7 +9,7 @@ export const CR = 0x0d;
 const NEWLINE = 0x0a;
 const QUOTE = 0x22;
 export const LINE_END = /\r\n|\r|\n/;
-export const LINE_ENDS = /\r\n|\r|\n/g;
+const LINE_ENDS = /\r\n|\r|\n/g;
 /** A field of the standard, or a comment. */
 const SSE_LINE = /^(?:(?:data|event|id|retry)(?:[:\r\n]|$)|:)/;
 const ID_LINE = /^id(?::|$)/;
@@ -17,7 +17,7 @@ const NAME_LINE = /^event(?::|$)/;
 /** Time after which an EventSource connects again, ms. */
 const RETRY_MS = 1000;
 
-/** The comment of a quiet stream, which no reader shows. */
+/** The comment of an idle stream, which no reader shows. */
 export const keepAliveComment = Buffer.from(': keep-alive\n\n');
 
 interface Encoded {
@@ -59,7 +59,7 @@ export function encodeItems(batch: ItemBatch, preformatted: boolean): Buffer {
 }
 
 /** Returns a batch's bytes as Latin-1 characters, and pieces of a body in base64. */
-export const plainText = ({ kind, blob }: ItemBatch): string => blob.toString(kind === 'b' ? 'base64' : 'latin1');
+const plainText = ({ kind, blob }: ItemBatch): string => blob.toString(kind === 'b' ? 'base64' : 'latin1');
 
 /** Returns the items of a batch. @param text the batch as `plainText` returns it */
 export const itemTexts = (batch: ItemBatch, text: string): string[] => (batch.kind === 'm' ? [text] : text.split('\n'));

@@ -8,9 +8,9 @@ afterEach(() => {
   jest.useRealTimers();
 });
 
-function quiet() {
+function idle() {
   const stream = {
-    quietTicks: 0,
+    idleTicks: 0,
     comments: 0,
     keepAlive(): void {
       stream.comments += 1;
@@ -19,14 +19,14 @@ function quiet() {
   return stream;
 }
 
-test('a quiet stream gets a comment every 15 s, and an active stream gets none', () => {
+test('an idle stream gets a comment every 15 s, and an active stream gets none', () => {
   const keepAlives = new KeepAlive();
-  const [silent, busy] = [quiet(), quiet()];
+  const [silent, busy] = [idle(), idle()];
   keepAlives.add(silent);
   keepAlives.add(busy);
   for (let seconds = 0; seconds < 31; seconds++) {
     jest.advanceTimersByTime(1000);
-    busy.quietTicks = 0;
+    busy.idleTicks = 0;
   }
   expect(silent.comments).toBe(2);
   expect(busy.comments).toBe(0);
@@ -36,7 +36,7 @@ test('a quiet stream gets a comment every 15 s, and an active stream gets none',
 
 test('without streams there is no timer', () => {
   const keepAlives = new KeepAlive();
-  const stream = quiet();
+  const stream = idle();
   keepAlives.add(stream);
   expect(jest.getTimerCount()).toBe(1);
   keepAlives.delete(stream);

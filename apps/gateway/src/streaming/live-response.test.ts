@@ -37,8 +37,8 @@ async function streamed(gzip: boolean): Promise<{ response: LiveResponse; answer
 }
 
 test.each([
-  ['a quiet stream carries a comment', false],
-  ['a quiet compressed stream carries a comment, which is decoded at once', true],
+  ['an idle stream carries a comment', false],
+  ['an idle compressed stream carries a comment, which is decoded at once', true],
 ])('%s', async (_, gzip) => {
   const { response, answer } = await streamed(gzip);
   const [comment] = await once(gzip ? answer.pipe(createGunzip()) : answer, 'data');

@@ -8,27 +8,27 @@ import type { RunEvent, RunReader } from '@inference-proxy/store';
 import { Subscription, takeWhile, tap } from 'rxjs';
 import { SERVER } from '../http/answer.ts';
 import type { Interruption, OpenCall } from '../http/open-calls.ts';
-import { breakOff } from '../http/stored-answer.ts';
+import { abort } from '../http/stored-answer.ts';
 import { keepAliveComment } from './events.ts';
 import { GzipMember } from './gzip-member.ts';
 
 const TICK_MS = 1000;
 
-/** A stream that may be quiet. */
-export interface Quiet {
+/** A stream that may be idle. */
+export interface IdleStream {
   /** Whole ticks since the last byte. Counting costs less at each write than reading a clock. */
-  quietTicks: number;
+  idleTicks: number;
   keepAlive(): void;
 }
 
-/** Writes comments into all quiet streams of a gateway, with one timer. */
+/** Writes comments into all idle streams of a gateway, with one timer. */
 export class KeepAlive {
-  readonly #streams = new Set<Quiet>();
-  readonly #quietTicks: number;
+  readonly #streams = new Set<IdleStream>();
+  readonly #idleTicks: number;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(quietMs = 15_000) {
-    this.#quietTicks = Math.ceil(quietMs / TICK_MS);
+  constructor(idleMs = 15_000) {
+    this.#idleTicks = Math.ceil(idleMs / TICK_MS);
   }
 
   /** Number of open streams. */
@@ -36,12 +36,12 @@ export class KeepAlive {
     return this.#streams.size;
   }
 
-  add(stream: Quiet): void {
+  add(stream: IdleStream): void {
     this.#streams.add(stream);
     this.#timer ??= setInterval(this.#tick, TICK_MS);
   }
 
-  delete(stream: Quiet): void {
+  delete(stream: IdleStream): void {
     this.#streams.delete(stream);
     if (this.#streams.size > 0) return;
     clearInterval(this.#timer);
@@ -50,9 +50,9 @@ export class KeepAlive {
 
   readonly #tick = (): void => {
     for (const stream of this.#streams) {
-      stream.quietTicks += 1;
-      if (stream.quietTicks < this.#quietTicks) continue;
-      stream.quietTicks = 0;
+      stream.idleTicks += 1;
+      if (stream.idleTicks < this.#idleTicks) continue;
+      stream.idleTicks = 0;
       stream.keepAlive();
     }
   };
@@ -104,11 +104,11 @@ export interface LiveBody {
 }
 
 /**
- * Opens the answer, pulls the run's entries at the pace of the socket, keeps a quiet connection open, and ends once. Entries that the socket
+ * Opens the answer, pulls the run's entries at the pace of the socket, keeps an idle connection open, and ends once. Entries that the socket
  * cannot take stay in the log, and are read from there when the socket has drained.
  */
-export class LiveResponse implements Quiet {
-  quietTicks = 0;
+export class LiveResponse implements IdleStream {
+  idleTicks = 0;
   #body: LiveBody | undefined;
   #gzip: GzipMember | undefined;
   #settled = false;
@@ -163,7 +163,7 @@ export class LiveResponse implements Quiet {
     this.#timer = setTimeout(then, ms);
   }
 
-  /** Opens the body, after the head was written. From then on, a quiet body carries comments. */
+  /** Opens the body, after the head was written. From then on, an idle body carries comments. */
   open(body: LiveBody): void {
     clearTimeout(this.#timer);
     this.#body = body;
@@ -175,7 +175,7 @@ export class LiveResponse implements Quiet {
 
   /** Writes bytes of an open body. Bytes for a disconnected reader are dropped. */
   write(bytes: Buffer): void {
-    this.quietTicks = 0;
+    this.idleTicks = 0;
     if (this.raw.destroyed || this.raw.writableEnded) return;
     this.raw.write(this.#gzip ? this.#gzip.block(bytes) : bytes);
   }
@@ -192,8 +192,8 @@ export class LiveResponse implements Quiet {
   }
 
   /** Ends an open body so that the reader notices the missing rest. */
-  breakOff(end: StreamEnd): void {
-    breakOff(this.raw);
+  abort(end: StreamEnd): void {
+    abort(this.raw);
     this.settle(end);
   }
 

@@ -2,7 +2,7 @@
 import { Controller, Get, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ReadRunsGuard } from '../auth/tokens.ts';
-import { send } from '../http/answer.ts';
+import { sendCurrent } from '../http/current-answer.ts';
 import { Apps } from './apps.ts';
 import { VersionLogs } from './version-log.ts';
 import { type VersionPath, Versions } from './versions.ts';
@@ -25,7 +25,7 @@ export class AppsController {
     @Req() request: FastifyRequest<{ Params: Pick<VersionPath, 'project'> }>,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    answer(request, reply, await this.#apps.list(request.params.project));
+    sendCurrent(request, reply, await this.#apps.list(request.params.project));
   }
 
   @Get(':app')
@@ -33,12 +33,12 @@ export class AppsController {
     @Req() request: FastifyRequest<{ Params: Pick<VersionPath, 'project' | 'app'> }>,
     @Res() reply: FastifyReply,
   ): Promise<void> {
-    answer(request, reply, await this.#apps.one(request.params.project, request.params.app));
+    sendCurrent(request, reply, await this.#apps.one(request.params.project, request.params.app));
   }
 
   @Get(':app/versions/:version')
   async version(@Req() request: FastifyRequest<{ Params: VersionPath }>, @Res() reply: FastifyReply): Promise<void> {
-    answer(request, reply, await this.#versions.view(request.params));
+    sendCurrent(request, reply, await this.#versions.view(request.params));
   }
 
   /** Takes the raw request and reply, because a followed log is written while it grows. */
@@ -46,8 +46,4 @@ export class AppsController {
   log(@Req() request: FastifyRequest<{ Params: VersionPath }>, @Res() reply: FastifyReply): Promise<void> {
     return this.#logs.answer(request, reply);
   }
-}
-
-function answer(request: FastifyRequest, reply: FastifyReply, body: object): void {
-  send(reply.hijack().raw, request.id, 200, Buffer.from(JSON.stringify(body)), { 'cache-control': 'no-store' });
 }

@@ -18,9 +18,13 @@ export class Apps {
   /** Returns the answer of `GET /v4/{project}/apps`. @throws ServiceError `not_found`, `unavailable` */
   async list(project: string): Promise<object> {
     checkProject(project);
-    const [announced, deployed] = await Promise.all([this.#store.apps(project), this.#store.versions.apps(project)]);
+    const [announced, deployed] = await Promise.all([
+      this.#store.registry.apps(project),
+      this.#store.versions.apps(project),
+    ]);
     const names = [...new Set([...announced.keys(), ...deployed])].sort();
-    return { apps: names.map((name) => appView(name, announced.get(name))) };
+    const runs = await this.#store.openRuns(project, names);
+    return { apps: names.map((name, at) => ({ ...appView(name, announced.get(name)), runs: runs[at] })) };
   }
 
   /** Returns the answer of `GET /v4/{project}/apps/{app}`. @throws ServiceError `not_found`, `unavailable` */
@@ -28,17 +32,19 @@ export class Apps {
     checkNames(project, app);
     const { versions: store } = this.#store;
     const [announced, versions, activations] = await Promise.all([
-      this.#store.apps(project),
+      this.#store.registry.apps(project),
       store.newest(project, app, MOST),
       store.activations(project, app),
     ]);
     const description = announced.get(app);
     if (!description && versions.length === 0)
       throw new ServiceError('not_found', `There is no app \`${app}\` in this project.`);
+    const [runs] = await this.#store.openRuns(project, [app]);
     const active = versions.find(({ state }) => state === 'active')?.version;
     return {
       ...appView(app, description),
       ...(active !== undefined && { version: active }),
+      runs,
       versions: versions.map(versionSummary),
       activations: activations.slice(0, MOST).map((one) => ({ version: one.version, ...activationView(one) })),
     };

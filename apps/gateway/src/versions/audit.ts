@@ -6,7 +6,7 @@ import type { AuditEntry, VersionStore } from '@inference-proxy/store';
 import { callerAddress } from '../http/caller-address.ts';
 import { refused } from '../http/request-head.ts';
 
-export type AuditAction = 'version.deploy' | 'version.activate' | 'app.delete';
+export type AuditAction = 'version.deploy' | 'version.activate' | 'app.delete' | 'secret.set' | 'secret.unset';
 
 const CURSOR = /^\d{1,6}$/;
 

@@ -1,25 +1,16 @@
-// Contract 7, "Deploy a version": receives a bundle. The bytes go to a file and through the hash while they arrive, never into memory as a whole.
-import { createHash, randomBytes } from 'node:crypto';
-import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdir, rm } from 'node:fs/promises';
+// Contract 7, "Deploy a version": receives a bundle. The bytes go through the hash, the check and into the bundle store while they arrive.
+import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import { join } from 'node:path';
-import { type BundleStore, type Inspected, inspectBundle } from '@inference-proxy/bundles';
+import { type BundleStore, BundleStoreError, type Inspected, inspectBundle } from '@inference-proxy/bundles';
 import { MANIFEST_FILES, NODE_ENTRYPOINTS, PYTHON_ENTRYPOINT, ServiceError } from '@inference-proxy/contracts';
 import { hasBody } from '../http/request-head.ts';
+import { type BodyLimits, bundleBody } from './bundle-body.ts';
 
-/** Uploads that a gateway receives at a time. Each needs a file and, for its check, a core. */
+/** Uploads that a gateway receives at a time. Each needs memory for a part of the bundle and, for its check, a core. */
 const MOST_UPLOADS = 8;
 
 /** `package.json` may name the entry point. The worker reports a wrong name. */
 const ENTRY_FILES = [PYTHON_ENTRYPOINT, ...NODE_ENTRYPOINTS, 'package.json'];
-
-export interface UploadLimits {
-  /** `MAX_BUNDLE_BYTES`. */
-  readonly maxBytes: number;
-  /** Time in which a bundle must arrive, ms. */
-  readonly timeoutMs: number;
-}
 
 /** A bundle in the bundle store. */
 export interface StoredUpload extends Inspected {
@@ -33,15 +24,15 @@ export class Uploads {
   #open = 0;
 
   readonly #store: BundleStore;
-  readonly #limits: UploadLimits;
+  readonly #limits: BodyLimits;
 
-  constructor(store: BundleStore, limits: UploadLimits) {
+  constructor(store: BundleStore, limits: BodyLimits) {
     this.#store = store;
     this.#limits = limits;
   }
 
   /**
-   * Receives the request's body, checks the bundle, and writes it to the bundle store. A rejected bundle leaves no file.
+   * Receives the request's body, checks the bundle, and writes it to the bundle store. A rejected bundle leaves nothing in the store.
    *
    * @throws ServiceError `payload_too_large`, `invalid_bundle`, `invalid_request`, `overloaded`, `unavailable`
    */
@@ -50,82 +41,49 @@ export class Uploads {
     if (this.#open >= MOST_UPLOADS)
       throw new ServiceError('overloaded', 'The gateway receives too many bundles; try again.');
     this.#open += 1;
-    const file = join(this.#store.incoming, randomBytes(16).toString('hex'));
     try {
-      await storing(mkdir(this.#store.incoming, { recursive: true }));
-      const { digest, size } = await this.#write(raw, file);
-      const names = { manifests: MANIFEST_FILES, entries: ENTRY_FILES };
-      const inspected = await storing(inspectBundle(createReadStream(file), names));
-      await storing(this.#store.put(file, digest));
-      return { ...inspected, digest, size };
+      return await this.#receive(bundleBody(raw, this.#limits));
+    } catch (error) {
+      throw error instanceof ServiceError ? error : notStored(error);
     } finally {
       this.#open -= 1;
-      await rm(file, { force: true });
     }
   }
 
-  #write(raw: ServerResponse, path: string): Promise<{ digest: string; size: number }> {
-    const { req } = raw;
-    const { maxBytes, timeoutMs } = this.#limits;
-    const tooLarge = () => new ServiceError('payload_too_large', `The bundle is over ${maxBytes} bytes.`);
-    if (Number(req.headers['content-length'] ?? 0) > maxBytes) return Promise.reject(tooLarge());
-    if (req.destroyed) return Promise.reject(endedEarly());
-    if (req.headers.expect !== undefined) raw.writeContinue();
+  async #receive(body: AsyncGenerator<Buffer>): Promise<StoredUpload> {
+    const writer = await this.#store.write();
     const hash = createHash('sha256');
-    const file = createWriteStream(path, { mode: 0o600 });
     let size = 0;
-    return new Promise((resolve, reject) => {
-      const settle = (): void => {
-        clearTimeout(timer);
-        req.off('data', onData).off('end', onEnd).off('close', onClose);
-      };
-      // The request is not destroyed, because the caller must be able to read the error.
-      const fail = (error: unknown): void => {
-        settle();
-        req.pause();
-        file.destroy();
-        reject(error);
-      };
-      const onData = (chunk: Buffer): void => {
-        size += chunk.length;
-        if (size > maxBytes) {
-          fail(tooLarge());
-          return;
-        }
-        hash.update(chunk);
-        if (!file.write(chunk)) req.pause();
-      };
-      const onEnd = (): void => {
-        settle();
-        file.end(() => resolve({ digest: hash.digest('hex'), size }));
-      };
-      const onClose = (): void => fail(endedEarly());
-      const timer = setTimeout(
-        () => fail(new ServiceError('invalid_request', 'The bundle did not arrive in time.')),
-        timeoutMs,
-      );
-      file.on('drain', () => req.resume());
-      file.on('error', (error) => fail(notStored(error)));
-      // The 'close' event follows every error of the request.
-      req
-        .on('data', onData)
-        .on('end', onEnd)
-        .on('close', onClose)
-        .on('error', () => {});
-    });
+    const names = { manifests: MANIFEST_FILES, entries: ENTRY_FILES };
+    // The check ends `stored` early if the bundle breaks a rule. It does not end the body.
+    const stored = async function* (): AsyncGenerator<Buffer> {
+      for (let next = await body.next(); !next.done; next = await body.next()) {
+        size += next.value.length;
+        hash.update(next.value);
+        await writer.write(next.value);
+        yield next.value;
+      }
+    };
+    try {
+      const inspected = await inspectBundle(stored(), names);
+      const digest = hash.digest('hex');
+      await writer.commit(digest);
+      return { ...inspected, digest, size };
+    } catch (error) {
+      await writer.abort();
+      // Most callers read no answer before they have sent the whole body.
+      if (error instanceof ServiceError && error.code === 'invalid_bundle') for await (const _ of body);
+      throw error;
+    } finally {
+      await body.return(undefined);
+    }
   }
 }
 
-const endedEarly = (): ServiceError => new ServiceError('invalid_request', 'The bundle ended early.');
-
-const notStored = (cause: unknown): ServiceError =>
-  new ServiceError('unavailable', 'The bundle store did not take the bundle; try again later.', { cause });
-
-/** Returns the value of a step. An error of the bundle store or of the disk becomes `unavailable`. */
-async function storing<T>(step: Promise<T>): Promise<T> {
-  try {
-    return await step;
-  } catch (error) {
-    throw error instanceof ServiceError ? error : notStored(error);
-  }
-}
+/** Returns the answer for an error of the bundle store. The reason has no address and no key. */
+const notStored = (cause: unknown): ServiceError => {
+  const reason = cause instanceof BundleStoreError ? `: ${cause.message}` : '';
+  return new ServiceError('unavailable', `The bundle store did not take the bundle${reason}. Try again later.`, {
+    cause,
+  });
+};

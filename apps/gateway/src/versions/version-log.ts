@@ -6,9 +6,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { send } from '../http/answer.ts';
 import type { OpenCalls } from '../http/open-calls.ts';
 import { Query } from '../http/request-head.ts';
-import { breakOff } from '../http/stored-answer.ts';
+import { abort } from '../http/stored-answer.ts';
 import { encodeEvent, keepAliveComment } from '../streaming/events.ts';
-import { type KeepAlive, type Quiet, writeEventsHead } from '../streaming/live-response.ts';
+import { type IdleStream, type KeepAlive, writeEventsHead } from '../streaming/live-response.ts';
 import type { VersionPath, Versions } from './versions.ts';
 
 export interface VersionLogsParts {
@@ -50,19 +50,19 @@ export class VersionLogs {
     const open = openCalls.begin(raw);
     const left = new AbortController();
     open.onInterrupt(() => left.abort());
-    const quiet: Quiet = { quietTicks: 0, keepAlive: () => void raw.write(keepAliveComment) };
+    const idle: IdleStream = { idleTicks: 0, keepAlive: () => void raw.write(keepAliveComment) };
     try {
       writeEventsHead(raw, { requestId: id, startedAt: performance.now(), gzip: false });
       raw.flushHeaders();
       if (raw.req.method === 'HEAD') return;
-      keepAlives.add(quiet);
+      keepAlives.add(idle);
       for (let sent = 0; !left.signal.aborted; ) {
         // The record is read before the lines, so the lines of an ended roll-out are complete.
         const record = await versions.find({ project, app, version });
         const { lines, total } = await store.log(project, app, version, sent);
         sent = total;
         for (const line of lines) await written(raw, encodeEvent('line', line), left.signal);
-        quiet.quietTicks = 0;
+        idle.idleTicks = 0;
         if (!record.rollingOut) {
           raw.write(encodeEvent('end', await versions.view({ project, app, version })));
           return;
@@ -72,9 +72,9 @@ export class VersionLogs {
     } catch (error) {
       if (!raw.headersSent) throw error;
       // The stream ends without its last event, so the reader knows that the log is not complete.
-      breakOff(raw);
+      abort(raw);
     } finally {
-      keepAlives.delete(quiet);
+      keepAlives.delete(idle);
       open.end();
       raw.end();
     }

@@ -14,6 +14,7 @@ const DEFAULT_NAME = 'run';
 export class App {
   #entry;
   #validates;
+  #types;
   /** @type {Map<string, PublicFunction>} */
   #functions = new Map();
   /** What setup() and teardown() are properties of. @type {Record<string, unknown>} */
@@ -23,14 +24,17 @@ export class App {
    * @param {string} folder absolute path
    * @param {string} entry the module's file in this folder
    * @param {boolean} validates `false`: the values of parameters are not checked
+   * @param {import('./types.d.ts').AppTypes} [types]
    */
-  constructor(folder, entry, validates) {
+  constructor(folder, entry, validates, types) {
     this.#entry = join(folder, entry);
     this.#validates = validates;
+    this.#types = types;
   }
 
   /** Imports the entry file. Rejects with what the file throws. */
   async load() {
+    if (this.#types?.untyped !== undefined) process.stderr.write(`the functions are untyped: ${this.#types.untyped}\n`);
     process.argv = [process.execPath, this.#entry];
     const module = /** @type {Record<string, unknown>} */ (await import(pathToFileURL(this.#entry).href));
     const docs = docsOf(await readFile(this.#entry, 'utf8'));
@@ -70,9 +74,10 @@ export class App {
    */
   #add(name, value, owner, doc) {
     if (typeof value !== 'function' || !PUBLIC_NAME.test(name) || HOOKS.includes(name) || isClass(value)) return;
+    const types = this.#types?.functions?.[name] ?? this.#types;
     this.#functions.set(
       name,
-      new PublicFunction(name, /** @type {AppFunction} */ (value), owner, doc, this.#validates),
+      new PublicFunction(name, /** @type {AppFunction} */ (value), owner, doc, this.#validates, types),
     );
   }
 }

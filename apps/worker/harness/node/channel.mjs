@@ -1,5 +1,6 @@
 // PROTOCOL.md, "Framing": fd 3. Sends the frames of one turn of the event loop as one write, and cuts received bytes into frames.
 import { Socket } from 'node:net';
+import { streamOf } from './bun-stream.mjs';
 import { immediate, now } from './clock.mjs';
 import { FrameReader } from './frame-reader.mjs';
 import { endGroup } from './process.mjs';
@@ -15,16 +16,18 @@ export class Channel {
   /** From this time on, a frame is sent immediately. */
   dueAt = 0;
   #socket;
-  /** @type {string[]} */
+  /** Frames as text, and blobs that are bytes. @type {(string | Buffer)[]} */
   #queue = [];
   #flushDue = false;
+  /** Shared by all waiting producers, because each listener of a socket costs and Node warns from eleven on. @type {Promise<void> | undefined} */
+  #drained;
 
   /** @param {number} fd a descriptor of the protocol */
   constructor(fd) {
     const reader = new FrameReader((header, blob) => this.onMessage(header, blob));
     // Node's types do not have the options of its streams here.
     const options = { fd, readable: true, writable: true, writableHighWaterMark: HELD_BYTES };
-    this.#socket = new Socket(options);
+    this.#socket = process.versions.bun === undefined ? new Socket(options) : streamOf(fd);
     this.#socket.on('data', (chunk) => reader.push(chunk));
     this.#socket.on('end', endGroup);
     this.#socket.on('close', endGroup);
@@ -35,19 +38,24 @@ export class Channel {
    * Queues a message. The end of this turn of the event loop sends it.
    *
    * @param {object} header
-   * @param {string} [blob]
+   * @param {string | Buffer} [blob]
    */
   send(header, blob) {
-    this.put(blob === undefined ? `${JSON.stringify(header)}\n` : frame(header, blob));
+    if (blob === undefined) this.put(`${JSON.stringify(header)}\n`);
+    else if (typeof blob === 'string') this.put(frame(header, blob));
+    else {
+      this.put(`${JSON.stringify({ ...header, b: blob.length })}\n`);
+      this.put(blob);
+    }
   }
 
   /**
-   * Queues a frame as text.
+   * Queues a frame as text, or a blob after its header.
    *
-   * @param {string} text
+   * @param {string | Buffer} part
    */
-  put(text) {
-    this.#queue.push(text);
+  put(part) {
+    this.#queue.push(part);
     if (this.#flushDue) return;
     this.#flushDue = true;
     immediate(() => {
@@ -59,9 +67,7 @@ export class Channel {
   /** Writes the queue. The bytes are on the pipe at the return, unless the pipe is full. */
   flush() {
     if (this.#queue.length === 0) return;
-    const text = this.#queue.join('');
-    this.#queue = [];
-    this.#socket.write(text);
+    this.#socket.write(this.#queued());
     this.dueAt = now() + FRAME_AGE_MS;
   }
 
@@ -76,9 +82,13 @@ export class Channel {
    * @returns {Promise<void>}
    */
   drained() {
-    return new Promise((resolve) => {
-      this.#socket.once('drain', resolve);
+    this.#drained ??= new Promise((resolve) => {
+      this.#socket.once('drain', () => {
+        this.#drained = undefined;
+        resolve();
+      });
     });
+    return this.#drained;
   }
 
   /**
@@ -89,11 +99,17 @@ export class Channel {
    */
   finish(header) {
     this.send(header);
-    const text = this.#queue.join('');
-    this.#queue = [];
     return new Promise((resolve) => {
-      this.#socket.write(text, () => resolve());
+      this.#socket.write(this.#queued(), () => resolve());
     });
+  }
+
+  /** Empties the queue. Returns its content. */
+  #queued() {
+    const queue = this.#queue;
+    this.#queue = [];
+    if (queue.every((part) => typeof part === 'string')) return queue.join('');
+    return Buffer.concat(queue.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)));
   }
 }
 

@@ -6,7 +6,7 @@ const SECONDS = /^[0-9]{1,9}$/;
 const HTTP_DATE = /^[A-Z][a-z]{2}, [0-9]{2} [A-Z][a-z]{2} [0-9]{4} [0-9]{2}:[0-9]{2}:[0-9]{2} GMT$/;
 
 /** Stacks leave out the frames of the harness, because they do not help an app's author. */
-const OURS = new URL('.', import.meta.url).href;
+const HARNESS = new URL('.', import.meta.url).href;
 /** Functions run within AsyncLocalStorage. */
 const STORAGE = '(node:internal/async_local_storage/';
 
@@ -98,7 +98,7 @@ function stackOf(error) {
   if (typeof stack !== 'string') return `${typeOf(error)}: ${messageOf(error)}`;
   return stack
     .split('\n')
-    .filter((line) => !line.includes(OURS) && !line.includes(STORAGE))
+    .filter((line) => !line.includes(HARNESS) && !line.includes(STORAGE))
     .join('\n');
 }
 

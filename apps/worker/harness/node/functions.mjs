@@ -16,6 +16,7 @@ export class PublicFunction {
   #owner;
   #doc;
   #validates;
+  #types;
   /** @type {Schema | undefined} */
   #schema;
 
@@ -25,24 +26,36 @@ export class PublicFunction {
    * @param {unknown} owner the object that has the function as its property
    * @param {string | undefined} doc
    * @param {boolean} validates `false`: the names of parameters are checked, and not their values
+   * @param {import('./types.d.ts').FunctionTypes} [types] the types in the source
    */
-  constructor(name, call, owner, doc, validates) {
+  constructor(name, call, owner, doc, validates, types = {}) {
     this.name = name;
     this.#call = call;
     this.#owner = owner;
     this.#doc = doc;
     this.#validates = validates;
     const { schema } = call;
-    if ((typeof schema === 'object' || typeof schema === 'function') && schema !== null)
-      this.#schema = new Schema(schema);
+    this.#types = types;
+    // The declared schema takes precedence over the types in the source.
+    const declared = (typeof schema === 'object' || typeof schema === 'function') && schema !== null;
+    if (declared) this.#schema = new Schema(schema);
+    else if (types.parameters !== undefined) this.#schema = new Schema(types.parameters);
   }
 
   /** @returns {import('./types.d.ts').Description} */
   describe() {
     const doc = this.#doc?.slice(0, DOC_LIMIT);
+    const { parameters: _own, untyped, functions: _all, ...more } = this.#types;
     const kind = STREAMS.includes(Object.prototype.toString.call(this.#call)) ? 'stream' : 'value';
-    const types = this.#schema?.describe(kind, doc, this.#validates) ?? { parameters: [], extra: true };
-    return { name: this.name, ...(doc !== undefined && { doc }), ...types };
+    const types = this.#schema?.describe(
+      { kind, ...(doc !== undefined && { summary: doc }), ...more },
+      this.#validates,
+    );
+    return {
+      name: this.name,
+      ...(doc !== undefined && { doc }),
+      ...(types ?? { parameters: [], extra: true, ...(untyped !== undefined && { untyped }) }),
+    };
   }
 
   /**

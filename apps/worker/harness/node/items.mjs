@@ -9,6 +9,8 @@ const WINDOW_BYTES = 1024 * 1024;
 const FRAME_ITEMS = 32 * 1024;
 /** The producer sends a frame at this size (characters). */
 const FRAME_SIZE = 32 * 1024;
+/** The next step of a generator may block the event loop. So at most this part of the yielded items waits to be sent. */
+const WAITING_PART = 1 / 8;
 /** The largest number of bytes that one character of an item takes. */
 const MOST_BYTES = 6;
 
@@ -73,13 +75,26 @@ export class Items {
     this.#pending.push(text);
     this.#count++;
     this.#size += text.length;
-    if (this.#size < FRAME_SIZE && this.#count < this.#allowed && now() < this.#channel.dueAt) {
+    const mayWait = this.#size < FRAME_SIZE && this.#pending.length <= this.#count * WAITING_PART;
+    if (mayWait && this.#count < this.#allowed && now() < this.#channel.dueAt) {
       this.#run.sealSoon();
       return false;
     }
     this.seal();
     this.#channel.flush();
     return true;
+  }
+
+  /**
+   * Sends a piece of a body. The producer has to call `missesCredit` before the next piece.
+   *
+   * @param {Buffer} piece
+   */
+  addBytes(piece) {
+    this.seal();
+    this.#emit('b', 1, piece);
+    this.#count = this.number;
+    this.#channel.flush();
   }
 
   /** Moves the printed lines, then the pending items, into frames on the channel's queue. */
@@ -90,7 +105,7 @@ export class Items {
     this.#size = 0;
     for (let start = 0; start < pending.length; start += FRAME_ITEMS) {
       const items = pending.length <= FRAME_ITEMS ? pending : pending.slice(start, start + FRAME_ITEMS);
-      if (this.#kind === 'j') this.#emit('j', items);
+      if (this.#kind === 'j') this.#emitTexts('j', items);
       else this.#sealTexts(items);
     }
   }
@@ -160,33 +175,57 @@ export class Items {
         plain.push(item);
         continue;
       }
-      this.#emit('s', plain);
+      this.#emitTexts('s', plain);
       plain = [];
-      this.#emit('m', [item]);
+      this.#emitTexts('m', [item]);
     }
-    this.#emit('s', plain);
+    this.#emitTexts('s', plain);
   }
 
   /**
    * @param {'s' | 'j' | 'm'} kind
    * @param {string[]} items
    */
-  #emit(kind, items) {
+  #emitTexts(kind, items) {
     if (this.overflow || items.length === 0) return;
-    let sent = items;
-    let blob = items.join('\n');
-    let length = Buffer.byteLength(blob);
-    if (!this.#paced && this.#bytes + length > this.#limits.output) {
+    if (this.#emit(kind, items.length, items.join('\n'))) return;
+    const sent = fitting(items, this.#limits.output - this.#bytes);
+    if (sent.length > 0) this.#put(kind, sent.length, sent.join('\n'));
+  }
+
+  /**
+   * Returns whether the items are within the limit of the output.
+   *
+   * @param {'s' | 'j' | 'm' | 'b'} kind
+   * @param {number} count
+   * @param {string | Buffer} blob
+   */
+  #emit(kind, count, blob) {
+    if (this.overflow) return false;
+    if (!this.#paced && this.#bytes + Buffer.byteLength(blob) > this.#limits.output) {
       this.overflow = true;
-      sent = fitting(items, this.#limits.output - this.#bytes);
-      if (sent.length === 0) return;
-      blob = sent.join('\n');
-      length = Buffer.byteLength(blob);
+      return false;
     }
-    this.number += sent.length;
+    this.#put(kind, count, blob);
+    return true;
+  }
+
+  /**
+   * @param {'s' | 'j' | 'm' | 'b'} kind
+   * @param {number} count
+   * @param {string | Buffer} blob
+   */
+  #put(kind, count, blob) {
+    const length = Buffer.byteLength(blob);
+    this.number += count;
     this.#bytes += length;
     this.#sent.push([this.number, this.#bytes]);
-    this.#channel.put(`{"r":"${this.#run.id}","k":"${kind}","n":${sent.length},"b":${length}}\n${blob}`);
+    const header = `{"r":"${this.#run.id}","k":"${kind}","n":${count},"b":${length}}\n`;
+    if (typeof blob === 'string') this.#channel.put(header + blob);
+    else {
+      this.#channel.put(header);
+      this.#channel.put(blob);
+    }
   }
 }
 

@@ -14,8 +14,9 @@ let replica;
 channel.onMessage = (header, blob) => {
   if (replica !== undefined) replica.receive(header, blob);
   else if (header.t === 'init') {
-    if (blob.length > 0) useCompiled(JSON.parse(blob.toString()));
-    replica = new Replica(header, channel);
+    const { types, ...compiled } = blob.length > 0 ? JSON.parse(blob.toString()) : {};
+    if (compiled.files !== undefined) useCompiled(compiled);
+    replica = new Replica(header, channel, types);
     void replica.start();
   }
 };

@@ -6,7 +6,7 @@ import { parametersOf } from './functions.mjs';
 import { currentRun, Logs } from './logs.mjs';
 import { encode, statusCode, TooLarge } from './output.mjs';
 import { hasNoFilesLeft } from './process.mjs';
-import { Answer, answerOf } from './responses.mjs';
+import { headOf, itemsOf, piecesOf, wholeBody } from './responses.mjs';
 import { Run, RunContext } from './run.mjs';
 import { isThenable, sourceOf } from './sources.mjs';
 import { Cancelled, sendItems } from './stream.mjs';
@@ -28,12 +28,13 @@ export class Replica {
   /**
    * @param {WorkerMessage} init
    * @param {import('./channel.mjs').Channel} channel
+   * @param {import('./types.d.ts').AppTypes} [types] the types of the app, if it is TypeScript
    */
-  constructor(init, channel) {
+  constructor(init, channel, types) {
     this.#channel = channel;
     this.#limits = { item: init.max_item_bytes, output: init.max_output_bytes, log: init.max_log_bytes };
     this.#debug = init.debug;
-    this.#app = new App(init.app, init.entry, init.validate ?? true);
+    this.#app = new App(init.app, init.entry, init.validate ?? true, types);
     this.#logs = new Logs(channel, this.#limits.log);
   }
 
@@ -143,36 +144,71 @@ export class Replica {
    */
   async #settle(run, returned) {
     try {
-      let value = isThenable(returned) ? await returned : returned;
-      if (value instanceof Response) value = await answerOf(value);
+      const value = isThenable(returned) ? await returned : returned;
+      if (value instanceof Response) {
+        await this.#respond(run, value);
+        return;
+      }
       const source = run.over ? undefined : sourceOf(value);
       if (source === undefined) this.#end(run, { value });
-      else {
-        await sendItems(run, source, this.#channel);
-        this.#end(run, {});
-      }
+      else await this.#stream(run, source);
     } catch (error) {
       this.#end(run, { error });
     }
   }
 
   /**
+   * @param {Run} run
+   * @param {import('./types.d.ts').ItemSource} source
+   */
+  async #stream(run, source) {
+    await sendItems(run, source, this.#channel);
+    this.#end(run, {});
+  }
+
+  /**
+   * Ends the run with the head and the body of a Response.
+   *
+   * @param {Run} run
+   * @param {Response} response
+   */
+  async #respond(run, response) {
+    const head = headOf(response);
+    const { body } = response;
+    const items = body === null || run.over ? undefined : itemsOf(head.form, body);
+    if (items !== undefined) {
+      run.answers(head);
+      await this.#stream(run, items);
+      return;
+    }
+    let bytes = Buffer.alloc(0);
+    if (body !== null && !run.over) {
+      const pieces = piecesOf(body);
+      run.stopSource = () => void pieces.stop(undefined);
+      bytes = await wholeBody(pieces, this.#limits.output);
+      if (run.cancelled) throw new Cancelled();
+    }
+    this.#end(run, { head, body: bytes });
+  }
+
+  /**
    * Sends the terminal message, after every line and item of the run.
    *
    * @param {Run} run
-   * @param {{ error?: unknown, value?: unknown }} outcome
+   * @param {{ error?: unknown, value?: unknown, head?: import('./types.d.ts').Head, body?: Buffer }} outcome
    */
   #end(run, outcome) {
     if (run.over) return;
     let { error } = outcome;
+    const { head, value } = outcome;
     let failed = 'error' in outcome;
-    let text;
+    /** @type {string | Buffer | undefined} */
+    let result = outcome.body;
     let status;
-    if (!failed && run.items === undefined) {
+    if ('value' in outcome) {
       try {
-        const { value, status: own } = answered(outcome.value);
-        text = this.#encoded(value);
-        status = own ?? statusCode(value);
+        result = this.#encoded(value);
+        status = statusCode(value);
       } catch (refused) {
         error = refused;
         failed = true;
@@ -181,7 +217,8 @@ export class Replica {
     const fields = failed && !run.cancelled ? errorFields(error, this.#debug) : undefined;
     run.lines?.finish();
     if (failed && hasNoFilesLeft()) this.#channel.send({ t: 'worn', why: 'it has no file descriptors left' });
-    if (!failed) run.finish(text, status);
+    if (head !== undefined) run.answers(head);
+    if (!failed) run.finish(result, status);
     else if (fields === undefined) run.finishCancelled();
     else run.fail(fields);
     run.over = true;
@@ -237,15 +274,4 @@ export class Replica {
     this.#logs.finish();
     this.#channel.flush();
   }
-}
-
-/**
- * Returns a result, and the status that a `Response` sets.
- *
- * @param {unknown} value
- * @returns {{ value: unknown, status: number | undefined }}
- */
-function answered(value) {
-  if (!(value instanceof Answer)) return { value, status: undefined };
-  return { value: value.value, status: statusCode({ status_code: value.status }) };
 }

@@ -56,6 +56,15 @@ export class Run {
     this.stopSource?.();
   }
 
+  /**
+   * Announces that the answer is a body.
+   *
+   * @param {import('./types.d.ts').Head} head
+   */
+  answers(head) {
+    this.#channel.send({ t: 'head', r: this.id, ...head });
+  }
+
   /** Announces that items follow. */
   beginStream() {
     this.items = new Items(this, this.#channel, this.#limits);
@@ -76,9 +85,9 @@ export class Run {
   }
 
   /**
-   * Ends the run with its result as JSON text, or without a result after its items.
+   * Ends the run with its result (JSON text, or a body after its head), or without a result after its items.
    *
-   * @param {string | undefined} result
+   * @param {string | Buffer | undefined} result
    * @param {number | undefined} status
    */
   finish(result, status) {

@@ -45,19 +45,18 @@ export class Schema {
   /**
    * Returns the fields of the function's description.
    *
-   * @param {'value' | 'stream'} kind
-   * @param {string | undefined} summary
+   * @param {object} more the fields of the function's schema beside `parameters`
    * @param {boolean} validates `false`: the gateway checks names only
    * @returns {Omit<Description, 'name' | 'doc'>}
    */
-  describe(kind, summary, validates) {
+  describe(more, validates) {
     if (this.#json === undefined) return { parameters: [], extra: true, untyped: this.#untyped };
     const any = Object.fromEntries(Object.keys(this.#properties).map((name) => [name, {}]));
     const parameters = validates ? this.#json : { ...this.#json, properties: any };
     return {
       parameters: Object.entries(this.#properties).map(([name, schema]) => this.#parameter(name, schema)),
       extra: this.#json.additionalProperties !== false,
-      schema: { kind, ...(summary !== undefined && { summary }), parameters },
+      schema: { ...more, parameters },
     };
   }
 

@@ -46,7 +46,8 @@ export async function sendItems(run, source, channel) {
       }
       const value = isThenable(step.value) ? await step.value : step.value;
       if (run.cancelled || run.over) throw new Cancelled();
-      if (!items.add(value)) continue;
+      if (source.isBytes) items.addBytes(/** @type {Buffer} */ (value));
+      else if (!items.add(value)) continue;
       await (items.missesCredit() ?? turn());
       if (channel.isFull) await channel.drained();
       items.checkOverflow();

@@ -46,13 +46,39 @@ export interface AppFunction {
   readonly schema?: unknown;
 }
 
+/** The types of a TypeScript function in its source, as harness/types prints them. */
+export interface FunctionTypes {
+  readonly kind?: 'value' | 'stream';
+  readonly summary?: string;
+  readonly description?: string;
+  readonly parameters?: object;
+  readonly returns?: object;
+  readonly item?: object;
+  /** Why there are no types. */
+  readonly untyped?: string;
+  readonly functions?: Readonly<Record<string, FunctionTypes>>;
+}
+
+/** The types of an app's functions, or the reason why they are unknown. */
+export type AppTypes = Pick<FunctionTypes, 'functions' | 'untyped'>;
+
 /** The items of a stream, one at a time. */
 export interface ItemSource {
   /** Whether every `next()` settles after `stop`. */
   readonly settles: boolean;
+  /** Whether the items are pieces of a body. */
+  readonly isBytes?: boolean;
   next(): unknown;
   /** Ends the source early. Runs its `finally` blocks. */
   stop(reason: unknown): unknown;
+}
+
+/** The head of an answer that is a body. */
+export interface Head {
+  readonly status: number;
+  readonly media?: string;
+  /** The `AnswerForm` of packages/contracts/src/http-exchange.ts. */
+  readonly form: 'sse' | 'ndjson' | 'chunks' | 'bytes' | 'json' | 'text' | 'binary';
 }
 
 /** Fields of an `error` message. */

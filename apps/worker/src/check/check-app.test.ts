@@ -32,6 +32,7 @@ const OPTIONS: CheckOptions = {
   maxItemBytes: 1e6,
   maxOutputBytes: 1e6,
   maxLogBytes: 1e5,
+  allowCommands: false,
   environment: process.env,
   printed: (line) => printed.push(line),
 };
@@ -141,6 +142,40 @@ test.each(['cerebrium.', ''])(
   },
 );
 
+test('modules that a deployment installs are no problem, and the app is not started', async () => {
+  const checked = await check({
+    'main.py': 'import no_such_a\n',
+    'app.toml': '[dependencies.apt]\nffmpeg = "latest"',
+    'requirements.txt': 'no-such-a\n',
+  });
+  expect(checked.problems).toEqual([]);
+  expect(checked.startMs).toBeUndefined();
+  expect(checked.notes).toEqual([
+    "[dependencies.apt] is not supported (ffmpeg): system packages belong in the worker's image",
+    'a deployment installs the packages of requirements.txt: install them into .venv to check the start of the app',
+  ]);
+  const { problems } = await check({
+    'main.py': '',
+    'requirements.txt': '-r ../secret.txt',
+    'cerebrium.toml': '[cerebrium.deployment]\nshell_commands = ["make"]',
+  });
+  expect(problems).toEqual([
+    expect.stringMatching(/^shell_commands of the manifest: .* ALLOW_BUILD_COMMANDS=true/),
+    expect.stringContaining('names "../secret.txt"'),
+  ]);
+});
+
+test('a package of package.json that a deployment installs is no problem', async () => {
+  const { problems, notes } = await check({
+    'main.mjs': "import 'no-such-package';\nexport const f = () => 1;\n",
+    'package.json': '{"dependencies":{"no-such-package":"1"}}',
+  });
+  expect(problems).toEqual([]);
+  expect(notes).toEqual([
+    expect.stringMatching(/^a deployment installs the packages of package\.json: .*no-such-package/),
+  ]);
+});
+
 test('all missing modules are reported together with their places', async () => {
   const { problems } = await check({
     'main.py': [
@@ -196,8 +231,7 @@ test('a name that no call can contain is a problem', async () => {
 });
 
 test('a path that is not a folder is a problem', async () => {
-  const options = { maxItemBytes: 1, maxOutputBytes: 1, maxLogBytes: 1, environment: {}, printed: () => {} };
-  const { problems } = await checkApp(join(root, 'demo', 'nothing'), options);
+  const { problems } = await checkApp(join(root, 'demo', 'nothing'), OPTIONS);
   expect(problems).toEqual([`${join(root, 'demo', 'nothing')} is not a folder`]);
 });
 

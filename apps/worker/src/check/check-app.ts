@@ -2,8 +2,16 @@
 import { stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { type FunctionSpec, isAppName, isProjectName } from '@inference-proxy/contracts';
+import type { BuildKeys } from '../deployments/build-keys.ts';
 import type { CustomServer } from '../deployments/custom-server.ts';
 import { type Manifest, ManifestError, readManifest } from '../deployments/manifest.ts';
+import { refusedCommands } from '../environments/build-commands.ts';
+import { BuildFailed } from '../environments/build-failed.ts';
+import { nodeDependencies } from '../environments/node-dependencies.ts';
+import { runs } from '../environments/package-list.ts';
+import { pythonDependencies } from '../environments/python-dependencies.ts';
+import { unsupported } from '../environments/unsupported.ts';
+import { brings } from '../environments/version-folder.ts';
 import { cleanEnv } from '../runtimes/clean-env.ts';
 import { FreedSlots } from '../runtimes/freed-slots.ts';
 import { pythonInterpreter } from '../runtimes/interpreter.ts';
@@ -18,11 +26,14 @@ import { pythonOfServer } from './server-interpreter.ts';
 const END_MS = 10_000;
 /** Begins a line in which the harness names a part of the app that is not served (`app.py`). */
 const NOTE = 'inference-proxy: ';
+const DEPLOYED_PACKAGES = 'a deployment installs the packages of';
 
 export interface CheckOptions {
   readonly maxItemBytes: number;
   readonly maxOutputBytes: number;
   readonly maxLogBytes: number;
+  /** Whether the workers run the commands of manifests (`ALLOW_BUILD_COMMANDS`). */
+  readonly allowCommands: boolean;
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Called for each line that the app prints during the start. */
   readonly printed: (line: string) => void;
@@ -46,11 +57,15 @@ export async function checkApp(folder: string, options: CheckOptions): Promise<C
   const found = await stat(folder).catch(() => undefined);
   if (!found?.isDirectory()) return { problems: [`${folder} is not a folder`], notes, functions: [] };
   let manifest: Manifest;
+  let build: BuildKeys;
   try {
     const read = await readManifest(folder, options.maxOutputBytes);
     manifest = read.manifest;
     problems.push(...read.unknown.map((key) => `${key} is an unknown key`));
-    notes.push(...read.unused.map((key) => `${key} has no effect here`));
+    build = read.build;
+    const refused = options.allowCommands ? undefined : refusedCommands(build);
+    if (refused !== undefined) problems.push(refused);
+    notes.push(...read.unused.map((key) => `${key} has no effect here`), ...unsupported(build));
   } catch (error) {
     if (!(error instanceof ManifestError)) throw error;
     return { problems: [...problems, error.message], notes, functions: [] };
@@ -59,6 +74,12 @@ export async function checkApp(folder: string, options: CheckOptions): Promise<C
   if ('message' in missing)
     return { problems: [...problems, spawnFailure(missing, manifest.env)], notes, functions: [] };
   const needed = missing.filter(({ imported }) => imported);
+  const list = await listOf(folder, manifest, build).catch((error: Error) => error);
+  if (list instanceof BuildFailed) return { problems: [...problems, list.message], notes, functions: [] };
+  if (needed.length > 0 && typeof list === 'string') {
+    const install = `install them into .venv to check the start of the app`;
+    return { problems, notes: [...notes, `${DEPLOYED_PACKAGES} ${list}: ${install}`], functions: [] };
+  }
   problems.push(...needed.map(lacking));
   notes.push(...missing.filter(({ imported }) => !imported).map((one) => `${lacking(one)}; the app starts without it`));
   const { server } = manifest;
@@ -67,7 +88,11 @@ export async function checkApp(folder: string, options: CheckOptions): Promise<C
   if (held !== undefined) return { problems, notes: [...notes, held], functions: [] };
   const started = await start(folder, manifest, options, (text) => notes.push(text));
   // A missing module is already reported, and is the reason why the app does not start.
-  if (started.problem !== undefined && needed.length === 0) problems.push(started.problem);
+  if (started.problem !== undefined && needed.length === 0) {
+    if (await lacksPackages(folder, manifest, started.problem))
+      return { problems, notes: [...notes, `${DEPLOYED_PACKAGES} package.json: ${started.problem}`], functions: [] };
+    problems.push(started.problem);
+  }
   if (!server && started.problem === undefined && started.functions.length === 0)
     problems.push('it has no public function');
   return {
@@ -77,6 +102,19 @@ export async function checkApp(folder: string, options: CheckOptions): Promise<C
     ...(server && { server: server.url ?? (server.entrypoint ?? []).join(' ') }),
     ...(started.problem === undefined && { startMs: started.ms }),
   };
+}
+
+/** Returns the source of the packages that a deployment would install, if it would install packages of Python. */
+async function listOf(folder: string, manifest: Manifest, build: BuildKeys): Promise<string | undefined> {
+  if (manifest.interpreter !== undefined || !runs('python', manifest)) return undefined;
+  const list = await pythonDependencies(folder, build);
+  return (await brings(folder, '.venv')) ? undefined : list?.source;
+}
+
+/** Returns whether an app in JavaScript does not start for want of packages that a deployment would install. */
+async function lacksPackages(folder: string, manifest: Manifest, problem: string): Promise<boolean> {
+  if (!runs('node', manifest) || !/Cannot find (package|module)/.test(problem)) return false;
+  return (await nodeDependencies(folder)) !== undefined && !(await brings(folder, 'node_modules'));
 }
 
 const lacking = ({ module, where }: MissingModule): string =>

@@ -2,9 +2,11 @@
 
 import { MANIFEST_FILES, NODE_ENTRYPOINTS, PYTHON_ENTRYPOINT } from '@inference-proxy/contracts';
 import { type AppFilter, type AppFolder, findApps } from './app-folders.ts';
+import { keysOf } from './build-keys.ts';
 import { ManifestError, readManifest } from './manifest.ts';
+import type { MakeRuntime, OfferedVersion } from './offered-version.ts';
 import { readTree, versionOf } from './version.ts';
-import { AppVersions, type MakeRuntime, type OfferedVersion } from './versions.ts';
+import { AppVersions } from './versions.ts';
 import { CodeWatch } from './watch.ts';
 
 interface DeploymentsLogger {
@@ -194,7 +196,8 @@ export class Deployments {
     const { logger, maxOutputBytes } = this.#options;
     const { project, app, folder } = place;
     try {
-      const { manifest, unused, unknown } = await readManifest(folder, maxOutputBytes);
+      const { manifest, build, unknown, ...read } = await readManifest(folder, maxOutputBytes);
+      const unused = [...read.unused, ...keysOf(build)];
       if (unknown.length > 0) logger.warn({ project, app, unknown, unused }, 'manifest has unknown keys');
       else if (unused.length > 0) logger.info({ project, app, unused }, 'manifest has keys without effect');
       return { manifest };

@@ -7,12 +7,13 @@ export class ManifestError extends Error {
 }
 
 /**
- * Tables by section name, without the prefix of the hosted product. `runtime.python` and other runtimes are separate sections. `runtime`
- * has only the keys that no single runtime has.
+ * Tables by section name, without the prefix of the hosted product. `runtime.python` and other runtimes are separate sections, and so are
+ * the tables of `dependencies`. `runtime` has only the keys that no single runtime has.
  */
 export type Sections = Map<string, unknown>;
 
 const RUNTIME = 'runtime.';
+const DEPENDENCIES = 'dependencies.';
 /** Keys of [runtime.custom] that start a server. An app has only one of these keys. */
 const WAYS_TO_START = ['entrypoint', 'url', 'dockerfile_path'];
 
@@ -36,11 +37,12 @@ export function sectionsOf(text: string): Sections {
 function flat(tables: Record<string, unknown>): Sections {
   const found: Sections = new Map();
   for (const [name, value] of Object.entries(tables)) {
-    const runtimes = name === 'runtime' ? asTable(value) : undefined;
-    if (!runtimes) found.set(name, value);
+    const parts = ['runtime', 'dependencies'].includes(name) ? asTable(value) : undefined;
+    if (!parts) found.set(name, value);
     else
-      for (const [key, part] of Object.entries(runtimes))
-        if (key !== 'validate') found.set(RUNTIME + key, part);
+      for (const [key, part] of Object.entries(parts))
+        if (name === 'dependencies') found.set(DEPENDENCIES + key, part);
+        else if (key !== 'validate') found.set(RUNTIME + key, part);
         else found.set('runtime', { validate: part });
   }
   return found;

@@ -5,6 +5,13 @@ import { ManifestError, parseManifest } from './manifest.ts';
 const LIMIT = 64 * 1024 * 1024;
 const manifestOf = (text: string) => parseManifest(text, LIMIT).manifest;
 
+test('a roll-out in steps has a duration and a percentage', () => {
+  const text = '[scaling]\nroll_out_duration_seconds = 300\n[deployment]\nabort_on_error_rate = 2.5\n';
+  expect(manifestOf(text)).toMatchObject({ rollOutMs: 300_000, abortOnErrorRate: 2.5 });
+  expect(() => manifestOf('[deployment]\nabort_on_error_rate = 101\n')).toThrow(/abort_on_error_rate.*percent/);
+  expect(() => manifestOf('[scaling]\nroll_out_duration_seconds = -1\n')).toThrow(ManifestError);
+});
+
 test('an app without a manifest runs main.py with the defaults', () => {
   expect(manifestOf('')).toEqual({
     language: 'python',
@@ -23,6 +30,8 @@ test('an app without a manifest runs main.py with the defaults', () => {
     retryOnCrash: false,
     preformatted: true,
     debug: false,
+    rollOutMs: 0,
+    abortOnErrorRate: undefined,
     validate: true,
     env: {},
     examples: {},

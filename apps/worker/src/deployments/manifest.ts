@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { MANIFEST_FILES, NODE_ENTRYPOINTS, PYTHON_ENTRYPOINT } from '@inference-proxy/contracts';
 import { z } from 'zod';
+import { type BuildKeys, buildCommandsOf, requirementOf } from './build-keys.ts';
 import { type CustomServer, customServer, customServerSection } from './custom-server.ts';
 import { type EntryPoint, findEntryPoint, type Language, nodeEntryPoint } from './entry-point.ts';
 import { asTable, ManifestError, merged, type Sections, sectionsOf } from './manifest-text.ts';
@@ -50,6 +51,10 @@ export interface Manifest {
   readonly debug: boolean;
   /** Whether arguments are checked and converted as their annotations require. */
   readonly validate: boolean;
+  /** The time in which new calls move to a deployed version. 0: all calls at once. */
+  readonly rollOutMs: number;
+  /** Percent of failed calls that undoes such a roll-out. Absent: no share. */
+  readonly abortOnErrorRate: number | undefined;
   readonly env: Readonly<Record<string, string>>;
   /** By function: examples of its parameters, for the app's document. */
   readonly examples: Readonly<Record<string, readonly object[]>>;
@@ -58,6 +63,8 @@ export interface Manifest {
 /** A manifest, and the keys of its text that have no effect. */
 export interface ReadManifest {
   readonly manifest: Manifest;
+  /** The keys that matter only to the build of a deployed version. */
+  readonly build: BuildKeys;
   /** Known keys without effect, as `section.key`: keys of the hosted product, and keys of this service that the rest of the manifest overrides. */
   readonly unused: readonly string[];
   /** Unknown keys, which are probably typing errors. */
@@ -87,6 +94,7 @@ export const sections = {
   deployment: z.looseObject({
     debug: z.boolean().default(false),
     deployment_initialization_timeout: positiveSeconds.optional(),
+    abort_on_error_rate: z.number().min(0).max(100, 'expected a number of percent from 0 to 100').optional(),
   }),
   runtime: z.looseObject({ validate: z.boolean().default(true) }),
   'runtime.python': z.looseObject({
@@ -97,6 +105,7 @@ export const sections = {
   'runtime.node': z.looseObject({
     entrypoint: insideFolder.optional(),
     node: z.string().min(1).optional(),
+    install_scripts: z.boolean().default(false),
   }),
   'runtime.custom': customServerSection,
   hardware: z.looseObject({
@@ -118,8 +127,12 @@ export const sections = {
     max_output_bytes: z.number().int().positive().optional(),
     max_body_bytes: z.number().int().positive().optional(),
     retry_on_crash: z.boolean().default(false),
+    roll_out_duration_seconds: seconds.default(0),
   }),
   streaming: z.looseObject({ preformatted: z.boolean().default(true) }),
+  'dependencies.pip': z.record(z.string(), z.string('expected a version in quotes, such as ">=2.0" or "latest"')),
+  'dependencies.paths': z.looseObject({ pip: insideFolder.optional() }),
+  'dependencies.apt': z.record(z.string(), z.unknown()),
   examples: z.record(
     z.string(),
     z.union([parametersOf, z.array(parametersOf).max(10)], 'expected a table of parameters'),
@@ -132,14 +145,11 @@ type Section = keyof typeof sections;
 /** The functions of an app: their language, module and interpreter. */
 type Functions = Pick<Manifest, 'language' | 'entrypoint' | 'interpreter'>;
 
+/** Sections whose keys are names of the author's choice. */
+const TABLES = ['env', 'examples', 'dependencies.pip', 'dependencies.apt'] as const;
+
 /** Keys by which the hosted product builds an image. */
-const BUILD_KEYS = [
-  'python_version',
-  'docker_base_image_url',
-  'shell_commands',
-  'pre_build_commands',
-  'use_uv',
-] as const;
+const BUILD_KEYS = ['python_version', 'docker_base_image_url', 'use_uv'] as const;
 
 /** Keys of the hosted product that are accepted without effect, so that its apps run unchanged. `*` is a whole section. */
 const NOT_USED = new Set([
@@ -148,8 +158,6 @@ const NOT_USED = new Set([
   'deployment.disable_auth',
   'deployment.include',
   'deployment.exclude',
-  'deployment.shell_commands',
-  'deployment.pre_build_commands',
   'deployment.docker_base_image_url',
   'deployment.use_uv',
   'runtime.cortex.*',
@@ -164,9 +172,18 @@ const NOT_USED = new Set([
   'scaling.scaling_buffer',
   'scaling.evaluation_interval_seconds',
   'scaling.load_balancing_algorithm',
-  'scaling.roll_out_duration_seconds',
-  'dependencies.*',
+  'dependencies.conda.*',
+  'dependencies.paths.apt',
+  'dependencies.paths.conda',
 ]);
+
+/** Keys of {@link buildCommandsOf}, by section. */
+const COMMAND_KEYS = new Set(
+  ['deployment', 'runtime.python', 'runtime.custom'].flatMap((section) => [
+    `${section}.shell_commands`,
+    `${section}.pre_build_commands`,
+  ]),
+);
 
 /** Checks a section and returns its values. @param from the section of the manifest that is read as `name` */
 function parseSection<S extends Section>(
@@ -200,14 +217,15 @@ function leftOver(found: Sections, server: string | undefined): { unused: string
   const unused: string[] = [];
   const unknown: string[] = [];
   for (const [name, value] of found) {
-    if (name === 'env' || name === 'examples') continue;
+    if (TABLES.some((open) => open === name)) continue;
     const schema = name === server ? 'runtime.custom' : name;
-    const known = schema in sections ? Object.keys(sections[schema as Exclude<Section, 'env' | 'examples'>].shape) : [];
+    const known =
+      schema in sections ? Object.keys(sections[schema as Exclude<Section, (typeof TABLES)[number]>].shape) : [];
     const table = asTable(value);
     if (!table) unknown.push(name);
     else if (NOT_USED.has(`${name}.*`)) unused.push(name);
     else
-      for (const key of Object.keys(table).filter((key) => !known.includes(key)))
+      for (const key of Object.keys(table).filter((key) => !known.includes(key) && !COMMAND_KEYS.has(`${name}.${key}`)))
         (NOT_USED.has(`${name}.${key}`) ? unused : unknown).push(`${name}.${key}`);
   }
   return { unused, unknown };
@@ -263,13 +281,30 @@ function manifestOf(found: Sections, maxOutputBytes: number, entry?: EntryPoint)
       retryOnCrash: scaling.retry_on_crash,
       preformatted: streaming.preformatted,
       debug: deployment.debug,
+      rollOutMs: scaling.roll_out_duration_seconds * 1_000,
+      abortOnErrorRate: deployment.abort_on_error_rate,
       validate: parseSection(found, 'runtime').validate,
       examples: Object.fromEntries(
         Object.entries(parseSection(found, 'examples')).map(([name, value]) => [name, [value].flat()]),
       ),
       env: Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)])),
     },
+    build: buildOf(found),
     ...rest,
+  };
+}
+
+function buildOf(found: Sections): BuildKeys {
+  const pip = found.has('dependencies.pip')
+    ? Object.entries(parseSection(found, 'dependencies.pip')).map(([name, version]) => requirementOf(name, version))
+    : undefined;
+  const { pip: pipFile } = parseSection(found, 'dependencies.paths');
+  return {
+    pip,
+    pipFile,
+    apt: Object.keys(parseSection(found, 'dependencies.apt')),
+    installScripts: found.has('runtime.node') && parseSection(found, 'runtime.node').install_scripts,
+    ...buildCommandsOf(found),
   };
 }
 

@@ -1,7 +1,7 @@
 // Contract 7: a new version replaces the serving version, with scripted runtimes.
 import { type ErrorFields, type FunctionSpec, ServiceError } from '@inference-proxy/contracts';
 import { expect, test } from '@jest/globals';
-import type { RunningRun, Runtime, RuntimeState } from '../runtimes/runtime.ts';
+import type { RunEnd, RunListener, RunningRun, RunRequest, Runtime, RuntimeState } from '../runtimes/runtime.ts';
 import { parseManifest } from './manifest.ts';
 import { AppVersions } from './versions.ts';
 
@@ -36,7 +36,7 @@ class ScriptedRuntime implements Runtime {
     this.#changed();
   }
 
-  run(): RunningRun {
+  run(_request: RunRequest, _listener: RunListener): RunningRun {
     return { cancel: () => undefined, credit: () => undefined, pause: () => undefined, resume: () => undefined };
   }
 
@@ -50,11 +50,11 @@ class ScriptedRuntime implements Runtime {
   }
 }
 
-function appOf() {
+function appOf(folder = '/apps/chat') {
   const runtimes = new Map<string, ScriptedRuntime>();
   const descriptions: string[] = [];
   const app: AppVersions = new AppVersions(
-    { project: 'demo', app: 'chat', folder: '/apps/chat' },
+    { project: 'demo', app: 'chat', folder },
     (_place, version) => {
       const runtime = new ScriptedRuntime();
       runtimes.set(version, runtime);
@@ -229,4 +229,99 @@ test('if a server has a fixed port, the new version starts after the old version
   four.becomeReady();
   expect(three.leaves).toBe(true);
   expect(app.describe()).toMatchObject({ version: '4', kind: 'server', preformatted: true });
+});
+
+/** Makes a deployed version ready beside the serving version. */
+function prepared({ app, runtime }: ReturnType<typeof appOf>, version: string): void {
+  app.prepare({ version, manifest, folder: `/cache/${version}` }, () => undefined);
+  runtime(version).becomeReady();
+}
+
+test('a deployed version takes the runs of its own queue until the queue is empty, also after its time as active version', async () => {
+  const deployed = appOf('');
+  const { app, runtime } = deployed;
+  prepared(deployed, 'a');
+  app.activate('a');
+  prepared(deployed, 'b');
+  expect(app.openQueues.map(({ queue }) => queue)).toEqual(['chat@a', 'chat@b']);
+  app.activate('b');
+  expect(app.version).toBe('b');
+  expect(app.versionQueues).toEqual(['chat@b', 'chat@a']);
+  expect(app.run(request, listener, 'a').version).toBe('a');
+  expect(app.run(request, listener).version).toBe('b');
+  const [, old] = app.openQueues;
+  old?.emptied?.();
+  expect(runtime('a').leaves).toBe(true);
+  expect(app.versionQueues).toEqual(['chat@b']);
+  // The active version executes a run of a version that this worker no longer has.
+  expect(app.run(request, listener, 'a').version).toBe('b');
+});
+
+test('a rollback takes a version back whose queue is not empty yet', () => {
+  const deployed = appOf('');
+  const { app, runtimes } = deployed;
+  for (const version of ['a', 'b']) {
+    prepared(deployed, version);
+    app.activate(version);
+  }
+  const decided: unknown[] = [];
+  app.prepare({ version: 'a', manifest, folder: '/cache/a' }, (error) => decided.push(error));
+  expect(decided).toEqual([undefined]);
+  expect(app.activate('a')).toBe(true);
+  expect(app.version).toBe('a');
+  expect(app.versionQueues).toEqual(['chat@a', 'chat@b']);
+  expect(runtimes.size).toBe(2);
+});
+
+test('an old version that breaks leaves, so that the store moves its runs', () => {
+  const deployed = appOf('');
+  const { app, runtime } = deployed;
+  for (const version of ['a', 'b']) {
+    prepared(deployed, version);
+    app.activate(version);
+  }
+  runtime('a').fail();
+  expect(runtime('a').leaves).toBe(true);
+  expect(app.versionQueues).toEqual(['chat@b']);
+});
+
+test('the calls of a prepared version are counted, with the calls for whose failure the version is to blame', () => {
+  const deployed = appOf('');
+  const { app } = deployed;
+  prepared(deployed, 'a');
+  app.activate('a');
+  expect(app.preparedCalls).toBeUndefined();
+  prepared(deployed, 'b');
+  const runtime = deployed.runtime('b');
+  const ended: RunEnd[] = [];
+  const ends: Partial<RunEnd>[] = [
+    { state: 'succeeded' },
+    { state: 'succeeded', statusCode: 503 },
+    { state: 'failed', error: { code: 'function_error', message: 'x' } },
+    { state: 'failed', error: { code: 'invalid_input', message: 'x' } },
+    { state: 'cancelled', error: { code: 'cancelled', message: 'x' } },
+  ];
+  for (const end of ends) {
+    runtime.run = (_request, heard) => {
+      heard.ended({ items: 0, streamed: false, runTimeMs: 1, state: 'succeeded', ...end });
+      return { cancel: () => undefined, credit: () => undefined, pause: () => undefined, resume: () => undefined };
+    };
+    app.run(request, { ...listener, ended: (end) => void ended.push(end) }, 'b');
+  }
+  expect(app.preparedCalls).toEqual({ calls: 5, failed: 2 });
+  expect(ended).toHaveLength(5);
+  app.run(request, listener, 'a');
+  expect(app.preparedCalls).toEqual({ calls: 5, failed: 2 });
+});
+
+test('a prepared version that breaks after it was ready is reported', () => {
+  const deployed = appOf('');
+  const { app } = deployed;
+  prepared(deployed, 'a');
+  app.activate('a');
+  const decided: (ErrorFields | undefined)[] = [];
+  app.prepare({ version: 'b', manifest, folder: '/cache/b' }, (error) => decided.push(error));
+  deployed.runtime('b').becomeReady();
+  deployed.runtime('b').fail();
+  expect(decided.map((error) => error?.message)).toEqual([undefined, 'no module named x']);
 });

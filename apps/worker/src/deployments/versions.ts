@@ -1,39 +1,21 @@
 // Contract 7: the versions of an app. A new version starts beside the old version and replaces it when ready. The old version then ends its runs.
 import { type AppDescription, type ErrorFields, type FailedVersion, ServiceError } from '@inference-proxy/contracts';
+import { type CallCounts, queueOf } from '@inference-proxy/store';
+import type { OpenQueue } from '../execution/run-intake.ts';
 import { withoutTraceback } from '../runtimes/app-log.ts';
-import type { RunListener, RunningRun, RunRequest, Runtime } from '../runtimes/runtime.ts';
+import type { RunListener, RunRequest, Runtime } from '../runtimes/runtime.ts';
 import type { AppFolder } from './app-folders.ts';
+import { CallTally } from './call-tally.ts';
+import { describeApp } from './description.ts';
 import type { Manifest } from './manifest.ts';
-
-/** A version of an app's code, or the reason why it cannot run. */
-export interface OfferedVersion {
-  readonly version: string;
-  readonly manifest: Manifest | undefined;
-  /** The error of the manifest. Set if there is no manifest. */
-  readonly error?: ErrorFields;
-  /** The version's folder, if it is not the app's. */
-  readonly folder?: string;
-}
-
-/** Creates the runtime of a version without starting it. */
-export type MakeRuntime = (place: AppFolder, version: string, manifest: Manifest) => Runtime;
-
-/** A run and the version that executes it. */
-export interface StartedRun {
-  readonly running: RunningRun;
-  readonly version: string;
-  readonly limits: Pick<Manifest, 'maxOutputBytes' | 'retryOnCrash'>;
-}
-
-interface Started extends OfferedVersion {
-  readonly runtime: Runtime | undefined;
-}
+import type { MakeRuntime, OfferedVersion, Started, StartedRun } from './offered-version.ts';
 
 /** A version that is ready or will be, and takes over only when it is activated. */
 interface Held {
   readonly started: Started;
-  /** Called once, with the error if the version failed to start. */
+  /** Called when the version is ready, and with the error if the version fails. */
   readonly decided: (error?: ErrorFields) => void;
+  readonly tally: CallTally;
 }
 
 /** A version that waits for the end of its last runs. */
@@ -49,9 +31,12 @@ interface VersionsLogger {
 }
 
 const UNKNOWN: ErrorFields = { code: 'app_failed_to_start', message: 'the version did not start' };
-const DEFAULT_QUEUE = { queueLimit: 1_000, queueTimeoutMs: 600_000 };
 
-/** The serving version of an app, at most one version that will replace it, and old versions that end their last runs. */
+/**
+ * The serving version of an app, at most one version that will replace it, and old versions that end their last runs.
+ *
+ * A deployed version has a queue of its own. After its time as the active version, it takes the runs that are left in its queue.
+ */
 export class AppVersions {
   #current: Started | undefined;
   /** Starts while `current` serves. */
@@ -59,6 +44,8 @@ export class AppVersions {
   #held: Held | undefined;
   /** Why the app has no version yet. */
   #waiting: string | undefined;
+  /** Deployed versions that were active, while their queues may have runs. */
+  readonly #retiring = new Set<Started>();
   readonly #leaving = new Map<Runtime, Leaving>();
   #offered: string | undefined;
   /** The version that was offered last, if it failed to start while `current` serves. */
@@ -90,6 +77,21 @@ export class AppVersions {
   /** Returns the number of further runs that this app accepts now. */
   get freeSlots(): number {
     return this.#current?.runtime?.freeSlots ?? 0;
+  }
+
+  /** Returns the queues of which this app's versions take runs now, with their free slots. Called whenever a slot becomes free. */
+  get openQueues(): readonly OpenQueue[] {
+    const { app } = this.place;
+    if (!this.#isDeployed) return [{ app, slots: this.freeSlots, version: this.version }];
+    const open = this.#having().map((started) => this.#queue(started));
+    for (const started of this.#retiring) open.push({ ...this.#queue(started), emptied: () => this.#emptied(started) });
+    return open;
+  }
+
+  /** Returns the names of the queues of the deployed versions that this worker has. */
+  get versionQueues(): readonly string[] {
+    if (!this.#isDeployed) return [];
+    return [...this.#having(), ...this.#retiring].map(({ version }) => queueOf(this.place.app, version));
   }
 
   /** Returns the serving version. */
@@ -126,8 +128,30 @@ export class AppVersions {
       this.#decided.resolve();
       return;
     }
-    const started = this.#made(offered, manifest);
-    const { port, portInUse } = this.#portOf(manifest);
+    this.#replaceBy({ ...offered, manifest });
+  }
+
+  /** Starts the versions again, because their processes need new secrets. The old processes serve until the new processes are ready. */
+  restart(): void {
+    if (this.#closed) return;
+    const held = this.#held;
+    if (held?.started.manifest) {
+      this.#leave(held.started);
+      this.#held = { ...held, started: this.#made(held.started, held.started.manifest) };
+      this.#start(this.#held.started);
+    }
+    const { version, manifest, folder } = this.#next ?? this.#current ?? {};
+    if (version === undefined || manifest === undefined) return;
+    if (this.#next) this.#leave(this.#next);
+    this.#next = undefined;
+    this.#replaceBy({ version, manifest, ...(folder !== undefined && { folder }) });
+  }
+
+  /** Starts a version. It takes over when it is ready, or at once if no version serves. */
+  #replaceBy(offered: OfferedVersion & { readonly manifest: Manifest }): void {
+    const isServing = this.#current?.runtime?.state === 'ready';
+    const started = this.#made(offered, offered.manifest);
+    const { port, portInUse } = this.#portOf(offered.manifest);
     if (isServing && !portInUse) this.#next = started;
     else this.#put(started);
     if (portInUse) void this.#startInTurn(started, port);
@@ -139,11 +163,18 @@ export class AppVersions {
    *
    * A server whose fixed port is in use counts as ready, because it can start only after the old version has left the port.
    *
-   * @param decided called once: with the error if the version failed to start, or without an error when it is ready
+   * @param decided called when the version is ready, and with the error if the version does not start or breaks later
    */
   prepare(offered: OfferedVersion & { readonly manifest: Manifest }, decided: (error?: ErrorFields) => void): void {
     this.dismiss();
     const isServing = this.#current?.runtime?.state === 'ready' && this.#current.version === offered.version;
+    const retiring = this.#retired(offered.version);
+    if (retiring && !this.#closed) {
+      this.#retiring.delete(retiring);
+      this.#held = { started: retiring, decided, tally: new CallTally() };
+      decided();
+      return;
+    }
     if (this.#closed || isServing || this.#portOf(offered.manifest).portInUse) {
       decided();
       return;
@@ -151,18 +182,25 @@ export class AppVersions {
     const started = this.#made(offered, offered.manifest);
     let isDecided = false;
     const once = (error?: ErrorFields): void => {
-      if (!isDecided) decided(error);
+      if (!isDecided || error) decided(error);
       isDecided = true;
     };
-    this.#held = { started, decided: once };
+    this.#held = { started, decided: once, tally: new CallTally() };
     this.#start(started);
+  }
+
+  /** Returns the ended calls of the prepared version, or undefined if no version is prepared. */
+  get preparedCalls(): CallCounts | undefined {
+    return this.#held?.tally.counts;
   }
 
   /** Lets the prepared version take over. Returns false if another version or no version is prepared. */
   activate(version: string): boolean {
-    const started = this.#held?.started;
-    if (started === undefined || started.version !== version || this.#closed) return false;
-    this.#held = undefined;
+    const held = this.#held?.started;
+    const started = held?.version === version ? held : this.#retired(version);
+    if (started === undefined || this.#closed) return false;
+    if (started === held) this.#held = undefined;
+    this.#retiring.delete(started);
     if (this.#next) this.#leave(this.#next);
     this.#next = undefined;
     this.#offered = version;
@@ -176,7 +214,8 @@ export class AppVersions {
 
   /** Sets why the app waits, until it has a version. Without a reason, the app does not wait. */
   waits(reason?: string): void {
-    if (reason === this.#waiting) return;
+    // A repeated reason is announced again, because the announcement has no effect while the lease of a dead worker lasts.
+    if (reason === undefined && this.#waiting === undefined) return;
     this.#waiting = reason;
     if (!this.#current) this.#describeAgain();
   }
@@ -197,13 +236,15 @@ export class AppVersions {
   #portOf({ server }: Manifest): { port: number; portInUse: true } | { port: number | undefined; portInUse: false } {
     const port = server?.port;
     if (port === undefined) return { port, portInUse: false };
-    const portInUse = port === this.#current?.manifest?.server?.port || this.#leavingPort(port).length > 0;
+    const users = [this.#current, ...this.#retiring];
+    const portInUse = users.some((user) => user?.manifest?.server?.port === port) || this.#leavingPort(port).length > 0;
     return { port, portInUse };
   }
 
   /** Starts a version after the old version has left their common port. Calls wait until the new version is ready. */
   async #startInTurn(started: Started, port: number): Promise<void> {
     this.#logger.info({ ...this.#names(started), port }, 'waiting for the old version to leave the port');
+    for (const old of this.#retiring) if (old.manifest?.server?.port === port) this.#emptied(old);
     await Promise.all(this.#leavingPort(port));
     if (this.#current === started && !this.#closed) this.#start(started);
   }
@@ -213,40 +254,27 @@ export class AppVersions {
   }
 
   /**
-   * Starts a run on the serving version. The run keeps the limits of this version after the version is replaced.
+   * Starts a run on a version, or on the serving version if this worker no longer has the version. The run keeps the limits of its version.
    *
+   * @param named the version that was active when the run was accepted. Absent: the serving version.
    * @throws ServiceError `unavailable` if no version serves
    */
-  run(request: RunRequest, listener: RunListener): StartedRun {
-    const { runtime, version, manifest } = this.#current ?? {};
+  run(request: RunRequest, listener: RunListener, named?: string): StartedRun {
+    const started = this.#startedOf(named);
+    const { runtime, version, manifest } = started ?? {};
     if (!runtime || version === undefined || manifest === undefined)
       throw new ServiceError('unavailable', 'No version of the app can run now.');
-    return { running: runtime.run(request, listener), version, limits: manifest };
+    const held = this.#held;
+    const heard = held && started === held.started ? held.tally.counting(listener) : listener;
+    return { running: runtime.run(request, heard), version, limits: manifest };
   }
 
   describe(): AppDescription {
-    const { version = '', manifest, runtime, error } = this.#current ?? {};
-    const { queueLimit, queueTimeoutMs } = manifest ?? DEFAULT_QUEUE;
-    const why = error ?? (runtime?.state === 'broken' ? runtime.error : undefined);
-    return {
-      app: this.place.app,
-      kind: manifest?.server ? 'server' : 'functions',
-      state: why ? 'broken' : runtime?.state === 'ready' ? 'ready' : 'starting',
-      version,
-      functions: (runtime?.functions ?? []).map((spec) => {
-        const examples = manifest?.examples[spec.name];
-        return examples === undefined ? spec : { ...spec, examples };
-      }),
-      ...(why && { error: why }),
-      ...(!this.#current && this.#waiting !== undefined && { waiting: this.#waiting }),
-      ...(this.#failed && { failed: this.#failed }),
-      queueLimit,
-      queueTimeoutMs,
-      // A server's events keep their names only as ready-made events.
-      preformatted: manifest?.server !== undefined || (manifest?.preformatted ?? true),
-      ...(manifest?.maxBodyBytes !== undefined && { maxBodyBytes: manifest.maxBodyBytes }),
-      ...(manifest?.server?.forwardAuth && { forwardAuth: true }),
-    };
+    return describeApp(this.place.app, this.#current, {
+      deployed: this.#isDeployed,
+      waiting: this.#waiting,
+      failed: this.#failed,
+    });
   }
 
   /** Waits for the runs of all versions until `signal` fires, then ends their processes. Resolves when all processes have ended. */
@@ -254,7 +282,8 @@ export class AppVersions {
     this.#closed = true;
     this.#decided.resolve();
     this.dismiss();
-    for (const started of [this.#next, this.#current]) if (started) this.#leave(started);
+    for (const started of [this.#next, this.#current, ...this.#retiring]) if (started) this.#leave(started);
+    this.#retiring.clear();
     this.#next = undefined;
     this.#current = undefined;
     const close = (): void => {
@@ -277,7 +306,9 @@ export class AppVersions {
   /** Handles a change of the state, functions or error of `started`. */
   #changed(started: Started): void {
     const state = started.runtime?.state;
-    if (started === this.#held?.started) {
+    if (this.#retiring.has(started)) {
+      if (state === 'broken') this.#emptied(started);
+    } else if (started === this.#held?.started) {
       if (state === 'ready') this.#held.decided();
       if (state === 'broken') this.#held.decided(started.runtime?.error ?? UNKNOWN);
     } else if (started === this.#next) {
@@ -316,7 +347,53 @@ export class AppVersions {
     this.#failed = undefined;
     const old = this.#current;
     this.#current = started;
-    if (old) this.#leave(old);
+    if (old) this.#retire(old);
+    this.#describeAgain();
+  }
+
+  /** Returns whether the app's versions come from the bundle store. Each of these versions has a folder. */
+  get #isDeployed(): boolean {
+    return this.place.folder === '';
+  }
+
+  /** Returns the versions of a deployed app that are or may become active, and have a started runtime. */
+  #having(): Started[] {
+    const held = this.#held?.started;
+    const having = this.#current?.runtime ? [this.#current] : [];
+    // The queue of a prepared version has runs only after its activation, which this worker may not have heard of yet.
+    if (held?.runtime?.state === 'ready') having.push(held);
+    return having;
+  }
+
+  #queue({ version, runtime }: Started): OpenQueue {
+    const { app } = this.place;
+    return { app, queue: queueOf(app, version), slots: runtime?.freeSlots ?? 0, version };
+  }
+
+  #startedOf(named: string | undefined): Started | undefined {
+    if (named === undefined || named === this.#current?.version) return this.#current;
+    const held = this.#held?.started;
+    const other = held?.version === named && held.runtime?.state === 'ready' ? held : this.#retired(named);
+    return other ?? this.#current;
+  }
+
+  #retired(version: string): Started | undefined {
+    return [...this.#retiring].find((started) => started.version === version && started.runtime?.state === 'ready');
+  }
+
+  /** Lets a replaced version take the runs that are left in its queue. A version without a queue of its own leaves at once. */
+  #retire(old: Started): void {
+    const port = old.manifest?.server?.port;
+    const blocks =
+      old.version === this.#current?.version || (port !== undefined && port === this.#current?.manifest?.server?.port);
+    if (this.#isDeployed && old.runtime?.state === 'ready' && !blocks && !this.#closed) this.#retiring.add(old);
+    else this.#leave(old);
+  }
+
+  /** Ends a replaced version. Its queue is empty, or the store moves its runs to the active version. */
+  #emptied(started: Started): void {
+    if (!this.#retiring.delete(started)) return;
+    this.#leave(started);
     this.#describeAgain();
   }
 

@@ -30,6 +30,7 @@ function appWithRun() {
 const taken = (version: string): TakenRun => ({
   project: 'demo',
   app: 'hello',
+  queue: 'hello',
   fn: 'run',
   runId: '0199f0a0-0000-7000-8000-000000000001',
   token: 'w:1',

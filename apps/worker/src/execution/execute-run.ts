@@ -1,7 +1,8 @@
 // Contract 5: executes an attempt of a run: start, run, end, handover of the outcome.
 import { type ErrorFields, type ItemKind, type Outcome, ServiceError } from '@inference-proxy/contracts';
 import { overShare, type StoreLogger, type TakenRun, type WorkerStore } from '@inference-proxy/store';
-import type { AppVersions, StartedRun } from '../deployments/versions.ts';
+import type { StartedRun } from '../deployments/offered-version.ts';
+import type { AppVersions } from '../deployments/versions.ts';
 import { RunAccount, type RunAccountParts, type RunNames } from '../operations/run-account.ts';
 import type { PrintedLines } from '../runtimes/printed-lines.ts';
 import type { RunEnd } from '../runtimes/runtime.ts';
@@ -182,6 +183,7 @@ export class Execution implements OpenAttempt, WriterListener {
           log: (lines) => this.#print(lines),
           ended: (end) => this.#functionEnded.resolve(end),
         },
+        run.version,
       );
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;

@@ -28,6 +28,7 @@ function intakeOn(slots: Record<string, number>, queued: Record<string, number>)
             runs.push({
               project: 'demo',
               app,
+              queue: app,
               runId: `${app}${started.length + runs.length}`,
               fn: 'run',
               token: 't',
@@ -155,4 +156,32 @@ test('a stopped intake leaves the waiting sets', async () => {
   await turn();
   await intake.stop();
   expect(takes.at(-1)).toEqual([{ app: 'chat', slots: 0 }]);
+});
+
+test('the queue of an old version is asked again, and reported when it is empty', async () => {
+  const emptied: string[] = [];
+  const takes: (readonly TakeRequest[])[] = [];
+  let served = [{ app: 'chat', queue: 'chat@a', slots: 2, emptied: () => leave() }];
+  const intake = new RunIntake(
+    'demo',
+    {
+      take: async (_project, wants) => {
+        takes.push(wants.map(({ app, slots, queue }) => ({ app, slots, ...(queue && { queue }) })));
+        return { runs: [], more: false };
+      },
+    },
+    () => served,
+    () => undefined,
+  );
+  const leave = (): void => {
+    emptied.push('a');
+    served = [];
+    intake.follow();
+  };
+  intake.look();
+  await turn();
+  await turn();
+  expect(emptied).toEqual(['a']);
+  // A take without slots leaves the waiting set of a queue that this worker no longer serves.
+  expect(takes).toEqual([[{ app: 'chat', queue: 'chat@a', slots: 2 }], [{ app: 'chat@a', slots: 0 }]]);
 });

@@ -1,13 +1,13 @@
 // Contract 5: serves the projects of this worker's apps. Each project has a subscription, an intake and leases.
 import { retry } from '@inference-proxy/retry';
-import type { StoreLogger, TakenRun, TakeRequest, WorkerStore } from '@inference-proxy/store';
+import type { StoreLogger, TakenRun, WorkerStore } from '@inference-proxy/store';
 import type { AppVersions } from '../deployments/versions.ts';
 import type { RunAccountParts } from '../operations/run-account.ts';
 import type { FreedSlots } from '../runtimes/freed-slots.ts';
 import { Execution } from './execute-run.ts';
 import { Leases } from './leases.ts';
 import { OpenAttempts } from './open-attempts.ts';
-import { RunIntake } from './run-intake.ts';
+import { type OpenQueue, RunIntake } from './run-intake.ts';
 import type { RunLogs } from './run-log.ts';
 
 const RETRY_MS = 1_000;
@@ -75,7 +75,7 @@ export class Serving {
     this.#accounts = accounts;
     this.#logs = logs;
 
-    store.onWake = (project, app) => this.#projects.get(project)?.intake.wake(app);
+    store.onWake = (project, queue) => this.#projects.get(project)?.intake.wake(queue);
     store.onCancel = (run) => this.#open.find(run)?.cancelled();
     store.onReaderPosition = ({ upTo, ...run }) => this.#open.find(run)?.readTo(upTo);
   }
@@ -90,7 +90,7 @@ export class Serving {
       else {
         served.leases.now();
         // A version that was prepared and is now active has free slots, which no process publishes again.
-        served.intake.look();
+        served.intake.follow();
       }
     }
     for (const [project, served] of this.#projects) if (!wanted.has(project)) void this.#end(project, served);
@@ -140,10 +140,7 @@ export class Serving {
   }
 
   #begin(project: string): void {
-    const slots = (): TakeRequest[] =>
-      this.#apps
-        .appsOf(project)
-        .map(({ place, freeSlots, version }) => ({ app: place.app, slots: freeSlots, version }));
+    const slots = (): OpenQueue[] => this.#apps.appsOf(project).flatMap((app) => app.openQueues);
     const intake = new RunIntake(project, this.#store, slots, (run) => void this.#execute(this.#executionOf(run)));
     this.#slots.subscribe(project, () => intake.look());
     // A worker that takes no more runs does not count as serving, even while its last runs continue. The callers' wait for a worker begins now.
@@ -151,7 +148,7 @@ export class Serving {
     const servable = (app: AppVersions): boolean => !this.#stopped && app.describe().state !== 'broken';
     const names = (): string[] => {
       const served = this.#apps.appsOf(project).filter(servable);
-      return served.map((app) => app.place.app);
+      return served.flatMap((app) => [app.place.app, ...app.versionQueues]);
     };
     const leases = new Leases(project, this.#store, this.#open, names, this.#logger);
     const served: ServedProject = { intake, leases, listening: new AbortController() };

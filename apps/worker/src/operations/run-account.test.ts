@@ -10,6 +10,7 @@ const call = `00-${traceId}-00f067aa0ba902b7-01`;
 const run: TakenRun = {
   project: 'demo',
   app: 'hello',
+  queue: 'hello',
   fn: 'run',
   runId: '0199f0a0-0000-7000-8000-000000000001',
   token: 'w:1',

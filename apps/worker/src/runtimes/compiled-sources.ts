@@ -26,7 +26,7 @@ interface CompiledFile {
 }
 
 /** What the app's process receives with `init`. Keys and values are URLs of files. */
-interface Sources {
+export interface CompiledSources {
   readonly files: Record<string, CompiledFile>;
   /** By importing file and specifier: the file that Node would not find. */
   readonly imports: Record<string, Record<string, string>>;
@@ -36,12 +36,12 @@ interface Sources {
 let building = 0;
 
 /**
- * Returns the compiled files of an app as JSON, or undefined if Node loads every file as it is.
+ * Returns the compiled files of an app, or undefined if Node loads every file as it is.
  *
  * @param folder absolute path @param entry the module's file in this folder
  * @throws Error with a text for the app's author: a file has an error, or an import does not exist
  */
-export async function compiledSources(folder: string, entry: string): Promise<Buffer | undefined> {
+export async function compiledSources(folder: string, entry: string): Promise<CompiledSources | undefined> {
   if (!TYPESCRIPT.has(extname(entry))) return undefined;
   const esbuild = await import('esbuild');
   building++;
@@ -51,8 +51,7 @@ export async function compiledSources(folder: string, entry: string): Promise<Bu
     const files = await filesToCompile(folder, Object.keys(inputs));
     if (files.length === 0 && Object.keys(imports).length === 0) return undefined;
     // With other imports, a file of plain types has to be compiled too, because Node checks its imports in the same way.
-    const sources: Sources = { files: await compile(esbuild, folder, files), imports };
-    return Buffer.from(JSON.stringify(sources));
+    return { files: await compile(esbuild, folder, files), imports };
   } catch (error) {
     throw new Error(textOf(error));
   } finally {
@@ -81,8 +80,8 @@ async function graphOf(esbuild: Esbuild, folder: string, entry: string): Promise
 }
 
 /** Returns the imports whose file has another name than the specifier. */
-function foreignImports(folder: string, inputs: Metafile['inputs']): Sources['imports'] {
-  const found: Sources['imports'] = {};
+function foreignImports(folder: string, inputs: Metafile['inputs']): CompiledSources['imports'] {
+  const found: CompiledSources['imports'] = {};
   for (const [file, { imports }] of Object.entries(inputs)) {
     const from = join(folder, file);
     for (const { path, original, external } of imports) {
@@ -111,8 +110,8 @@ async function filesToCompile(folder: string, inputs: readonly string[]): Promis
   return [...chosen];
 }
 
-async function compile(esbuild: Esbuild, folder: string, files: readonly string[]): Promise<Sources['files']> {
-  const compiled: Sources['files'] = {};
+async function compile(esbuild: Esbuild, folder: string, files: readonly string[]): Promise<CompiledSources['files']> {
+  const compiled: CompiledSources['files'] = {};
   await Promise.all(
     files.map(async (file) => {
       const path = join(folder, file);

@@ -144,8 +144,11 @@ export class FunctionReplica implements Replica {
       case 'cancelled':
         this.#terminal(message.r, (run) => run.terminal(message, blob, this.#options.init.debug));
         return;
+      case 'head':
+        runs.get(message.r)?.answers(message);
+        return;
       case 'started':
-        runs.get(message.r)?.started(message.media);
+        runs.get(message.r)?.started();
         return;
       case 'log': {
         // Copies the lines, because the chunk that contains them may be large and the lines may be kept for long.

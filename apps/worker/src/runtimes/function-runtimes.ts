@@ -1,4 +1,5 @@
 // Contract 8: runtimes of functions, in any language. A language finds the program that runs its harness.
+import { noSecrets, type SecretsOf } from '../secrets/app-secrets.ts';
 import { cleanEnv, DEFAULT_PATH } from './clean-env.ts';
 import type { FreedSlots } from './freed-slots.ts';
 import { FunctionReplica } from './function-replica.ts';
@@ -23,6 +24,8 @@ export interface FunctionOptions {
   readonly countsOf: (project: string, app: string) => ProcessCounts;
   /** The worker's environment. Apps see only an allow-list of it. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Returns the secrets of an app for the start of a process. Absent: no app has secrets. */
+  readonly secretsOf?: SecretsOf;
 }
 
 /** An app and its folder. */
@@ -56,7 +59,7 @@ export interface Deployment {
 export interface Program extends Command {
   /** The interpreter that runs the keeper if the worker has no `python3`. */
   readonly python?: string;
-  /** Compiled files of the app, which the harness receives with `init`. */
+  /** Compiled files and types of the app as JSON, which the harness receives with `init`. */
   readonly sources?: Buffer | undefined;
 }
 
@@ -65,11 +68,21 @@ export type FindProgram = (
   folder: string,
   deployment: Deployment,
   env: Readonly<Record<string, string>>,
+  version: string,
 ) => Promise<Program>;
 
 /** Returns a function that creates the runtime of one version of an app without starting it. */
 export function functionRuntimes(
-  { maxItemBytes, maxLogBytes, teardownMs = TEARDOWN_MS, logger, slots, countsOf, environment }: FunctionOptions,
+  {
+    maxItemBytes,
+    maxLogBytes,
+    teardownMs = TEARDOWN_MS,
+    logger,
+    slots,
+    countsOf,
+    environment,
+    secretsOf = noSecrets,
+  }: FunctionOptions,
   findProgram: FindProgram,
 ) {
   return ({ project, app, folder }: Place, version: string, deployment: Deployment): Runtime => {
@@ -94,11 +107,16 @@ export function functionRuntimes(
       freed: () => slots.publish(project),
       names: { project, app, version },
       prepare: async () => {
-        const program = await findProgram(folder, deployment, env);
+        const program = await findProgram(folder, deployment, env, version);
         const keeper = await keeperInterpreter(environment.PATH ?? DEFAULT_PATH, program.python);
         const command = keptBy(keeper, deployment.memoryBytes, program);
         const { sources } = program;
-        const ownOptions = sources === undefined ? options : { ...options, init: { ...init, sources } };
+        const secrets = await secretsOf(project, app);
+        const ownOptions = {
+          ...options,
+          env: { ...env, ...secrets },
+          ...(sources !== undefined && { init: { ...init, sources } }),
+        };
         return (listener) => new FunctionReplica(command, ownOptions, listener);
       },
     });

@@ -69,10 +69,10 @@ describe.each<LanguageName>(['Python', 'Node'])('the keeper of a process of %s',
     const runtime = language.make(1, { memoryBytes: 128 * MIB, folder });
     runtime.start();
     const run = new Call(runtime, 'anything');
-    const told = () =>
+    const logged = () =>
       language.logged.map((line) => JSON.stringify(line)).find((line) => line.includes('while starting'));
-    while (told() === undefined) await new Promise((resolve) => setTimeout(resolve, 10));
-    expect(told()).toContain('[hardware] memory');
+    while (logged() === undefined) await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(logged()).toContain('[hardware] memory');
     await runtime.close();
     expect((await run.ended).state).toBe('failed');
   });
@@ -110,11 +110,11 @@ describe.each<LanguageName>(['Python', 'Node'])('the keeper of a process of %s',
     const env = { LD_PRELOAD: '/nowhere.so', PATH: folder };
     const runtime = await language.started(1, { folder, interpreter, env });
     const [keeper] = (await resultOf(runtime, 'ancestors')) as [number];
-    const told = async (file: string): Promise<string[]> =>
+    const readLines = async (file: string): Promise<string[]> =>
       (await readFile(`/proc/${keeper}/${file}`, 'utf8')).split('\0');
-    expect((await told('cmdline'))[0]?.startsWith(folder)).toBe(false);
-    expect((await told('cmdline')).some((word) => word.startsWith(folder))).toBe(true);
-    const names = (await told('environ')).map((line) => line.split('=')[0]);
+    expect((await readLines('cmdline'))[0]?.startsWith(folder)).toBe(false);
+    expect((await readLines('cmdline')).some((word) => word.startsWith(folder))).toBe(true);
+    const names = (await readLines('environ')).map((line) => line.split('=')[0]);
     expect(names).toContain('KEPT_LD_PRELOAD');
     expect(names).not.toContain('LD_PRELOAD');
     expect(await resultOf(runtime, 'environment')).toMatchObject(env);

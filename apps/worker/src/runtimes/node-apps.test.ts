@@ -70,7 +70,22 @@ export const iterable = () => ({ *[Symbol.iterator]() { yield 1; yield 2; } });
 export const promises = () => ({ *[Symbol.iterator]() { yield Promise.resolve(1); yield 2; } });
 export const json = () => Response.json({ a: 1 }, { status: 201 });
 export const text = () => new Response('hello', { status: 404 });
-export const nothing = () => new Response(null);
+export const nothing = () => new Response(null, { status: 204 });
+const typed = (type, body) => new Response(body, { headers: { 'content-type': type } });
+export const image = () => typed('image/png', Buffer.alloc(150_000, '\\xff\\n', 'latin1'));
+export const latin = () => typed('text/html; charset=latin1', Buffer.from([0xe4]));
+export const large_json = () => Response.json('x'.repeat(200_000));
+export const large_image = () => typed('image/png', Buffer.alloc(200_001));
+export const network_error = () => Response.error();
+export const wrong_type = () => typed('a"b', 'x');
+export const wrong_text = () => typed('text/plain', Buffer.from([0xe4]));
+export const broken = () => typed('image/png', new ReadableStream({ pull() { throw new Error('no more'); } }));
+const endless = () => new ReadableStream({ pull() { console.log('reading'); return new Promise(() => {}); }, cancel() { console.log('cancelled'); } });
+export const endless_json = () => typed('application/json', endless());
+export const endless_image = () => typed('image/png', endless());
+let read = 0;
+export const counted = () => typed('image/png', new ReadableStream({ pull(c) { read++; c.enqueue(Buffer.alloc(65_536)); } }));
+export const count = () => read;
 export const events = () => new Response('event: a\\ndata: 1\\n\\ndata: 2\\n\\n', { headers: { 'content-type': 'text/event-stream' } });
 export const lines = () => new Response('{"a":1}\\n{"a":2}', { headers: { 'content-type': 'application/x-ndjson' } });
 const chunks = (...parts) => new ReadableStream({ start(c) { for (const part of parts) c.enqueue(Buffer.from(part, 'latin1')); c.close(); } });
@@ -104,16 +119,80 @@ export const deaf = () => ({
     expect(await items('lines')).toEqual(['{"a":1}', '{"a":2}']);
   });
 
-  test.each(['cut_event', 'cut_bytes'])('a stream of %s, which ends within a character, fails', async (fn) => {
+  test.each([
+    ['cut_event', 'unserializable_output'],
+    ['cut_bytes', 'function_error'],
+  ])('a stream of %s, which ends within a character, fails', async (fn, code) => {
     const runtime = await app({ 'main.mjs': CODE });
-    expect(await new Call(runtime, fn).ended).toMatchObject({ state: 'failed', error: { code: 'function_error' } });
+    expect(await new Call(runtime, fn).ended).toMatchObject({ state: 'failed', error: { code } });
   });
 
-  test('a Response sets the status and the result', async () => {
+  test('a Response sets the status, the content type and the body', async () => {
     const runtime = await app({ 'main.mjs': CODE });
-    expect(await new Call(runtime, 'json').ended).toMatchObject({ statusCode: 201, result: Buffer.from('{"a":1}') });
-    expect(await new Call(runtime, 'text').ended).toMatchObject({ statusCode: 404, result: Buffer.from('"hello"') });
-    expect(await new Call(runtime, 'nothing').ended).toMatchObject({ statusCode: 200, result: Buffer.from('null') });
+    const head = (form: string, status: number, type?: string): object => ({
+      state: 'succeeded',
+      statusCode: status,
+      head: { form, status, headers: type === undefined ? [] : [['content-type', type]] },
+    });
+    expect(await new Call(runtime, 'json').ended).toMatchObject({
+      ...head('json', 201, 'application/json'),
+      result: Buffer.from('{"a":1}'),
+    });
+    const text = new Call(runtime, 'text');
+    expect(await text.ended).toMatchObject(head('chunks', 404, 'text/plain;charset=UTF-8'));
+    expect(text.items).toEqual(['hello']);
+    expect(await new Call(runtime, 'nothing').ended).toMatchObject({ ...head('binary', 204), result: Buffer.alloc(0) });
+    const image = new Call(runtime, 'image');
+    expect(await image.ended).toMatchObject({ ...head('bytes', 200, 'image/png'), items: 3 });
+    expect(image.head).toEqual({ status: 200, headers: [['content-type', 'image/png']], form: 'bytes' });
+    expect(Buffer.concat(image.frames.map(({ blob }) => blob))).toEqual(Buffer.alloc(150_000, '\xff\n', 'latin1'));
+    expect(image.frames.map(({ kind }) => kind)).toEqual(['b', 'b', 'b']);
+    const latin = await new Call(runtime, 'latin').ended;
+    expect(latin).toMatchObject({ ...head('text', 200, 'text/html; charset=latin1'), result: Buffer.from([0xe4]) });
+  });
+
+  test.each([
+    ['large_json', 'output_too_large', 'the body of the Response is over 200000 bytes'],
+    ['large_image', 'output_too_large', "the run's output is over 200000 bytes"],
+    ['network_error', 'function_error', 'the function returned Response.error(), which has no status'],
+    ['wrong_type', 'function_error', 'the content type of the Response is not a media type: a"b'],
+    [
+      'wrong_text',
+      'unserializable_output',
+      'the body of the Response is not UTF-8: name its charset in the content type',
+    ],
+    ['broken', 'function_error', 'no more'],
+  ])('%s is an error of the run', async (fn, code, message) => {
+    const runtime = await app({ 'main.mjs': CODE });
+    expect(await new Call(runtime, fn).ended).toMatchObject({ state: 'failed', error: { code, message } });
+    expect((await new Call(runtime, 'json').ended).state).toBe('succeeded');
+  });
+
+  test('a failure before the first piece of a body has no head', async () => {
+    const runtime = await app({ 'main.mjs': CODE });
+    const run = new Call(runtime, 'broken');
+    expect(await run.ended).not.toHaveProperty('head');
+    expect(run.head).toBeUndefined();
+  });
+
+  test.each(['endless_json', 'endless_image'])('a cancel ends the body of %s', async (fn) => {
+    const runtime = await app({ 'main.mjs': CODE });
+    const run = new Call(runtime, fn);
+    await run.until(() => run.printed.includes('reading'));
+    run.running?.cancel('cancelled');
+    expect((await run.ended).state).toBe('cancelled');
+    expect(run.printed).toContain('cancelled');
+  });
+
+  test('a body whose reader stalls is not read further', async () => {
+    const runtime = await app({ 'main.mjs': CODE });
+    const run = new Call(runtime, 'counted', {}, true);
+    await run.until(() => run.count >= 16);
+    for (let times = 0; times < 20; times++) await new Call(runtime, 'json').ended;
+    expect(run.count).toBe(16); // 1 MiB
+    expect(Number((await new Call(runtime, 'count').ended).result)).toBeLessThan(20);
+    run.running?.cancel('cancelled');
+    await run.ended;
   });
 
   test.each([

@@ -35,6 +35,15 @@ test.each([
   expect(await resultOf(runtime, 'add', { a: 1 })).toBe(3);
 });
 
+test('the items before a loop arrive, also if another run has just sent an item', async () => {
+  const neighbour = call('waits');
+  const run = call('yields_and_loops', { n: 7 });
+  await run.until(() => run.count === 7);
+  await neighbour.until(() => neighbour.count === 1);
+  run.running?.cancel('cancelled');
+  expect((await run.ended).state).toBe('cancelled');
+});
+
 test('a rejection that nothing awaits is an error of its run only', async () => {
   const neighbour = await waiting();
   const pid = await resultOf(runtime, 'pid');

@@ -1,6 +1,7 @@
 // Contract 8: runtimes of apps in JavaScript and TypeScript. Their replicas run harness/node.
 import { fileURLToPath } from 'node:url';
-import { compiledSources } from './compiled-sources.ts';
+import { typesOf } from './app-types.ts';
+import { type CompiledSources, compiledSources } from './compiled-sources.ts';
 import { javascriptEngine } from './engine.ts';
 import { type Deployment, type FunctionOptions, functionRuntimes } from './function-runtimes.ts';
 import type { Command } from './keeper.ts';
@@ -17,20 +18,31 @@ const LARGEST_SPACE = 64;
 const MIB = 2 ** 20;
 
 /** The compiled files, by version. */
-const compiled = new WeakMap<Deployment, Promise<Buffer | undefined>>();
+const compiled = new WeakMap<Deployment, Promise<CompiledSources | undefined>>();
 
 /** Returns a function that creates the runtime of one version of a JavaScript app without starting it. */
 export const nodeRuntimes = (options: FunctionOptions) =>
-  functionRuntimes(options, async (folder, deployment, env) => {
+  functionRuntimes(options, async (folder, deployment, env, version) => {
     const { entrypoint, interpreter, memoryBytes } = deployment;
     const { kind, file } = await javascriptEngine(folder, interpreter, env.PATH ?? '');
-    if (kind === 'bun') return { file, args: ['run', HARNESS] };
-    if (kind === 'deno') return { file, args: ['run', '--allow-all', '--node-modules-dir=manual', HARNESS] };
+    const typing = typesOf(folder, entrypoint, version);
+    if (kind === 'bun') return { file, args: ['run', HARNESS], sources: blobOf({ types: await typing }) };
+    if (kind === 'deno') {
+      const args = ['run', '--allow-all', '--node-modules-dir=manual', HARNESS];
+      return { file, args, sources: blobOf({ types: await typing }) };
+    }
     // Once for each version, so that every process of the version runs the same code.
-    const sources = compiled.get(deployment) ?? compiledSources(folder, entrypoint);
-    compiled.set(deployment, sources);
-    return { ...bounded({ file, args: [...heapLimit(memoryBytes), HARNESS] }), sources: await sources };
+    const compiling = compiled.get(deployment) ?? compiledSources(folder, entrypoint);
+    compiled.set(deployment, compiling);
+    const [types, sources] = await Promise.all([typing, compiling]);
+    return { ...bounded({ file, args: [...heapLimit(memoryBytes), HARNESS] }), sources: blobOf({ types, ...sources }) };
   });
+
+/** Returns what the harness receives with `init`, or undefined for nothing. */
+const blobOf = (content: object): Buffer | undefined => {
+  const text = JSON.stringify(content);
+  return text === '{}' ? undefined : Buffer.from(text);
+};
 
 /** V8's own limit depends on the machine's memory, so it can be far below or above the app's. */
 const heapLimit = (memoryBytes: number | undefined): string[] =>

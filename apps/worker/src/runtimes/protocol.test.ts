@@ -25,7 +25,7 @@ const COLLECTED = 512 * 1024;
 
 function framesOf(data: Buffer, size = data.length): [Header, string][] {
   const frames: [Header, string][] = [];
-  const reader = new FrameReader(limits, (header, blob) => frames.push([header, blob.toString()]));
+  const reader = new FrameReader(limits, (header, blob) => frames.push([header, blob.toString('latin1')]));
   for (let at = 0; at < data.length; at += size) reader.push(data.subarray(at, at + size));
   return frames;
 }
@@ -42,6 +42,9 @@ test('the worker writes its messages as in the snapshots', () => {
   expect(initMessage({ ...init, maxItemBytes: 8_388_608, maxOutputBytes: 67_108_864, maxLogBytes: 262_144 })).toEqual(
     snapshot('worker-init'),
   );
+  const files = snapshot('worker-run-files');
+  const withFiles = { runId: RUN_ID, fn: 'generate', paced: false, params: files.subarray(files.indexOf(0)) };
+  expect(Buffer.concat([runHeader(withFiles), withFiles.params])).toEqual(files);
   expect(creditMessage(RUN_ID, 512)).toEqual(snapshot('worker-credit'));
   expect(cancelMessage(RUN_ID)).toEqual(snapshot('worker-cancel'));
   expect(drainMessage()).toEqual(snapshot('worker-drain'));
@@ -55,7 +58,7 @@ test.each(harnessSnapshots)('%s is read', (name) => {
   const [[header, blob] = [{}, '']] = framesOf(snapshot(name));
   const { b, ...fields } = header;
   expect(decode(header)).toMatchObject(fields);
-  expect(Buffer.byteLength(blob)).toBe(b ?? 0);
+  expect(blob).toHaveLength(Number(b ?? 0));
 });
 
 test('frames are the same, whatever the size of the pipe’s chunks', () => {
@@ -63,6 +66,17 @@ test('frames are the same, whatever the size of the pipe’s chunks', () => {
   const whole = framesOf(data);
   expect(whole).toHaveLength(harnessSnapshots.length);
   for (const size of [1, 2, 13, 100]) expect(framesOf(data, size)).toEqual(whole);
+});
+
+test('pieces of a body arrive with their bytes, whatever the bytes and the chunks', () => {
+  const all = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
+  const blobs = [all, Buffer.from([10]), Buffer.from('{"t":"bye"}\n'), all.toReversed()].map((one) => Buffer.from(one));
+  const data = blobs.flatMap((blob) => [Buffer.from(`{"r":"${RUN_ID}","k":"b","n":1,"b":${blob.length}}\n`), blob]);
+  for (let size = 1; size < 300; size++) {
+    const frames = framesOf(Buffer.concat(data), size);
+    expect(frames.map(([, blob]) => Buffer.from(blob, 'latin1'))).toEqual(blobs);
+    for (const [header] of frames) expect(decode(header)).toMatchObject({ t: 'items', k: 'b', n: 1 });
+  }
 });
 
 test.each([

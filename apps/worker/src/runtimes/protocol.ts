@@ -1,5 +1,5 @@
 // harness/PROTOCOL.md: the messages between the worker and a replica, with one type each.
-import type { ErrorCode, ErrorDetail, ItemKind } from '@inference-proxy/contracts';
+import type { AnswerForm, ErrorCode, ErrorDetail, ItemKind } from '@inference-proxy/contracts';
 import { errorKinds } from '@inference-proxy/contracts';
 import { z } from 'zod';
 
@@ -7,8 +7,10 @@ export const PROTOCOL = 1;
 
 const LIST_LIMIT = 4096;
 
-/** A media type with at most one parameter (RFC 9110 §8.3.1). An app can forge a message, so no other value may reach a header. */
-const MEDIA_TYPE = /^[\w.+-]{1,80}\/[\w.+-]{1,80}(?:; ?[\w.-]{1,40}=[\w.+-]{1,40})?$/;
+/** A media type with at most three parameters (RFC 9110 §8.3.1). An app can forge a message, so no other value may reach a header. */
+const MEDIA_TYPE = /^[\w.+-]{1,80}\/[\w.+-]{1,80}(?:; ?[\w.-]{1,40}=(?:[\w.+-]{1,80}|"[\w .+/=-]{0,80}")){0,3}$/;
+
+const FORMS: ReadonlySet<unknown> = new Set<AnswerForm>(['sse', 'ndjson', 'chunks', 'bytes', 'json', 'text', 'binary']);
 
 export interface InitMessage {
   /** Absolute path of the app's folder. */
@@ -115,11 +117,18 @@ export interface LogMessage {
   readonly cut: number;
 }
 
+/** The answer is a body. Precedes `started` or `done`. */
+export interface HeadMessage {
+  readonly t: 'head';
+  readonly r: string;
+  readonly status: number;
+  readonly media?: string;
+  readonly form: AnswerForm;
+}
+
 export interface StartedMessage {
   readonly t: 'started';
   readonly r: string;
-  /** The media type of the items, which are bytes. */
-  readonly media?: string;
 }
 
 /** Fields of every terminal message. */
@@ -133,8 +142,6 @@ interface Terminal {
 export interface DoneMessage extends Terminal {
   readonly t: 'done';
   readonly status?: number;
-  /** The media type of the result, which is bytes and not JSON. */
-  readonly media?: string;
 }
 
 export interface ErrorMessage extends Terminal {
@@ -164,7 +171,7 @@ export interface ItemsMessage {
   readonly n: number;
 }
 
-export type HarnessMessage = ColdMessage | LogMessage | StartedMessage | ItemsMessage | TerminalMessage;
+export type HarnessMessage = ColdMessage | LogMessage | HeadMessage | StartedMessage | ItemsMessage | TerminalMessage;
 
 /** The bytes do not follow the protocol, so the process gets no further runs. */
 export class ProtocolError extends Error {}
@@ -176,6 +183,9 @@ const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
 
 const isMedia = (value: unknown): boolean =>
   value === undefined || (typeof value === 'string' && MEDIA_TYPE.test(value));
+
+const isHead = ({ r, status, media, form }: Header): boolean =>
+  typeof r === 'string' && isCount(status) && status >= 200 && status <= 599 && isMedia(media) && FORMS.has(form);
 
 const isErrorStatus = (value: unknown): boolean => isCount(value) && value >= 400 && value <= 599;
 
@@ -197,7 +207,9 @@ function isTerminal(header: Header): boolean {
 function isHot(header: Header): boolean {
   switch (header.t) {
     case 'started':
-      return typeof header.r === 'string' && isMedia(header.media);
+      return typeof header.r === 'string';
+    case 'head':
+      return isHead(header);
     case 'log':
       return (
         isCount(header.n) &&
@@ -206,7 +218,7 @@ function isHot(header: Header): boolean {
         (header.r === undefined || typeof header.r === 'string')
       );
     case 'done':
-      return isTerminal(header) && (header.status === undefined || isCount(header.status)) && isMedia(header.media);
+      return isTerminal(header) && (header.status === undefined || isCount(header.status));
     case 'cancelled':
       return isTerminal(header);
     case 'error':

@@ -176,10 +176,10 @@ def pid():
 `);
   const own = await language.started(100, { folder, teardownMs: 1_000 });
   const pid = Number(await new Call(own, 'pid').result());
-  const told = language.lines.length;
+  const before = language.lines.length;
   await own.drain();
   expect(await isRunning(pid)).toBe(false);
-  expect(language.lines.slice(told)).toContainEqual(expect.stringContaining('did not end within 1 s'));
+  expect(language.lines.slice(before)).toContainEqual(expect.stringContaining('did not end within 1 s'));
 });
 
 test('positional-only parameters are described, checked and passed by position', async () => {

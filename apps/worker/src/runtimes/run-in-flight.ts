@@ -2,7 +2,7 @@
 import type { AnswerHead, ErrorFields, RunId } from '@inference-proxy/contracts';
 import { Credits } from './credits.ts';
 import type { PrintedLines } from './printed-lines.ts';
-import type { ErrorMessage, TerminalMessage } from './protocol.ts';
+import type { ErrorMessage, HeadMessage, TerminalMessage } from './protocol.ts';
 import type { CancelReason, ItemsFrame, RunEnd, RunListener } from './runtime.ts';
 
 const cancelErrors: Readonly<Record<CancelReason, ErrorFields>> = {
@@ -40,7 +40,7 @@ export class RunInFlight {
   #streamed = false;
   #hasOutput = false;
   #ended = false;
-  /** The head of the answer of a function whose items are pieces of a body. */
+  /** The head of the answer of a function whose answer is a body. */
   #head: AnswerHead | undefined;
 
   constructor(runId: RunId, listener: RunListener) {
@@ -66,11 +66,14 @@ export class RunInFlight {
     this.#timers.add(timer);
   }
 
-  /** @param media the media type of the items, if they are pieces of a body */
-  started(media?: string): void {
+  /** Records that the function's answer is a body. */
+  answers({ status, media, form }: HeadMessage): void {
+    this.#head = { status, headers: media === undefined ? [] : [['content-type', media]], form };
+  }
+
+  started(): void {
     this.#hasOutput = true;
     this.#streamed = true;
-    if (media !== undefined) this.#head = headOf(media, 'bytes');
   }
 
   items(batch: ItemsFrame): void {
@@ -93,13 +96,16 @@ export class RunInFlight {
       this.#end({ ...common, state: stateOf(reason), error: cancelErrors[reason] });
     } else if (message.t === 'error') {
       this.#end({ ...common, state: 'failed', error: errorOf(message, debug) });
-    } else if (message.streamed) {
-      this.#end({ ...common, state: 'succeeded', ...(this.#head && { head: this.#head }) });
-    } else if (message.media !== undefined) {
-      this.#end({ ...common, state: 'succeeded', result, head: headOf(message.media, 'binary') });
     } else {
-      const status = message.status !== undefined && { statusCode: message.status };
-      this.#end({ ...common, state: 'succeeded', result, ...status });
+      const head = this.#head;
+      const statusCode = head?.status ?? message.status;
+      this.#end({
+        ...common,
+        state: 'succeeded',
+        ...(!message.streamed && { result }),
+        ...(head && { head }),
+        ...(statusCode !== undefined && { statusCode }),
+      });
     }
   }
 
@@ -141,12 +147,6 @@ export class RunInFlight {
     this.#listener.ended(end);
   }
 }
-
-const headOf = (media: string, form: AnswerHead['form']): AnswerHead => ({
-  status: 200,
-  headers: [['content-type', media]],
-  form,
-});
 
 function errorOf(message: ErrorMessage, debug: boolean): ErrorFields {
   const { code, type, details, status, retry_after: retryAfter, traceback } = message;

@@ -1,5 +1,5 @@
 // Contract 7: the kinds of runtimes. The manifest of an app selects the kind.
-import type { MakeRuntime } from '../deployments/versions.ts';
+import type { MakeRuntime } from '../deployments/offered-version.ts';
 import type { FunctionOptions } from './function-runtimes.ts';
 import { type HttpServerOptions, httpServers } from './http-server/http-servers.ts';
 import { nodeRuntimes } from './node.ts';

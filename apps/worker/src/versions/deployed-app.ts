@@ -60,7 +60,10 @@ export class DeployedApp {
     const { project, app } = versions.place;
     for (let failures = 1; !signal.aborted; failures++) {
       try {
-        const offered = await loader.load(project, app, version);
+        const log = (lines: readonly string[]): void => {
+          for (const line of lines) logger.info({ project, app, version }, line);
+        };
+        const offered = await loader.load(project, app, version, { log, signal });
         if (signal.aborted) return;
         versions.waits();
         versions.offer(offered);

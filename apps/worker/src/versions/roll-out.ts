@@ -1,12 +1,18 @@
 // Contract 7, "Versions": this worker's part in the roll-out of a version: load, start beside the active version, report.
 import type { ErrorFields } from '@inference-proxy/contracts';
 import { retry } from '@inference-proxy/retry';
-import type { DeploymentFeed, VersionReport } from '@inference-proxy/store';
+import type { CallCounts, DeploymentFeed, RollOutSteps, VersionReport } from '@inference-proxy/store';
+import type { Manifest } from '../deployments/manifest.ts';
+import type { OfferedVersion } from '../deployments/offered-version.ts';
 import type { AppVersions } from '../deployments/versions.ts';
+import { BuildFailed } from '../environments/build-failed.ts';
+import { LogBatches } from './log-batches.ts';
 import type { VersionLoader } from './version-loader.ts';
 
 const RETRY_MS = 500;
 const LONGEST_PAUSE_MS = 10_000;
+/** Interval of the reports about the calls of a version that gets calls in steps. */
+const COUNT_MS = 1_000;
 
 interface RollOutLogger {
   info(fields: object, text: string): void;
@@ -25,6 +31,9 @@ export class RollOut {
   /** Reports are sent one after the other. */
   #reporting: Promise<unknown> = Promise.resolve();
   #reports = 0;
+  #steps: RollOutSteps | undefined;
+  #counts: CallCounts = { calls: 0, failed: 0 };
+  #counting: NodeJS.Timeout | undefined;
 
   readonly #parts: RollOutParts;
 
@@ -46,6 +55,7 @@ export class RollOut {
   /** Ends the tries and the reports. The prepared version stays. */
   stop(): void {
     this.#stopped.abort();
+    clearInterval(this.#counting);
   }
 
   async #prepare(): Promise<void> {
@@ -54,7 +64,12 @@ export class RollOut {
     const { version } = this.target;
     const { signal } = this.#stopped;
     this.#report('preparing', ['fetching the bundle']);
-    const load = () => loader.load(project, app, version);
+    const log = new LogBatches((lines) => this.#send('preparing', lines));
+    const load = (): Promise<OfferedVersion> =>
+      loader
+        .load(project, app, version, { log: (lines) => log.add(lines), signal })
+        .catch((error: unknown) => unbuilt(version, error))
+        .finally(() => log.flush());
     const failed = (error: unknown): void => this.#wait(error);
     const offered = await retry(load, { firstMs: RETRY_MS, lastMs: LONGEST_PAUSE_MS, signal, failed });
     if (signal.aborted) return;
@@ -68,8 +83,24 @@ export class RollOut {
     versions.prepare({ ...offered, manifest }, (startError) => {
       if (signal.aborted) return;
       if (startError) this.#fail(startError);
-      else this.#report('ready', ['ready']);
+      else this.#ready(manifest);
     });
+  }
+
+  /** Reports the version as ready, and the number of its calls if new calls move to the version in steps. */
+  #ready({ rollOutMs, abortOnErrorRate }: Manifest): void {
+    const { versions } = this.#parts;
+    // A server that waits for its port cannot take calls beside the old version, so all calls move at once.
+    const durationMs = versions.preparedCalls === undefined ? 0 : rollOutMs;
+    this.#steps = { durationMs, abortOnErrorRate };
+    this.#report('ready', ['ready']);
+    if (durationMs === 0) return;
+    this.#counting = setInterval(() => {
+      const counts = versions.preparedCalls;
+      if (counts === undefined || counts.calls === this.#counts.calls) return;
+      this.#counts = counts;
+      this.#send('ready', []);
+    }, COUNT_MS);
   }
 
   #wait(error: unknown): void {
@@ -86,6 +117,13 @@ export class RollOut {
   }
 
   #report(step: VersionReport['step'], lines: readonly string[], reason?: string): void {
+    const { versions, logger } = this.#parts;
+    const { project, app } = versions.place;
+    logger.info({ project, app, version: this.target.version, step, reason }, 'version in roll-out');
+    this.#send(step, lines, reason);
+  }
+
+  #send(step: VersionReport['step'], lines: readonly string[], reason?: string): void {
     const { feed, versions, logger } = this.#parts;
     const { project, app } = versions.place;
     const time = new Date().toISOString();
@@ -97,8 +135,8 @@ export class RollOut {
       step,
       ...(reason !== undefined && { reason }),
       lines: lines.map((text) => ({ time, text })),
+      ...(this.#steps && { steps: this.#steps, counts: this.#counts }),
     };
-    logger.info({ project, app, version: report.version, step, reason }, 'version in roll-out');
     const { signal } = this.#stopped;
     const failed = (err: unknown): void =>
       logger.warn({ err, project, app }, 'reporting the state of a version failed; retrying');
@@ -107,4 +145,11 @@ export class RollOut {
       // Rejects only after the stop.
       .catch(() => {});
   }
+}
+
+/** Returns the version that cannot start, if its build failed. Only a further deployment builds it again. @throws every other error */
+function unbuilt(version: string, error: unknown): OfferedVersion {
+  if (!(error instanceof BuildFailed)) throw error;
+  const message = `the environment could not be built: ${error.message}`;
+  return { version, manifest: undefined, error: { code: 'app_failed_to_start', message } };
 }

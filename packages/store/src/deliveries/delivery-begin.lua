@@ -16,8 +16,7 @@
 --       figures  `<refusals> <ended (ms)> <attempts before this round of the schedule> <age of the round (ms)> <takes of the run>
 --                <app> <the caller's traceparent or ->`
 -- A repeated call begins an attempt again under its token.
---@include redis: now, send_members
---@include record: pack_hold, read_hold, number_of, target_of, traceparent_of
+--@include run: pack_hold, read_hold, number_of, target_of, traceparent_of, send_members
 local lease, before_id, before_state, before_result, before_ms, before_end, after_end = unpack(ARGV, 1, 7)
 local answers, due = {}, {}
 

@@ -1,8 +1,16 @@
 // Contract 4: begins attempts of deliveries, by delivery-begin.lua.
 import type { DueDelivery, Outcome, RunId } from '@inference-proxy/contracts';
-import { bytesIn, codeIn, listIn, numberIn, type ScriptArgument, type ScriptReply, textIn } from '../message-pack.ts';
-import type { Script } from '../redis-calls.ts';
 import { outcomeOf } from '../runs/codec.ts';
+import {
+  bytesIn,
+  codeIn,
+  listIn,
+  numberIn,
+  type Script,
+  type ScriptArgument,
+  type ScriptReply,
+  textIn,
+} from '../scripts.ts';
 import { ENVELOPE_PIECES, envelopeFrom } from './kept-envelope.ts';
 
 /** One attempt under way. */

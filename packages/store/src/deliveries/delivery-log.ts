@@ -3,8 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { isRunId, type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
-import { runScript, withinLimit } from '../redis-calls.ts';
+import { withinLimit } from '../redis.ts';
 import { isHeld } from '../runs/codec.ts';
+import { runScript } from '../scripts.ts';
 import { storeError } from '../store-error.ts';
 import type { StoreTimings } from '../timings.ts';
 import { deliveryIdOf, parkedOf } from './delivery-begin.ts';
@@ -63,6 +64,8 @@ export type Redelivered = 'asked' | 'under-way' | 'unknown';
 
 /** Records examined for one page, so that a filter with few matches does not hold Redis. */
 const EXAMINED = 500;
+/** Records examined for one count. */
+const COUNTED = 5_000;
 const PORTION = 100;
 const FIELDS = ['hook', 'delivery', 'tries', 'ended', 'next', 'parked', 'hold', 'state'] as const;
 
@@ -120,6 +123,23 @@ export class DeliveryLog {
       }
       if (all.length < PORTION) return { deliveries: fitting };
     }
+  }
+
+  /**
+   * Counts deliveries, newest first. A cursor means that the count is of the examined deliveries, and that further deliveries may match.
+   *
+   * @throws ServiceError `invalid_request` for a malformed cursor
+   */
+  async count(project: string, filter: DeliveryFilter, cursor?: string): Promise<{ count: number; cursor?: string }> {
+    let count = 0;
+    let next = cursor;
+    for (let examined = 0; examined < COUNTED; examined += EXAMINED) {
+      const page = await this.list(project, filter, EXAMINED, next);
+      count += page.deliveries.length;
+      next = page.cursor;
+      if (next === undefined) return { count };
+    }
+    return { count, ...(next !== undefined && { cursor: next }) };
   }
 
   /**

@@ -13,8 +13,7 @@
 --       1  recorded, now or by an earlier call
 --       0  superseded
 --       2  parked, but the delivery's slot came during the parking
---@include redis: now, now_text, send_members
---@include record: read_hold, retention_of
+--@include run: read_hold, retention_of, send_members
 --@include memory: grown, beyond, as_table, attempt_bytes, LIST, check_share, count_bytes, keep, send_kept
 local handover = ARGV[1]
 local KEPT_ATTEMPTS = 100

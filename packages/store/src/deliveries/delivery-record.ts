@@ -1,6 +1,5 @@
 // Contract 4: records the results of attempts, by delivery-record.lua.
-import { listIn, numberIn, type ScriptArgument } from '../message-pack.ts';
-import type { Script } from '../redis-calls.ts';
+import { listIn, numberIn, type Script, type ScriptArgument } from '../scripts.ts';
 import type { DeliveryTask } from './delivery-begin.ts';
 
 /** The step after an attempt. `delayMs` counts from the record. `refusals` counts 4xx answers that stop early, including this answer. */

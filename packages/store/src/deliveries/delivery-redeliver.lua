@@ -9,8 +9,7 @@
 --       0   no delivery
 --       -1  an attempt is under way, or an earlier request's attempt is not made yet
 --       n   number of the attempt that is due
---@include redis: now, now_text
---@include record: read_hold
+--@include run: read_hold
 local handover, request = ARGV[1], ARGV[2]
 local answers = {}
 for i = 3, #ARGV do

@@ -1,7 +1,6 @@
 // Contract 5, "Deliveries": makes deliveries due at once, by delivery-redeliver.lua.
 import type { RunId } from '@inference-proxy/contracts';
-import { listIn, numberIn } from '../message-pack.ts';
-import type { Script } from '../redis-calls.ts';
+import { listIn, numberIn, type Script } from '../scripts.ts';
 
 export interface RedeliverArguments {
   readonly handoverMs: number;

@@ -3,8 +3,9 @@
 import { randomBytes } from 'node:crypto';
 import { type DueDelivery, envelope } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
-import { runScript, TickBatch, withinLimit } from '../redis-calls.ts';
+import { TickBatch, withinLimit } from '../redis.ts';
 import { readItems } from '../runs/items.ts';
+import { runScript } from '../scripts.ts';
 import type { StoreTimings } from '../timings.ts';
 import { type Beginning, type Begun, beginScript, type DeliveryTask, deliveryIdOf } from './delivery-begin.ts';
 import { type NextStep, type ParkReason, type RecordAnswer, type Recording, recordScript } from './delivery-record.ts';
@@ -20,6 +21,8 @@ export interface AttemptRecord {
   readonly status?: number;
   readonly errorClass?: string;
   readonly message?: string;
+  /** The headers that were sent, without the values of signatures. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** Target of a redirect. */
   readonly location?: string;
   /** The first 4 KiB of the receiver's answer. */

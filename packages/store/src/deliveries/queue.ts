@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import type { DeliveryJob, DueDelivery, RunId } from '@inference-proxy/contracts';
 import { isNotConnectionError, Queue, type QueueOptions } from 'bullmq';
 import type { Redis } from 'ioredis';
-import { StoreClock, withinLimit } from '../redis-calls.ts';
+import { StoreClock, withinLimit } from '../redis.ts';
 import { defaultTimings, type StoreLogger } from '../timings.ts';
 
 export const deliveryQueueName = 'deliveries';

@@ -6,7 +6,6 @@
 -- ARGV  1-5  see parts/host-slots
 --       6  maximum number of lines
 -- Returns {woken deliveries as {project, run, attempt, host:port, slot, watched (1/0)}, deliveries of expired slots as {project, run, attempt}}
---@include redis: now, now_us
 --@include host-slots: woken, circuit_of, take_back, save_counts, wake_delivery, wake_deliveries, wake_project, FORGET
 local most = ARGV[6]
 local lapsed = {}

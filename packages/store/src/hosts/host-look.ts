@@ -1,7 +1,6 @@
 // Contract 4, "Isolation": wakes due probes and frees slots of dead dispatchers, by host-look.lua.
 import type { DueDelivery } from '@inference-proxy/contracts';
-import { listIn, numberIn, textIn } from '../message-pack.ts';
-import type { Script } from '../redis-calls.ts';
+import { listIn, numberIn, type Script, textIn } from '../scripts.ts';
 import { type HostLimits, limitArguments, type Woken, wokenIn } from './hosts.ts';
 
 export interface Looked {

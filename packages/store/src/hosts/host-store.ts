@@ -4,9 +4,10 @@ import type { DueDelivery } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import type { ParkReason } from '../deliveries/delivery-record.ts';
 import { hostsPrefix, names } from '../keys.ts';
-import { runScriptAt, TickBatch, withinLimit } from '../redis-calls.ts';
+import { TickBatch, withinLimit } from '../redis.ts';
+import { runScriptAt } from '../scripts.ts';
 import { hostLookScript } from './host-look.ts';
-import { type HostAnswer, type HostLimits, hostsScript, type Woken } from './hosts.ts';
+import { type HostAnswer, type HostLimits, type HostStep, hostsScript, type Woken } from './hosts.ts';
 
 /** The permission to have one attempt open at a receiver, under a lease. */
 export interface Slot extends DueDelivery {
@@ -43,7 +44,7 @@ export interface HostStoreOptions {
 }
 
 interface Step {
-  readonly kind: 'enter' | 'leave' | 'drop';
+  readonly kind: HostStep['kind'];
   readonly slot: Slot;
   readonly share: number;
   readonly flag: string;
@@ -66,7 +67,7 @@ export class HostStore {
   #onWoken: (slots: readonly Slot[]) => void = () => {};
   /** Names of slots only need to be unique: this process' part of the name is random, and the rest is a counter. */
   readonly #names = randomBytes(6).toString('hex');
-  #entered = 0;
+  #acquired = 0;
   /** Lines whose success the store knows, and the time (`performance.now()`) until which it is not reported again. */
   readonly #succeeded = new Map<string, number>();
 
@@ -95,16 +96,16 @@ export class HostStore {
    */
   async acquire(due: DueDelivery, host: string, request: SlotRequest, share: number): Promise<SlotAnswer> {
     const { project, runId, attempt } = due;
-    this.#entered += 1;
+    this.#acquired += 1;
     const slot = {
       project,
       runId,
       attempt,
       host,
       passUntil: 0,
-      name: `${attempt} ${project} ${runId} ${this.#names}${this.#entered}`,
+      name: `${attempt} ${project} ${runId} ${this.#names}${this.#acquired}`,
     };
-    const answer = await this.#steps.add('', { kind: 'enter', slot, share, flag: FLAGS[request] });
+    const answer = await this.#steps.add('', { kind: 'acquire', slot, share, flag: FLAGS[request] });
     switch (answer) {
       case 'parked circuit_open':
         return { state: 'parked', reason: 'circuit_open' };
@@ -126,7 +127,7 @@ export class HostStore {
    * @returns whether a parked delivery was woken
    */
   async release(slot: Slot, signal: CircuitSignal, share: number): Promise<boolean> {
-    const answer = await this.#steps.add('', { kind: 'leave', slot, share, flag: signal });
+    const answer = await this.#steps.add('', { kind: 'release', slot, share, flag: signal });
     if (signal === 'good' && !this.#hasSucceeded(slot)) {
       if (this.#succeeded.size >= SUCCEEDED_LINES) this.#succeeded.clear();
       this.#succeeded.set(lineOf(slot), performance.now() + SUCCEEDED_MS);
@@ -136,7 +137,7 @@ export class HostStore {
 
   /** Gives an unused slot back, because this process stops. Parked deliveries are left to other dispatchers. */
   async releaseUnused(slot: Slot): Promise<void> {
-    await this.#steps.add('', { kind: 'drop', slot, share: 0, flag: 'none' });
+    await this.#steps.add('', { kind: 'release_unused', slot, share: 0, flag: 'none' });
   }
 
   #hasSucceeded(slot: Slot): boolean {
@@ -165,7 +166,7 @@ export class HostStore {
 
   async #send(steps: readonly Step[]): Promise<HostAnswer[]> {
     // Slots are given back first, which makes room for new attempts.
-    const order = [...steps].sort((a, b) => Number(a.kind === 'enter') - Number(b.kind === 'enter'));
+    const order = [...steps].sort((a, b) => Number(a.kind === 'acquire') - Number(b.kind === 'acquire'));
     const sent = order.map(({ kind, slot, share, flag }) => {
       const { project, host, runId, attempt, name } = slot;
       return { kind, project, host, runId, attempt, slot: name, share, succeeded: this.#hasSucceeded(slot), flag };

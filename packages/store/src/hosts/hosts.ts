@@ -1,6 +1,5 @@
-// Contract 4, "Isolation": attempts enter and leave receivers, by hosts.lua.
-import { codeIn, listIn, numberIn, type ScriptArgument, type ScriptReply, textIn } from '../message-pack.ts';
-import type { Script } from '../redis-calls.ts';
+// Contract 4, "Isolation": dispatchers acquire and release slots of receivers, by hosts.lua.
+import { codeIn, listIn, numberIn, type Script, type ScriptArgument, type ScriptReply, textIn } from '../scripts.ts';
 
 /** The limits that both scripts of receivers need (parts/host-slots.lua). */
 export interface HostLimits {
@@ -20,7 +19,7 @@ export const limitArguments = ({ leaseMs, perLine, perHost, probeMs, perProject 
 ];
 
 export interface HostStep {
-  readonly kind: 'enter' | 'leave' | 'drop';
+  readonly kind: 'acquire' | 'release' | 'release_unused';
   readonly project: string;
   /** `host:port`. */
   readonly host: string;
@@ -39,7 +38,7 @@ const ANSWERS = [
   'parked circuit_open',
   'parked host_busy',
   'parked project_busy',
-  'left',
+  'released',
   'woke',
 ] as const;
 export type HostAnswer = (typeof ANSWERS)[number];

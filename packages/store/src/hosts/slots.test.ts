@@ -37,7 +37,7 @@ test('the longest parked and the newest delivery are woken in turn, so a backlog
   }
   expect(order).toEqual(['a1', 'a6', 'a2', 'a5', 'a3', 'a4']);
   await receivers.leave(slot, 'good');
-  expect(await receivers.keys()).toEqual(['parked-count', 'slot-number', 'watch']);
+  expect(await receivers.keys()).toEqual(['parked-count', 'slot-number', 'troubled:a', 'watch']);
 });
 
 test('a repeated step has no further effect: a slot counts once and is given back once', async () => {

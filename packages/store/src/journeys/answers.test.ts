@@ -42,7 +42,7 @@ const succeed = (worker: WorkerStore, { project, runId, token }: TakenRun, head:
 test('a reader gets the head of a stream before any item exists', async () => {
   const project = newRunId();
   const worker = await store.worker('w1', project);
-  const { accepted, reader } = gateway.accept(call(project), 'answer');
+  const { accepted, reader } = gateway.acceptor.accept(call(project), 'answer');
   await accepted;
   const events: RunEvent[] = [];
   const over = new Promise<void>((complete) =>
@@ -61,7 +61,7 @@ test('a reader gets the head of a stream before any item exists', async () => {
 test('a reader gets a whole answer as its head and then its bytes', async () => {
   const project = newRunId();
   const worker = await store.worker('w2', project);
-  const { accepted, reader } = gateway.accept(call(project), 'answer');
+  const { accepted, reader } = gateway.acceptor.accept(call(project), 'answer');
   await accepted;
   const events = collect(reader as RunReader);
   const run = await takeOne(worker, project);
@@ -78,7 +78,7 @@ test('a reader gets a whole answer as its head and then its bytes', async () => 
 test('readers of ended and open streams get the head first, and readers from the middle get none', async () => {
   const project = newRunId();
   const worker = await store.worker('w3', project);
-  await gateway.accept(call(project, { promised: true }), 'none').accepted;
+  await gateway.acceptor.accept(call(project, { promised: true }), 'none').accepted;
   const run = await takeOne(worker, project);
   await worker.head(project, { ...run, head: STREAM });
   await append(worker, run, 1, 'a', 'b');
@@ -99,7 +99,7 @@ test('readers of ended and open streams get the head first, and readers from the
 test('a reader that stopped at the head continues after it', async () => {
   const project = newRunId();
   const worker = await store.worker('w4', project);
-  const { accepted, reader } = gateway.accept(call(project), 'answer');
+  const { accepted, reader } = gateway.acceptor.accept(call(project), 'answer');
   await accepted;
   const paused = new Promise<RunEvent>((resolve) => {
     const subscription = (reader as RunReader).events().subscribe((event) => {

@@ -43,7 +43,7 @@ async function run(
   result = '"ok"',
 ): Promise<string[]> {
   const calls = Array.from({ length: count }, () => call(project, more));
-  const answers = await Promise.all(calls.map((one) => gateway.accept(one, 'none').accepted));
+  const answers = await Promise.all(calls.map((one) => gateway.acceptor.accept(one, 'none').accepted));
   const ids = calls.filter((_, at) => answers[at]?.state === 'accepted').map(({ runId }) => runId);
   for (let left = ids.length; left > 0; ) {
     const { runs } = await worker.take(project, [{ app: APP, slots: left }]);
@@ -93,7 +93,7 @@ test('ten turnovers by retention keep memory flat and leave no keys of forgotten
     await run(gateway, worker, 'demo', 50, { keepMs: 1, promised: true }, `"${'x'.repeat(2_000)}"`);
     for (let n = 0; n < 10; n++) {
       const keyed = { idempotency: { key: newRunId(), fingerprint: 'f' }, keepMs: 1 };
-      await gateway.accept(call('demo', keyed), 'none').accepted;
+      await gateway.acceptor.accept(call('demo', keyed), 'none').accepted;
       const taken = await takeOne(worker, 'demo');
       await append(worker, taken, 1, 'a', 'b');
       await worker.log('demo', { ...taken, lines: [{ at: 1, stream: 'stdout', text: 'printed' }] });
@@ -159,7 +159,7 @@ test('promised runs replace unpromised runs, and new calls are refused if only p
   for (const id of plain) expect(await gateway.lookUp('demo', id)).toBeUndefined();
   for (const more of [{}, { promised: true, idempotency: { key: 'k', fingerprint: 'f' } }]) {
     const refused = call('demo', more);
-    expect(await gateway.accept(refused, 'none').accepted).toEqual({
+    expect(await gateway.acceptor.accept(refused, 'none').accepted).toEqual({
       state: 'overloaded',
       reason: 'store',
       retryAfterMs: expect.any(Number),
@@ -180,7 +180,10 @@ test('one of several projects may hold half of the store, and calls of other pro
   for (let n = 0; n < 25; n++) held.push(...(await run(gateway, greedy, 'greedy', 100, { promised: true })));
   expect(held.length * RUN).toBeGreaterThan(bound * 0.45);
   expect(await bytesOf('greedy')).toBeLessThanOrEqual(bound / 2);
-  expect(await gateway.accept(call('greedy'), 'none').accepted).toMatchObject({ state: 'overloaded', reason: 'store' });
+  expect(await gateway.acceptor.accept(call('greedy'), 'none').accepted).toMatchObject({
+    state: 'overloaded',
+    reason: 'store',
+  });
   expect(await run(gateway, modest, 'modest', 200, { promised: true })).toHaveLength(200);
   expect((await gateway.lookUp('modest', first[0] as string))?.state).toBe('succeeded');
 });
@@ -207,7 +210,7 @@ test('a run with a live reader stays, even if room is wanted or its retention en
   const gateway = store.gateway('g1', { timings, storeMaxBytes: bound });
   gateway.start();
   const worker = await store.worker('w1', 'demo');
-  const { accepted, reader } = gateway.accept(call('demo', { keepMs: 1 }), 'items');
+  const { accepted, reader } = gateway.acceptor.accept(call('demo', { keepMs: 1 }), 'items');
   await accepted;
   const read = await takeOne(worker, 'demo');
   let resume = (): void => {};
@@ -232,7 +235,7 @@ test('streams and answers make room as soon as they were read to the end', async
   const worker = await store.worker('w1', 'demo');
   await until(async () => (await gateway.depths()).store.boundBytes === bound);
   for (let n = 0; n < 60; n++) {
-    const { accepted, reader } = gateway.accept(call('demo'), n % 2 === 0 ? 'items' : 'outcome');
+    const { accepted, reader } = gateway.acceptor.accept(call('demo'), n % 2 === 0 ? 'items' : 'outcome');
     expect(await accepted).toEqual({ state: 'accepted' });
     const read = reader as NonNullable<typeof reader>;
     const ended = n % 2 === 0 ? collect(read) : read.outcome();
@@ -255,15 +258,15 @@ test('the bound is 60 % of maxmemory, or 1 GiB without a maxmemory', async () =>
 test('a full Redis refuses calls and accepts nothing, and existing runs end and are read', async () => {
   const gateway = store.gateway('g1');
   const worker = await store.worker('w1', 'demo');
-  const { accepted, reader } = gateway.accept(call('demo'), 'items');
+  const { accepted, reader } = gateway.acceptor.accept(call('demo'), 'items');
   const events = collect(reader as NonNullable<typeof reader>);
   await accepted;
-  await gateway.accept(call('demo'), 'none').accepted;
+  await gateway.acceptor.accept(call('demo'), 'none').accepted;
   const first = await takeOne(worker, 'demo');
   await append(worker, first, 1, 'a');
   await store.admin.config('SET', 'maxmemory', '1');
   const refused = call('demo', { promised: true });
-  await expect(gateway.accept(refused, 'none').accepted).rejects.toMatchObject({ code: 'overloaded' });
+  await expect(gateway.acceptor.accept(refused, 'none').accepted).rejects.toMatchObject({ code: 'overloaded' });
   await expect(append(worker, first, 2, 'b')).rejects.toMatchObject({ code: 'overloaded' });
   expect(await succeed(worker, first, 1)).toEqual({ state: 'ended' });
   expect(itemsOf(await events)).toEqual(['a']);

@@ -19,7 +19,7 @@ const counted = async (): Promise<number> => Number(await store.admin.get(`${pro
 type Work = (deliveries: DeliveryStore) => Promise<void>;
 
 const accepted = async (more: Partial<NewRun> = {}): Promise<void> => {
-  expect(await gateway.accept(call('demo', more), 'none').accepted).toEqual({ state: 'accepted' });
+  expect(await gateway.acceptor.accept(call('demo', more), 'none').accepted).toEqual({ state: 'accepted' });
 };
 
 const returns =

@@ -19,7 +19,7 @@ test('a run is cancelled only after its last reader has disconnected, on any gat
   const project = 'two';
   const [here, there] = [store.gateway('g1'), store.gateway('g2')];
   const run = call(project, { absentMs: 0 });
-  const { accepted, reader } = here.accept(run, 'items');
+  const { accepted, reader } = here.acceptor.accept(run, 'items');
   await accepted;
   const [second, third] = [there.read(project, run.runId, 'items', 0), there.read(project, run.runId, 'items', 0)];
   for (const each of [second, third]) each.events().subscribe();
@@ -40,7 +40,7 @@ test('a reader that arrives in time on another gateway keeps the run, and its di
   here.start();
   there.start();
   const run = call(project, { absentMs: 400, promised: true });
-  const { accepted, reader } = here.accept(run, 'items');
+  const { accepted, reader } = here.acceptor.accept(run, 'items');
   await accepted;
   (reader as RunReader).close();
   const absent = () => store.admin.zscore(`${projectPrefix(project)}absent`, run.runId);
@@ -58,7 +58,7 @@ test('a gateway notices its own lost departure', async () => {
   const gateway = store.gateway('g5', { timings });
   gateway.start();
   const run = call(project, { absentMs: 0 });
-  await gateway.accept(run, 'none').accepted;
+  await gateway.acceptor.accept(run, 'none').accepted;
   // The state after a reader whose departure was lost.
   await store.admin.hset(`${projectPrefix(project)}run:${run.runId}`, 'followers', 'g5:i');
   await store.admin.sadd(`${projectPrefix(project)}${names.following}g5`, run.runId);
@@ -69,7 +69,7 @@ test('the departure from an ended run is reported with the next round', async ()
   const project = 'finished';
   const gateway = store.gateway('g7', { timings });
   const worker = await store.worker('w7', project);
-  const { accepted, reader } = gateway.accept(call(project), 'items');
+  const { accepted, reader } = gateway.acceptor.accept(call(project), 'items');
   await accepted;
   const read = collect(reader as RunReader);
   const run = await takeOne(worker, project);
@@ -88,7 +88,7 @@ test('a gateway attends thousands of readers, in calls of a bounded size', async
   const project = 'thousands';
   const gateway = store.gateway('g6', { timings });
   const runs = Array.from({ length: 4_500 }, () => call(project));
-  await Promise.all(runs.map((run) => gateway.accept(run, 'outcome').accepted));
+  await Promise.all(runs.map((run) => gateway.acceptor.accept(run, 'outcome').accepted));
   const following = `${projectPrefix(project)}${names.following}g6`;
   expect(await store.admin.scard(following)).toBe(4_500);
   // The state after an expired lease: the store has no follower.

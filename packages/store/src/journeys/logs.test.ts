@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => store.close());
 
 async function running(live: 'none' | 'rich' | 'items' = 'none'): Promise<{ run: TakenRun; reader?: RunReader }> {
-  const { accepted, reader } = gateway.accept(call(PROJECT), live);
+  const { accepted, reader } = gateway.acceptor.accept(call(PROJECT), live);
   await accepted;
   return { run: await takeOne(worker, PROJECT), ...(reader && { reader }) };
 }
@@ -109,7 +109,7 @@ test('lines of another attempt are refused', async () => {
 });
 
 test('a follower of everything gets the start, items and lines live, and other followers get only their mode', async () => {
-  const { accepted, reader } = gateway.accept(call(PROJECT), 'rich');
+  const { accepted, reader } = gateway.acceptor.accept(call(PROJECT), 'rich');
   const full = collect(reader as RunReader);
   const plain = collect(gateway.read(PROJECT, (reader as RunReader).runId, 'items', 0));
   await accepted;

@@ -23,10 +23,10 @@ test.each<[string, Partial<NewRun>]>([
   const projects = new ProjectIndex(store.admin, defaultTimings.commandMs);
   const reaper = new Reaper({ redis: store.admin, logger, timings: defaultTimings, projects }, store.deliveries);
   // The first round gives every lease a fresh term.
-  await gateway.accept(call(state), 'none').accepted;
+  await gateway.acceptor.accept(call(state), 'none').accepted;
   await reaper.run();
   const runs = Array.from({ length: COUNT }, () => call(state, more));
-  await Promise.all(runs.map((run) => gateway.accept(run, 'none').accepted));
+  await Promise.all(runs.map((run) => gateway.acceptor.accept(run, 'none').accepted));
   await reaper.run();
   const states = await Promise.all(runs.map(async ({ runId }) => (await gateway.lookUp(state, runId))?.state));
   expect(new Set(states)).toEqual(new Set([state]));

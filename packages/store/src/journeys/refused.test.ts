@@ -22,7 +22,7 @@ async function scripts(): Promise<number> {
 /** Returns the state and the number of scripts of a call with a reader. */
 async function cost(run: NewRun): Promise<[state: string, scripts: number]> {
   const before = await scripts();
-  const { accepted, reader } = gateway.accept(run, 'items');
+  const { accepted, reader } = gateway.acceptor.accept(run, 'items');
   const { state } = await accepted;
   if (state === 'accepted') (reader as RunReader).close();
   // The answer to the last command proves that Redis has executed every earlier command.
@@ -38,7 +38,7 @@ test.each<[string, string, () => NewRun]>([
   ['conflict', 'is another request under its key', () => call('demo', keyed('g'))],
   ['overloaded', 'finds the queue full', () => call('demo', { queueLimit: 1 })],
 ])('a call that is answered with `%s`, because it %s, sends one script', async (state, _, run) => {
-  await gateway.accept(call('demo', keyed('f')), 'none').accepted;
+  await gateway.acceptor.accept(call('demo', keyed('f')), 'none').accepted;
   await cost(call('demo'));
   expect(await cost(run())).toEqual([state, 1]);
 });
@@ -46,7 +46,7 @@ test.each<[string, string, () => NewRun]>([
 test('a call that Redis refuses for memory sends no second script', async () => {
   await store.admin.config('SET', 'maxmemory', '1');
   const before = await scripts();
-  await expect(gateway.accept(call('demo'), 'items').accepted).rejects.toMatchObject({ code: 'overloaded' });
+  await expect(gateway.acceptor.accept(call('demo'), 'items').accepted).rejects.toMatchObject({ code: 'overloaded' });
   await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
   await gateway.progress('demo', 'none');
   await store.admin.config('SET', 'maxmemory', '0');

@@ -26,7 +26,7 @@ async function returns(
   promised = true,
 ): Promise<[string, string]> {
   const run = call(project, { promised });
-  await gateway.accept(run, 'none').accepted;
+  await gateway.acceptor.accept(run, 'none').accepted;
   const taken = await takeOne(worker, project);
   return [(await succeed(worker, taken, 0, large(bytes))).state, run.runId];
 }

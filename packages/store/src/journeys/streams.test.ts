@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => store.close());
 
 async function streaming(more: Parameters<typeof call>[1] = {}): Promise<{ run: TakenRun; reader: RunReader }> {
-  const { accepted, reader } = (here as GatewayStore).accept(
+  const { accepted, reader } = (here as GatewayStore).acceptor.accept(
     call(PROJECT, { paced: true, absentMs: 0, ...more }),
     'items',
   );

@@ -56,7 +56,7 @@ test('a cancelled run no longer counts in its queue', async () => {
 
 test('runs of one call count against the limit together', async () => {
   const head = [store.now() + 2000, 'g1', 15_000, 1e9];
-  const kind = [1, 'app', 'fn', '60000 - -', 2, 600_000, '-'];
+  const kind = [1, 'app', 'fn', '60000 - -', 2, 600_000, '-', 0];
   const call = (id: string) => [1, id, '{}', 0];
   const [, answers] = (await store.run('accept', ...head, ...kind, ...call('a'), ...call('b'), ...call('c'))) as [
     number,
@@ -173,7 +173,7 @@ test.each([
 
 test('two racing first calls with one key create one run', async () => {
   const head = [store.now() + 2000, 'g1', 15_000, 1e9];
-  const kind = [1, 'app', 'fn', '60000 - c', 100, 600_000, '-'];
+  const kind = [1, 'app', 'fn', '60000 - c', 100, 600_000, '-', 0];
   const call = (id: string) => [1, id, '{}', 4, 'claim', 'k', 'fingerprint', 'f'];
   const [, answers] = (await store.run('accept', ...head, ...kind, ...call('a'), ...call('b'))) as [number, string[]];
   expect(answers).toEqual(['accepted', 'joined a']);

@@ -42,7 +42,7 @@ test('a head under another attempt, after the end or to an unknown run is lost',
 
 test('a page has the head only for a reader without items', async () => {
   const token = await store.running('a');
-  const headOf = async (cursor: number, mode: 'i' | 'o' | 'f'): Promise<Reply | undefined> =>
+  const headOf = async (cursor: number, mode: 'i' | 'o' | 'l' | 'f'): Promise<Reply | undefined> =>
     (await store.follow('a', cursor, { mode }))[9];
   expect(await headOf(0, 'i')).toBe('');
   await head('a', token);
@@ -50,7 +50,9 @@ test('a page has the head only for a reader without items', async () => {
   expect(await headOf(0, 'i')).toBe(HEAD);
   expect(await headOf(0, 'f')).toBe(HEAD);
   expect(await headOf(1, 'i')).toBe('');
-  expect(await headOf(0, 'o')).toBe('');
+  // A returned body has a head, and its caller follows the outcome only.
+  expect(await headOf(0, 'o')).toBe(HEAD);
+  expect(await headOf(0, 'l')).toBe('');
 });
 
 test('lua/end writes the head of a whole answer, and the outcome contains the head', async () => {

@@ -167,7 +167,7 @@ test('runs from an earlier version are neither listed nor delivered', async () =
   const old = ['state', 'succeeded', 'app', 'app', 'fn', 'fn', 'accepted', '1', 'terms', '1 - h', 'ended', '2'];
   await store.client.hset(`${store.prefix}run:old`, ...old, 'hook', 'http://receiver/', 'delivery', 'pending');
   await store.client.zadd(`${store.prefix}runs`, 1, 'old');
-  const [read, , , runs] = (await store.run('list', '', '', 10, 10, '', '', '', 'state')) as Reply[];
+  const [read, , , runs] = (await store.run('list', '', '', 10, 10, '', '', '', '', '-inf', 'state')) as Reply[];
   expect([read, runs]).toEqual([1, []]);
   expect(await store.begin('old', 1, 't')).toBe('gone');
 });

@@ -38,7 +38,7 @@ export class Receivers {
   /** @returns the slot, or the reason why the delivery was parked */
   async enter(run: string, how = 'n', slot = `s${++this.#number}`, host = HOST): Promise<string> {
     const { answers } = await this.#steps([
-      'enter',
+      'acquire',
       run.charAt(0),
       host,
       run,
@@ -55,12 +55,12 @@ export class Receivers {
 
   async leave(slot: string, outcome: 'good' | 'bad' | 'none', host = HOST): Promise<Woken[]> {
     const [, project = '', run = ''] = slot.split(' ');
-    return (await this.#steps(['leave', project, host, run, 1, slot, this.grown, '', outcome])).woken;
+    return (await this.#steps(['release', project, host, run, 1, slot, this.grown, '', outcome])).woken;
   }
 
   async drop(slot: string, host = HOST): Promise<Woken[]> {
     const [, project = '', run = ''] = slot.split(' ');
-    return (await this.#steps(['drop', project, host, run, 1, slot, 0, '', 'none'])).woken;
+    return (await this.#steps(['release_unused', project, host, run, 1, slot, 0, '', 'none'])).woken;
   }
 
   async look(): Promise<{ woken: Woken[]; lapsed: string[] }> {

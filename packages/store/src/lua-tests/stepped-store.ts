@@ -5,8 +5,8 @@ import { afterAll, beforeAll, beforeEach } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { ENVELOPE_PIECES } from '../deliveries/kept-envelope.ts';
 import { projectPrefix } from '../keys.ts';
-import { packArguments, type ScriptArgument, unpackReply } from '../message-pack.ts';
 import { type ScriptName, scriptSource, scriptText } from '../script-files.ts';
+import { packArguments, type ScriptArgument, unpackReply } from '../scripts.ts';
 
 export type Reply = string | number | null | Reply[];
 
@@ -44,6 +44,7 @@ export interface AcceptOptions {
   readonly fingerprint?: string;
   readonly limit?: number;
   readonly timeout?: number;
+  readonly deployed?: boolean;
   readonly live?: 'i' | 'o' | 'l' | 'f' | '-';
   /** Time from now, ms. */
   readonly executeIn?: number;
@@ -111,7 +112,7 @@ export class SteppedStore {
   async accept(id: string, options: AcceptOptions = {}): Promise<Reply | undefined> {
     const { by = 'g1', app = 'app', params = '{}', hook = '', keep = 60_000, absent = '' } = options;
     const { claim = '', fingerprint = '', limit = 100, timeout = 600_000, live = '-', executeIn = 2000 } = options;
-    const { promised = false, paced = false, room = 1e9 } = options;
+    const { promised = false, paced = false, room = 1e9, deployed = false } = options;
     const flags = `${promised ? 'p' : ''}${paced ? 's' : ''}${hook ? 'h' : ''}${claim ? 'c' : ''}` || '-';
     const head = [this.now() + executeIn, by, LEASE, room];
     const terms = `${keep} ${absent === '' ? '-' : absent} ${flags}`;
@@ -119,7 +120,7 @@ export class SteppedStore {
       ...(hook && ['hook', hook, 'secret', 'sealed']),
       ...(claim && ['claim', claim, 'fingerprint', fingerprint]),
     ];
-    const kind = [app, 'fn', terms, limit, timeout, live];
+    const kind = [app, 'fn', terms, limit, timeout, live, deployed ? 1 : 0];
     const [, answers] = (await this.run('accept', ...head, 1, ...kind, 1, id, params, more.length, ...more)) as [
       number,
       Reply[] | undefined,
@@ -130,7 +131,7 @@ export class SteppedStore {
   /** @returns ids of the taken runs */
   async take(worker: string, number: number, slots: number, app = 'app'): Promise<Reply[]> {
     const [, , ...runs] = (await this.run('take', worker, number, LEASE, 1024 * 1024, app, slots, '')) as Reply[];
-    return runs.filter((_, at) => at % 4 === 0);
+    return runs.filter((_, at) => at % 5 === 0);
   }
 
   /** Accepts a run that worker `w` takes as `w:1`. */

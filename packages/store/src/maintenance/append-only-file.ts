@@ -2,7 +2,7 @@
 // Runs in every gateway. Doubles are harmless.
 import type { Redis } from 'ioredis';
 import { rewrittenKey } from '../keys.ts';
-import { withinLimit } from '../redis-calls.ts';
+import { withinLimit } from '../redis.ts';
 import { redisInfo } from '../redis-info.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 import type { MaintenanceParts } from './project-index.ts';

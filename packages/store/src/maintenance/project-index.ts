@@ -1,7 +1,7 @@
 // The index of projects, and which of them have open work. A round of maintenance costs what has work, not what exists.
 import type { Redis } from 'ioredis';
 import { INDEX_MS, projectsKey } from '../keys.ts';
-import { withinLimit } from '../redis-calls.ts';
+import { withinLimit } from '../redis.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 
 /** A project without open work is visited once in this many rounds. */

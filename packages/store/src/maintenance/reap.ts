@@ -1,7 +1,6 @@
 // Ends what dead workers and gateways left in a project, by reap.lua.
 import type { RunId } from '@inference-proxy/contracts';
-import { listIn, numberIn, textIn } from '../message-pack.ts';
-import type { Script } from '../redis-calls.ts';
+import { listIn, numberIn, type Script, textIn } from '../scripts.ts';
 
 export interface ReapArguments {
   /** A longer gap between two reaps is a pause of Redis. */

@@ -2,7 +2,8 @@
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { projectsKey } from '../keys.ts';
-import { runScript, runScriptAt, withinLimit } from '../redis-calls.ts';
+import { withinLimit } from '../redis.ts';
+import { runScript, runScriptAt } from '../scripts.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 import { forgetProjectScript } from './forget-project.ts';
 import { hasTurn, IDLE_ROUNDS, isSettled, type MaintenanceParts, type ProjectIndex } from './project-index.ts';

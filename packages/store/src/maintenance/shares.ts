@@ -20,8 +20,13 @@ export interface ProjectBytes {
 /** Formats a share for parts/memory.lua. */
 export const shareText = (share: number, evictable: boolean): string => `${share} ${evictable ? 1 : 0}`;
 
+/** Stands for every project without runs. No project has an empty name. */
+const NEW_PROJECT = '';
+
 /** The sweeper measures. Until its first round, no call is refused on a guess. */
 export class Shares {
+  /** Whether `acceptLimit` is undefined for every project. A call reads only this field while the store is nearly empty. */
+  hasPlenty = true;
   #projects: ReadonlyMap<string, ProjectBytes> = new Map();
   #total = 0;
   #limit = Number.POSITIVE_INFINITY;
@@ -35,6 +40,7 @@ export class Shares {
   /** Sets the bound, bytes. */
   bound(bytes: number): void {
     this.#limit = bytes;
+    this.#compare();
   }
 
   /** Adds up the projects again. The map stays in use, and its changes count from the next call on. */
@@ -42,6 +48,7 @@ export class Shares {
     this.#projects = projects;
     this.#total = 0;
     for (const { bytes } of projects.values()) this.#total += bytes;
+    this.#compare();
   }
 
   /**
@@ -61,6 +68,10 @@ export class Shares {
     const own = this.#projects.get(project)?.bytes ?? 0;
     const room = this.#shareAt(project, FULL, SHARE * ACCEPTED);
     return room - own > this.#limit * PLENTY ? undefined : room;
+  }
+
+  #compare(): void {
+    this.hasPlenty = [NEW_PROJECT, ...this.#projects.keys()].every((name) => this.acceptLimit(name) === undefined);
   }
 
   /**

@@ -1,6 +1,5 @@
 // Contract 5, "Retention and limits": forgets runs of a project, by sweep.lua.
-import { listIn, numberIn, type ScriptReply, textIn } from '../message-pack.ts';
-import type { Script } from '../redis-calls.ts';
+import { listIn, numberIn, type Script, type ScriptReply, textIn } from '../scripts.ts';
 
 export interface SweepArguments {
   /** Runs handled at most, per kind. */

@@ -2,8 +2,9 @@
 // Runs in every gateway.
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
-import { runScript, withinLimit } from '../redis-calls.ts';
+import { withinLimit } from '../redis.ts';
 import { redisInfo } from '../redis-info.ts';
+import { runScript } from '../scripts.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 import { hasTurn, type IndexedProject, type MaintenanceParts, type ProjectIndex } from './project-index.ts';
 import type { Task } from './rounds.ts';

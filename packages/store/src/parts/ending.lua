@@ -1,15 +1,52 @@
 -- Ends runs, and decides the fate of a run that is cancelled or that its last reader has left.
 -- outcome = {state, items, streamed ('1' or '0'), ms, status, result, code, error, head}. `code` is the code of the error. An absent value is
 -- an empty string.
---@include redis: now, now_text, send_members
---@include record: ENDED, load_run
+--@include run: ENDED, load_run, queue_of, post, send_messages, send_members
 --@include memory: grown, beyond, as_table, count_bytes, LARGE, keep, send_kept, free_claim
---@include messages: post, send_messages
 
 local LIVE_BYTES = 65536
 -- Time for which readers of an ended run count as present without a renewal. `attend` renews it.
 local READING_MS = 20000
 local due_runs, due, delivered, released, left, reading = {}, {}, {}, {}, {}, {}
+
+-- Contract 5, "Statistics": counts ended runs by app and minute, for a day (docs/decisions/0063).
+-- A minute of an app is a hash. A field is the number of a range of latencies, after `e` for errors; the value is the number of runs.
+-- Range 0 is below 1 ms. Range n is from 2^((n-1)/4) to 2^(n/4) ms. src/stats/latencies.ts is the other side.
+local MINUTE_MS, COUNTED_MS, LAST_RANGE = 60000, 25 * 3600000, 112
+local ERRORS = {failed = 'e', timed_out = 'e', expired = 'e'}
+-- A logarithm of a power of two may be too small by the error of a double.
+local RANGES, ROUNDING = 4 / math.log(2), 1e-9
+local function range_of(ms)
+  if ms < 1 then return '0' end
+  return string.format('%d', math.min(LAST_RANGE, 1 + math.floor(math.log(ms) * RANGES + ROUNDING)))
+end
+
+-- By app: number of ended runs by field. `send_counts` sends one command for each app and field.
+local counted = {}
+local function count_end(run, state)
+  local of_app = counted[run.app]
+  if of_app == nil then of_app = {}; counted[run.app] = of_app end
+  local field = range_of(now - run.accepted)
+  if ERRORS[state] then field = 'e' .. field end
+  of_app[field] = (of_app[field] or 0) + 1
+end
+
+local function send_counts()
+  if next(counted) == nil then return end
+  local minute = string.format('%d', now - now % MINUTE_MS)
+  for app, fields in pairs(counted) do
+    local key = K.stats .. minute .. ':' .. app
+    for field, number in pairs(fields) do
+      -- A new field: few are new in a minute. The first field of a minute creates the hash.
+      if redis.call('HINCRBY', key, field, number) == number then
+        redis.call('PEXPIRE', key, COUNTED_MS)
+        redis.call('ZADD', K.countedApps, now_text, app)
+        redis.call('ZREMRANGEBYSCORE', K.countedApps, '-inf', string.format('%d', now - COUNTED_MS))
+        redis.call('PEXPIRE', K.countedApps, COUNTED_MS)
+      end
+    end
+  end
+end
 
 -- A run that never reached its function frees its idempotency key; every other run keeps the key. A worker reports 0 ms if the function
 -- was not reached. The store cannot know this about a worker that vanished. A requeued run counts as reached.
@@ -46,7 +83,9 @@ end
 -- @param size size of the record with the outcome, if the caller knows it already
 local function finish(id, run, outcome, handover_ms, size)
   local key = K.run .. id
-  if run.state == 'queued' then redis.call('ZREM', K.queue .. run.app, id) else released[#released + 1] = id end
+  count_end(run, outcome.state)
+  if run.state == 'queued' then redis.call('ZREM', K.queue .. queue_of(run.app, redis.call('HGET', key, 'v')), id)
+  else released[#released + 1] = id end
   if run.absent and run.absent ~= '0' then redis.call('ZREM', K.absent, id) end
   local result, err, head = outcome.result, outcome.error, outcome.head
   if size == nil then size = size_with(id, run, outcome) end
@@ -116,6 +155,7 @@ local function settle()
   for gateway, ids in pairs(left) do send_members('SREM', K.following .. gateway, ids) end
   send_kept()
   count_bytes()
+  send_counts()
   send_messages()
 end
 

@@ -9,7 +9,6 @@
 -- A line that never succeeded may have one open attempt, so receivers that hang take few places (docs/decisions/0028).
 -- A line that has succeeded may exceed its share, up to a number from the dispatcher. The receiver's last places stay free for the
 -- shares of other projects.
---@include redis: now, now_us
 
 local LEASE, PER_LINE, PER_HOST, PROBE = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local PER_PROJECT = tonumber(ARGV[5])
@@ -144,6 +143,16 @@ local function wake_project(project)
   end
 end
 
+-- Records that a receiver has a parked delivery or an open circuit. The list shows receivers to the project, so it may lose old entries.
+local TROUBLED_MOST, TROUBLED_MS = 1000, 2 * 24 * 3600 * 1000
+local function trouble(project, host)
+  local key = K.troubled .. project
+  if redis.call('ZADD', key, now, host) == 1 then
+    redis.call('ZREMRANGEBYRANK', key, 0, -TROUBLED_MOST - 1)
+    redis.call('PEXPIRE', key, TROUBLED_MS)
+  end
+end
+
 -- Applies the circuit's table (docs/webhooks.md) for one ended attempt: good, bad, or none (without a meaning).
 local function learn(line, host, outcome, slot)
   local key, c = K.circuit .. line, circuit_of(line)
@@ -166,6 +175,7 @@ local function learn(line, host, outcome, slot)
       redis.call('DEL', key)
       redis.call('HSET', key, 'every', PROBE, 'probe', now + PROBE)
       redis.call('ZADD', K.circuits, now + FORGET, line)
+      trouble(string.match(line, '^%S+'), host)
       watch_from(line, now + PROBE)
     else
       redis.call('HSET', key, 'row', c.row + 1, 'window', window)

@@ -1,6 +1,6 @@
 -- Contract 5, "Retention and limits", and contract 9: the memory of a project's runs. Counts the memory, enforces the project's share of the
 -- run store at every write, begins the retention of a run, and forgets runs.
---@include redis: now, send_members
+--@include run: send_members
 
 -- A run counts a flat rate, and its large fields by their length. A run's record holds the memory beyond the flat rate (`size`). The same number is subtracted when the run is forgotten.
 -- The figures follow MEMORY USAGE (src/journeys/counted.test.ts). jemalloc rounds an allocation up to the next of four sizes between powers of two.

@@ -30,6 +30,7 @@ export const plantable = [...scripts, 'sweep'] as const satisfies readonly Scrip
  */
 export type CallFault = 'lost' | 'resent' | 'repeated' | 'delayed';
 
+type Executed = (name: ScriptName, reply: Buffer, sentAt: number) => void;
 type Listener = (channel: Buffer, message: Buffer) => void;
 
 /** The faults of one round. All connections of the round share them. */
@@ -39,6 +40,10 @@ export class Faults {
   readonly #late = new Set<Promise<unknown>>();
   /** Replaces the share that gateways write. */
   share: number | undefined;
+  /** Gateways write no share now. */
+  #sharesHeld = false;
+  /** Shares that gateways are writing. */
+  readonly #shareWrites = new Set<Promise<unknown>>();
   #swallow: { count: number; only: 'all' | 'ends' } = { count: 0, only: 'all' };
 
   readonly #planted: ReadonlyMap<ScriptName, string>;
@@ -70,20 +75,39 @@ export class Faults {
     while (this.#late.size > 0) await Promise.allSettled([...this.#late]);
   }
 
-  /** Returns a connection for commands. Its script calls meet the faults. */
-  commands(client: Redis): Redis {
+  /**
+   * Returns a connection for commands. Its script calls meet the faults.
+   *
+   * @param executed called after each execution of a script, with its reply and the time at which it was sent (`performance.now()`)
+   */
+  commands(client: Redis, executed: Executed = () => {}): Redis {
     return new Proxy(client, {
       get: (target, key) => {
-        if (key === 'callBuffer') return (...args: string[]) => this.#call(target, args);
-        if (key === 'set') return (name: string, ...args: [string]) => target.set(name, ...this.#heldTo(name, args));
+        if (key === 'callBuffer') return (...args: string[]) => this.#call(target, args, executed);
+        if (key === 'set') return (name: string, ...args: [string]) => this.#set(target, name, args);
         const value: unknown = Reflect.get(target, key);
         return typeof value === 'function' ? value.bind(target) : value;
       },
     });
   }
 
-  #heldTo(name: string, [value, ...more]: [string, ...string[]]): [string] {
-    return [name.endsWith(':share') && this.share !== undefined ? `${this.share} 0` : value, ...more] as [string];
+  /** Lets gateways write no share while `set` runs. Their earlier writes are over before. Afterwards they write the share that `set` returns. */
+  async setShare(set: () => Promise<number>): Promise<void> {
+    this.#sharesHeld = true;
+    await Promise.allSettled([...this.#shareWrites]);
+    this.share = await set();
+    this.#sharesHeld = false;
+  }
+
+  #set(client: Redis, name: string, [value, ...more]: [string, ...string[]]): Promise<unknown> {
+    if (!name.endsWith(':share')) return client.set(name, ...([value, ...more] as [string]));
+    if (this.#sharesHeld) return Promise.resolve('OK');
+    const share = this.share === undefined ? value : `${this.share} 0`;
+    const write = client.set(name, ...([share, ...more] as [string]));
+    this.#shareWrites.add(write);
+    const done = (): void => void this.#shareWrites.delete(write);
+    write.then(done, done);
+    return write;
   }
 
   /** Returns a subscribing connection that loses messages. */
@@ -115,12 +139,18 @@ export class Faults {
     return true;
   }
 
-  async #call(client: Redis, args: string[]): Promise<unknown> {
+  async #call(client: Redis, args: string[], executed: Executed): Promise<unknown> {
     const [command, script, ...rest] = args as [string, string, ...string[]];
     const name = this.#nameOf.get(script);
     const planted = name && this.#planted.get(name);
-    const send = (): Promise<unknown> =>
-      planted ? client.callBuffer('EVAL', planted, ...rest) : client.callBuffer(command, script, ...rest);
+    const send = async (): Promise<unknown> => {
+      const sentAt = performance.now();
+      const reply = planted
+        ? await client.callBuffer('EVAL', planted, ...rest)
+        : await client.callBuffer(command, script, ...rest);
+      if (name) executed(name, reply as Buffer, sentAt);
+      return reply;
+    };
     const met = name && this.#coming.get(name)?.shift();
     switch (met?.fault) {
       case 'lost':

@@ -47,6 +47,8 @@ export interface KnownRun {
   mayBeCancelled: boolean;
   /** A cancel was answered with `queued`, or arrived before the run. */
   neverStarts: boolean;
+  /** Ids of the gateways at which callers have read the run. */
+  readonly readAt: Set<string>;
   /** Tokens of the run's attempts, as workers received them from `take`. */
   readonly starts: string[];
   /** Outcomes from any source. */
@@ -71,8 +73,10 @@ export class History {
   readonly violations: string[] = [];
   /** The project's share was small for some time. */
   tightened = false;
-  /** By worker id: longest time (ms) without a message from the worker to the store while it held runs. */
-  readonly silence = new Map<string, number>();
+  /**
+   * By id: longest time (ms) in which the store did not renew the lease of a worker while it held runs, or of a gateway while it had readers.
+   */
+  readonly #silence = new Map<string, number>();
 
   /** @param key the run's idempotency key, then optionally a space and the fingerprint of the request */
   add(runId: RunId, plan: Plan, key?: string): KnownRun {
@@ -89,6 +93,7 @@ export class History {
       answer: 'asked',
       mayBeCancelled: false,
       neverStarts: false,
+      readAt: new Set(),
       starts: [],
       outcomes: [],
     };
@@ -102,8 +107,12 @@ export class History {
     return run;
   }
 
-  silent(workerId: string, ms: number): void {
-    this.silence.set(workerId, Math.max(ms, this.silence.get(workerId) ?? 0));
+  silent(id: string, ms: number): void {
+    this.#silence.set(id, Math.max(ms, this.silenceOf(id)));
+  }
+
+  silenceOf(id: string): number {
+    return this.#silence.get(id) ?? 0;
   }
 
   saw(runId: RunId, where: string, outcome: Outcome): void {

@@ -27,6 +27,9 @@ export interface Circumstances {
   readonly disturbed: boolean;
 }
 
+/** Part of a lease. After a shorter silence, no lease can have expired, also if the test's timers are late. */
+const SILENT = 0.6;
+
 /** Factor and sum by which a run's counted bytes may exceed its content: allocations are rounded up, and streams have overheads. */
 const CONTENT_TIMES = 1.3;
 const CONTENT_MORE = 30_000;
@@ -87,12 +90,12 @@ function* judgeRun(
   if (final.counted > CONTENT_TIMES * contentOf(final) + CONTENT_MORE)
     yield `counts ${final.counted} bytes of the share and holds ${contentOf(final)}`;
   if (disturbed) return;
-  if (outcome.state === 'cancelled' && !run.mayBeCancelled)
-    yield 'was cancelled without a cancel and without a disconnect';
+  /** Whether a worker or gateway may have lost its lease. */
+  const wasSilent = (id: string): boolean => history.silenceOf(id) >= leaseMs * SILENT;
+  if (outcome.state === 'cancelled' && !run.mayBeCancelled && ![...run.readAt].some(wasSilent))
+    yield 'was cancelled without a cancel and without a disconnect, and none of its gateways was silent';
   if (outcome.error?.code === 'worker_lost') {
-    const worker = token?.split(':')[0] ?? '';
-    if ((history.silence.get(worker) ?? 0) < leaseMs * 0.6)
-      yield 'ended as worker_lost, and its worker was never silent';
+    if (!wasSilent(token?.split(':')[0] ?? '')) yield 'ended as worker_lost, and its worker was never silent';
   }
   if (final.delivery.jobs < 0) return;
   if (final.delivery.jobs === 0) yield 'has a webhook without a handed-over job';

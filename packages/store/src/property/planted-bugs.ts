@@ -91,8 +91,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a repeated take returns no runs',
-    piece: "if state == 'running' and is_of(attempt, token) then hand_out",
-    becomes: 'if false then hand_out',
+    piece: "if state == 'running' and is_of(attempt, token) then",
+    becomes: 'if false then',
     bait: [wait(20), fault('take', 'lost'), call('promised', quick), wait(10)],
   },
   {
@@ -160,7 +160,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a requeued run is not in the queue',
-    piece: "redis.call('ZADD', K.queue .. run.app, now_us, id)",
+    piece: "redis.call('ZADD', K.queue .. queue, now_us, id)",
     becomes: '',
     bait: [call('promised', { how: 'crash', items: [] }), wait(20)],
   },

@@ -2,8 +2,8 @@
 import type { RunId } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { sweepScript } from '../maintenance/sweep.ts';
-import { runScript } from '../redis-calls.ts';
 import { type ScriptName, scriptSource, scriptText } from '../script-files.ts';
+import { runScript } from '../scripts.ts';
 import { Faults } from './faults.ts';
 import type { History, Reading } from './history.ts';
 import { type Services, timings } from './services.ts';
@@ -15,7 +15,7 @@ const PLENTY_BYTES = 1024 ** 3;
 /** List of the evicted runs, written at each eviction. A look before and after would miss a run that began and ended in between. */
 const FORGOTTEN = 'forgotten';
 const FORGET = 'local function forget(id)\n';
-const tellingWhatGoes = (sweep: string): string =>
+const recordingForgotten = (sweep: string): string =>
   sweep.replace(FORGET, `${FORGET}redis.call('RPUSH', KEYS[1] .. '${FORGOTTEN}', id)\n`);
 
 export class Room {
@@ -41,7 +41,7 @@ export class Room {
     this.#faults = faults;
 
     const sweep = planted.get('sweep') ?? scriptText(scriptSource('sweep'));
-    this.#sweeping = new Faults(new Map([['sweep', tellingWhatGoes(sweep)]])).commands(services.admin);
+    this.#sweeping = new Faults(new Map([['sweep', recordingForgotten(sweep)]])).commands(services.admin);
   }
 
   /** Evicts every unpromised ended run without a reader. @param disturbed returns whether a healthy reader may have lost its lease */
@@ -63,18 +63,17 @@ export class Room {
   async tighten(): Promise<void> {
     if (this.#faults.share !== undefined) return;
     this.#history.tightened = true;
-    const { admin } = this.#services;
-    // From here on a gateway's sweep writes no larger share.
-    this.#faults.share = Number(await admin.get(`ip:{${this.#project}}:bytes`)) + TIGHT_BYTES;
-    // One step: a reservation between the two commands would exceed the new share without a fault of the scripts.
-    const share = await admin.eval(
-      "local share = (redis.call('GET', KEYS[1]) or 0) + ARGV[1]; redis.call('SET', KEYS[2], share .. ' 0'); return share",
-      2,
-      `ip:{${this.#project}}:bytes`,
-      `ip:{${this.#project}}:share`,
-      TIGHT_BYTES,
-    );
-    this.#faults.share = Number(share);
+    await this.#faults.setShare(async () => {
+      // One step: a reservation between the two commands would exceed the new share without a fault of the scripts.
+      const share = await this.#services.admin.eval(
+        "local share = (redis.call('GET', KEYS[1]) or 0) + ARGV[1]; redis.call('SET', KEYS[2], share .. ' 0'); return share",
+        2,
+        `ip:{${this.#project}}:bytes`,
+        `ip:{${this.#project}}:share`,
+        TIGHT_BYTES,
+      );
+      return Number(share);
+    });
   }
 
   /** Raises the share again. */

@@ -102,7 +102,8 @@ export class Services {
   #newGateway(): SimulatedGateway {
     const another = (): SimulatedGateway => this.gateway(0);
     const id = `g${this.#all.length}`;
-    const gateway = new SimulatedGateway(id, this.#project, this.#history, another, this.#parts());
+    const parts = this.#parts((name, reply, sentAt) => gateway.executed(name, reply, sentAt));
+    const gateway: SimulatedGateway = new SimulatedGateway(id, this.#project, this.#history, another, parts);
     this.#all.push(gateway);
     return gateway;
   }
@@ -114,8 +115,8 @@ export class Services {
     return worker;
   }
 
-  #parts() {
-    const commands = this.#faults.commands(this.#connect());
+  #parts(executed?: Parameters<Faults['commands']>[1]) {
+    const commands = this.#faults.commands(this.#connect(), executed);
     return { commands, subscriber: this.#faults.subscriber(this.#connect()), deliveries: this.#deliveries, timings };
   }
 

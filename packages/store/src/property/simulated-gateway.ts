@@ -6,8 +6,11 @@ import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { MaintainingGateway } from '../journeys/real-store.ts';
 import { Shares } from '../maintenance/shares.ts';
 import { newRunId } from '../runs/accept.ts';
+import { attendScript } from '../runs/attend.ts';
 import type { GatewayStore } from '../runs/gateway-store.ts';
 import type { RunReader } from '../runs/reader.ts';
+import type { ScriptName } from '../script-files.ts';
+import { unpackReply } from '../scripts.ts';
 import type { StoreTimings } from '../timings.ts';
 import type { History, KnownRun, Reading } from './history.ts';
 import type { Behaviour, Plan, Step } from './schedule.ts';
@@ -18,6 +21,8 @@ export class SimulatedGateway {
   readonly store: GatewayStore;
   dead = false;
   readonly #reading = new Set<Reading>();
+  /** Time at which the last call was sent that renewed this gateway's lease. */
+  #renewedAt: number | undefined;
 
   readonly #project: string;
   readonly #history: History;
@@ -47,6 +52,14 @@ export class SimulatedGateway {
     for (const reading of this.#reading) this.leave(reading);
   }
 
+  /** Records the time since the gateway's lease was last renewed, if this execution renews the lease. */
+  executed(name: ScriptName, reply: Buffer, sentAt: number): void {
+    if (name !== 'accept' && (name !== 'attend' || attendScript.decode(unpackReply(reply)) === 'stale')) return;
+    if (this.#renewedAt !== undefined && this.#reading.size > 0)
+      this.#history.silent(this.id, performance.now() - this.#renewedAt);
+    this.#renewedAt = sentAt;
+  }
+
   /** Calls a function as a caller, and follows the run if the kind of the call does. */
   async call({ kind, key, absentMs = 0, plan, behaviour }: Call, runId = newRunId()): Promise<void> {
     const known = this.#history.runs.get(runId) ?? this.#history.add(runId, plan, key);
@@ -55,7 +68,7 @@ export class SimulatedGateway {
     known.promised = !live || key !== undefined || absentMs > 0;
     known.windowed = kind === 'items' && !known.promised;
     const freed = new Set([...this.#history.runs.values()].filter(({ neverStarts }) => neverStarts));
-    const { accepted, reader } = this.store.accept(
+    const { accepted, reader } = this.store.acceptor.accept(
       {
         project: this.#project,
         runId,
@@ -170,6 +183,7 @@ export class SimulatedGateway {
       const cursor = reading.from + reading.texts.length;
       reader ??= at.store.read(this.#project, known.runId, wanted(reading.mode, known.plan), cursor);
       at.#reading.add(reading);
+      known.readAt.add(at.id);
       try {
         await (reading.mode === 'items'
           ? at.#items(reader, reading, behaviour, known.plan.head && cursor === 0)

@@ -27,7 +27,7 @@ afterAll(async () => {
   await lasting.stop();
 });
 
-const told = (wrong: readonly string[], steps: readonly Step[]): string =>
+const report = (wrong: readonly string[], steps: readonly Step[]): string =>
   `${wrong.join('\n')}\n\nthe schedule:\n${steps.map((step) => JSON.stringify(step)).join('\n')}`;
 
 test('after any events: one outcome per run, every item once and in order, no lost run, an end for every reader', async () => {
@@ -39,7 +39,7 @@ test('after any events: one outcome per run, every item once and in order, no lo
       fc.asyncProperty(schedule(db === 0 ? 'whole' : 'services'), async (steps) => {
         const wrong = await playRound(ground, steps);
         played++;
-        if (wrong.length > 0) throw new Error(told(wrong, steps));
+        if (wrong.length > 0) throw new Error(report(wrong, steps));
       }),
       // A schedule is not shrunk: each run has other timings, and one round costs a second.
       { numRuns: Math.ceil(ROUNDS / LANES), seed: SEED + db, endOnFailure: true },

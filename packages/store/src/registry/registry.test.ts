@@ -47,13 +47,13 @@ beforeEach(async () => {
 });
 
 test('gateways know an announced app, and changes reach them', async () => {
-  expect((await gateway.apps(project)).size).toBe(0);
+  expect((await gateway.registry.apps(project)).size).toBe(0);
   await well.announce(project, ready);
-  expect((await gateway.apps(project)).get(APP)).toEqual(ready);
+  expect((await gateway.registry.apps(project)).get(APP)).toEqual(ready);
   await well.announce(project, broken);
-  await until(async () => (await gateway.apps(project)).get(APP)?.state === 'broken');
+  await until(async () => (await gateway.registry.apps(project)).get(APP)?.state === 'broken');
   await well.withdraw(project, APP);
-  await until(async () => (await gateway.apps(project)).size === 0);
+  await until(async () => (await gateway.registry.apps(project)).size === 0);
 });
 
 test.each([broken, starting])(
@@ -64,7 +64,7 @@ test.each([broken, starting])(
     await well.announce(project, ready);
     await ill.announce(project, trouble);
     expect(await stored()).toBe('ready');
-    expect((await gateway.apps(project)).get(APP)?.state).toBe('ready');
+    expect((await gateway.registry.apps(project)).get(APP)?.state).toBe('ready');
   },
 );
 
@@ -114,14 +114,14 @@ test('a read that is older than an announcement does not overwrite it', async ()
   }) as unknown as Redis['hgetall'];
   const reading = store.gateway(`slow${count}`, { commands, subscriber });
   await well.announce(project, ready);
-  expect((await reading.apps(project)).get(APP)?.state).toBe('ready');
+  expect((await reading.registry.apps(project)).get(APP)?.state).toBe('ready');
   subscriber.emit('ready');
   await answered.promise;
   await well.announce(project, broken);
-  await until(async () => (await reading.apps(project)).get(APP)?.state === 'broken');
+  await until(async () => (await reading.registry.apps(project)).get(APP)?.state === 'broken');
   handedOut.resolve();
   await new Promise((resolve) => setImmediate(resolve));
-  expect((await reading.apps(project)).get(APP)?.state).toBe('broken');
+  expect((await reading.registry.apps(project)).get(APP)?.state).toBe('broken');
   for (const client of [commands, subscriber]) client.disconnect();
 });
 
@@ -130,16 +130,16 @@ test('an unchanged announcement stays the same object, and unchanged functions o
   refreshing.start();
   const functions = [{ name: 'run', parameters: [], extra: false }];
   await well.announce(project, { ...ready, functions });
-  const first = (await refreshing.apps(project)).get(APP);
+  const first = (await refreshing.registry.apps(project)).get(APP);
   // The map of a project is replaced by every refresh.
-  const map = await refreshing.apps(project);
-  await until(async () => (await refreshing.apps(project)) !== map);
-  expect((await refreshing.apps(project)).get(APP)).toBe(first);
+  const map = await refreshing.registry.apps(project);
+  await until(async () => (await refreshing.registry.apps(project)) !== map);
+  expect((await refreshing.registry.apps(project)).get(APP)).toBe(first);
   await well.announce(project, { ...ready, functions, queueLimit: 2 });
-  await until(async () => (await refreshing.apps(project)).get(APP)?.queueLimit === 2);
-  expect((await refreshing.apps(project)).get(APP)?.functions).toBe(first?.functions);
+  await until(async () => (await refreshing.registry.apps(project)).get(APP)?.queueLimit === 2);
+  expect((await refreshing.registry.apps(project)).get(APP)?.functions).toBe(first?.functions);
   await well.announce(project, { ...ready, functions: [{ name: 'run', parameters: [], extra: true }] });
-  await until(async () => (await refreshing.apps(project)).get(APP)?.functions[0]?.extra === true);
+  await until(async () => (await refreshing.registry.apps(project)).get(APP)?.functions[0]?.extra === true);
   refreshing.stop();
 });
 
@@ -149,10 +149,10 @@ test('a gateway releases the channel of a project whose apps were all withdrawn'
   const channels = async (): Promise<unknown> =>
     store.admin.call('PUBSUB', 'SHARDCHANNELS', `ip:{${project}}:announced`);
   await well.announce(project, ready);
-  expect((await refreshing.apps(project)).size).toBe(1);
+  expect((await refreshing.registry.apps(project)).size).toBe(1);
   expect(await channels()).toEqual([`ip:{${project}}:announced`]);
   await well.withdraw(project, APP);
   await until(async () => ((await channels()) as string[]).length === 0);
   await well.announce(project, ready);
-  expect((await refreshing.apps(project)).size).toBe(1);
+  expect((await refreshing.registry.apps(project)).size).toBe(1);
 });

@@ -3,8 +3,7 @@ import type { AppDescription } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix, projectsKey } from '../keys.ts';
 import type { Task } from '../maintenance/rounds.ts';
-import { ProjectChannels } from '../project-channels.ts';
-import { withinLimit } from '../redis-calls.ts';
+import { ProjectChannels, withinLimit } from '../redis.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 
 /**
@@ -54,6 +53,8 @@ export class Registry implements Task {
   readonly #texts = new WeakMap<AppDescription, string>();
   /** By project, for each read under way: the announcements since the read began. */
   readonly #reads = new Map<string, Set<Announcement[]>>();
+  /** By project: resolved at the next announcement. */
+  readonly #changes = new Map<string, PromiseWithResolvers<void>>();
   readonly #channels: ProjectChannels;
 
   readonly #options: { commands: Redis; subscriber: Redis; logger: StoreLogger; timings: StoreTimings };
@@ -79,6 +80,18 @@ export class Registry implements Task {
   apps(project: string): Promise<ReadonlyMap<string, AppDescription>> {
     const known = this.#projects.get(project);
     return known ? Promise.resolve(known) : this.#load(project);
+  }
+
+  /** Resolves at the next announcement of the project, or when its apps have been read again. */
+  changed(project: string): Promise<void> {
+    const change = this.#changes.get(project) ?? Promise.withResolvers<void>();
+    this.#changes.set(project, change);
+    return change.promise;
+  }
+
+  #notify(project: string): void {
+    this.#changes.get(project)?.resolve();
+    this.#changes.delete(project);
   }
 
   async #load(project: string): Promise<ReadonlyMap<string, AppDescription>> {
@@ -139,6 +152,7 @@ export class Registry implements Task {
       const apps = await this.#read(project);
       if (apps.size > 0) this.#projects.set(project, apps);
       else await this.#release(project);
+      this.#notify(project);
     } catch (error) {
       this.#options.logger.warn(
         { err: error, project },
@@ -158,6 +172,7 @@ export class Registry implements Task {
     for (const since of this.#reads.get(project) ?? []) since.push(announcement);
     const apps = this.#projects.get(project);
     if (apps) apply(apps, announcement);
+    this.#notify(project);
   }
 }
 

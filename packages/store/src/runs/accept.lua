@@ -7,8 +7,8 @@
 --       3  the gateway's lease (ms). Empty if the gateway renewed its lease a moment ago.
 --       4  bytes that the project's runs may take. Empty if there is room.
 --       5  number of kinds of calls
---       kinds  per kind: app, function, terms (parts/record), queue limit, queue timeout (ms),
---              what the gateway follows (o, i, l, f: parts/messages; - is nothing)
+--       kinds  per kind: app, function, terms (parts/run), queue limit, queue timeout (ms),
+--              what the gateway follows (o, i, l, f: parts/run; - is nothing), 1 for an app of deployed versions (else 0)
 --       runs   per run: kind (from 1), id, parameters, number of further values, further values as names and values
 --       hook         further value: webhook URL
 --       secret       further value: sealed webhook secret
@@ -22,11 +22,10 @@
 --       overloaded  the queue is full
 --       full        the store is full of runs that must be kept
 --       cancelled   the run was cancelled before its accept arrived
+-- A run of a deployed app goes into the queue of the version that is active now, and its record names this version.
 -- Redis refuses this script if memory is short, because an accepted run must be kept.
---@include redis: now, now_us, now_text, send_members
---@include record: pack_call, timer_of
+--@include run: pack_call, timer_of, queue_of, wake_worker, send_members
 --@include memory: grown, beyond, as_table, FLAT, HOOK, CLAIM, RESERVED, count_bytes, evict
---@include messages: wake_worker
 local execute_by, gateway, lease, limit, kind_count = unpack(ARGV, 1, 5)
 if now > tonumber(execute_by) then return reply({now}) end
 local bounded, answers, followed, queued, listed = limit ~= '', {}, {}, {}, {}
@@ -42,11 +41,11 @@ end
 -- The gateways' sweep normally makes room. If the sweep is too slow, each new run removes a few runs.
 local EVICTED_EACH = 64
 
-local kinds, runs_at = {}, 6 + 6 * kind_count
-for i = 6, runs_at - 1, 6 do
-  local app, fn, terms, queue_limit, queue_timeout, mode = unpack(ARGV, i, i + 5)
+local kinds, runs_at = {}, 6 + 7 * kind_count
+for i = 6, runs_at - 1, 7 do
+  local app, fn, terms, queue_limit, queue_timeout, mode, deployed = unpack(ARGV, i, i + 6)
   kinds[#kinds + 1] = {app = app, call = pack_call(app, fn, now_text, terms), queue_limit = tonumber(queue_limit),
-    queue_timeout = queue_timeout, followers = mode ~= '-' and gateway .. ':' .. mode or nil,
+    queue_timeout = queue_timeout, deployed = deployed == '1', followers = mode ~= '-' and gateway .. ':' .. mode or nil,
     -- A run that is accepted without a reader starts its `onDisconnect` timer immediately.
     absent = mode == '-' and timer_of(terms) or nil}
 end
@@ -63,6 +62,38 @@ local known = redis.call('EXISTS', unpack(keys)) > 0
 local fields = {'state', 'queued', 'call', '', 'body', ''}
 local NOTHING = {}
 
+local function queue_named(name, version) return {name = name, version = version, members = {}} end
+
+-- Returns the queue of an app's new runs, with its version. During a roll-out in steps, `target` is the queue of the new version.
+-- The limit counts the queues of both, and of the version before while it has runs.
+local function open_queue(kind)
+  local app = kind.app
+  local queue
+  if kind.deployed then
+    local active, before, share, target, calls = unpack(redis.call('HMGET', K.deployment .. app, 'active', 'before', 'share', 'target', 'calls'))
+    queue = queue_named(queue_of(app, active), active or nil)
+    queue.length = before and redis.call('ZCARD', K.queue .. queue_of(app, before)) or 0
+    if share then
+      queue.target, queue.share, queue.calls, queue.counted = queue_named(queue_of(app, target), target), tonumber(share), tonumber(calls), 0
+      queue.length = queue.length + redis.call('ZCARD', K.queue .. queue.target.name)
+    end
+  else
+    queue = queue_named(app)
+    queue.length = 0
+  end
+  queue.timeout, queue.app = kind.queue_timeout, app
+  queue.length = queue.length + redis.call('ZCARD', K.queue .. queue.name)
+  return queue
+end
+
+-- Returns the queue of the next call of a stepped roll-out. The calls alternate evenly, so that any few calls have nearly the share.
+local function next_queue(queue)
+  if not queue.target then return queue end
+  local calls, share = queue.calls + queue.counted, queue.share
+  queue.counted = queue.counted + 1
+  return math.floor((calls + 1) * share / 100) > math.floor(calls * share / 100) and queue.target or queue
+end
+
 local function accept(kind, key, id, params, more)
   if known and redis.call('EXISTS', key) == 1 then return 'accepted' end
   if tombstones and redis.call('ZSCORE', K.tombstones, id) then return 'cancelled' end
@@ -78,7 +109,7 @@ local function accept(kind, key, id, params, more)
   end
   local queue = queued[app]
   if queue == nil then
-    queue = {timeout = kind.queue_timeout, length = redis.call('ZCARD', K.queue .. app), members = {}}
+    queue = open_queue(kind)
     queued[app] = queue
   end
   if queue.length >= kind.queue_limit then return 'overloaded' end
@@ -101,6 +132,8 @@ local function accept(kind, key, id, params, more)
     n = n + 2
     redis.call('SET', K.idempotency .. claim, id .. ' ' .. more.fingerprint)
   end
+  local chosen = next_queue(queue)
+  if chosen.version then fields[n + 1], fields[n + 2] = 'v', chosen.version; n = n + 2 end
   if kind.followers then
     fields[n + 1], fields[n + 2] = 'followers', kind.followers
     n = n + 2
@@ -111,7 +144,7 @@ local function accept(kind, key, id, params, more)
   redis.call('HSET', key, unpack(fields, 1, n))
   queue.length = queue.length + 1
   -- Runs of one call keep the order of the call.
-  local members, count, all = queue.members, #queue.members, #listed
+  local members, count, all = chosen.members, #chosen.members, #listed
   local place = string.format('%d', now_us + all / 2)
   members[count + 1], members[count + 2] = place, id
   listed[all + 1], listed[all + 2] = place, id
@@ -133,11 +166,17 @@ end
 count_bytes()
 if #listed > 0 then send_members('ZADD', K.runs, listed) end
 if #followed > 0 then send_members('SADD', K.following .. gateway, followed) end
-for app, queue in pairs(queued) do
-  if #queue.members > 0 then
-    send_members('ZADD', K.queue .. app, queue.members)
-    redis.call('HSET', K.queues, app, queue.timeout)
-    wake_worker(app)
+local function add_runs(queue, timeout)
+  if #queue.members == 0 then return end
+  send_members('ZADD', K.queue .. queue.name, queue.members)
+  redis.call('HSET', K.queues, queue.name, timeout)
+  wake_worker(queue.name)
+end
+for _, queue in pairs(queued) do
+  add_runs(queue, queue.timeout)
+  if queue.target then
+    add_runs(queue.target, queue.timeout)
+    if queue.counted > 0 then redis.call('HINCRBY', K.deployment .. queue.app, 'calls', queue.counted) end
   end
 end
 return reply({now, answers})

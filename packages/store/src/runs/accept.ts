@@ -3,10 +3,24 @@ import { randomFillSync } from 'node:crypto';
 import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { v7 } from 'uuid';
-import { bytesIn, Kinds, listIn, numberIn, type ScriptArgument, type ScriptReply } from '../message-pack.ts';
-import { runScript, type Script, StoreClock, TickBatch, withinLimit } from '../redis-calls.ts';
-import type { StoreTimings } from '../timings.ts';
-import { type FollowerMode, packTerms } from './codec.ts';
+import { INDEX_MS, names, projectPrefix, projectsKey } from '../keys.ts';
+import { type Shares, shareText } from '../maintenance/shares.ts';
+import { StoreClock, TickBatch, withinLimit } from '../redis.ts';
+import {
+  bytesIn,
+  Kinds,
+  listIn,
+  numberIn,
+  runScript,
+  type Script,
+  type ScriptArgument,
+  type ScriptReply,
+} from '../scripts.ts';
+import type { StoreLogger, StoreTimings } from '../timings.ts';
+import type { Canceller } from './cancel.ts';
+import { type FollowerMode, type Following, MODES, packTerms } from './codec.ts';
+import type { Feeds } from './feeds.ts';
+import type { RunReader } from './reader.ts';
 
 export interface NewRun {
   readonly project: string;
@@ -21,6 +35,8 @@ export interface NewRun {
   readonly paced: boolean;
   /** Absent: true. False: a yielded string of whole events is sent as data (`[streaming] preformatted`). */
   readonly preformatted?: boolean;
+  /** Absent: false. The parameters are a request to a web server (contract 1, "Custom runtimes"). */
+  readonly isRequest?: boolean;
   /** Retention after the end, ms. */
   readonly keepMs: number;
   /** The secret is sealed. */
@@ -29,6 +45,8 @@ export interface NewRun {
   readonly absentMs?: number;
   /** Two hashes: `key` of project, app, function and key; `fingerprint` of the request. */
   readonly idempotency?: { readonly key: string; readonly fingerprint: string };
+  /** The app's code comes from deployed versions (Contract 7). */
+  readonly deployed?: boolean;
   readonly queueLimit: number;
   readonly queueTimeoutMs: number;
   /** The run's W3C trace context. A valid value contains no space. */
@@ -53,34 +71,31 @@ interface AcceptRequest {
   readonly live: FollowerMode | '-';
 }
 
+export interface AcceptorParts {
+  readonly commands: Redis;
+  readonly gatewayId: string;
+  readonly timings: StoreTimings;
+  readonly logger: StoreLogger;
+  readonly shares: Shares;
+}
+
+/** Accepts calls for a gateway. */
 export class Acceptor {
   readonly #clock = new StoreClock();
   readonly #batch: TickBatch<AcceptRequest, Accepted>;
   /** Per project: time of the last accept that renewed the gateway's lease. */
   readonly #renewed = new Map<string, number>();
+  /** Per project: time at which this gateway last wrote the project's place in the index. */
+  readonly #indexed = new Map<string, number>();
 
-  readonly #redis: Redis;
-  readonly #gatewayId: string;
-  readonly #timings: StoreTimings;
-  readonly #prepare: (project: string) => Promise<void>;
-  readonly #limitOf: (project: string) => number | undefined;
+  readonly #parts: AcceptorParts;
+  readonly #feeds: Feeds;
+  readonly #canceller: Canceller;
 
-  /**
-   * @param prepare confirms what a project's first accept needs
-   * @param limitOf bytes that the project's runs may take; undefined while the project has far fewer
-   */
-  constructor(
-    redis: Redis,
-    gatewayId: string,
-    timings: StoreTimings,
-    prepare: (project: string) => Promise<void>,
-    limitOf: (project: string) => number | undefined,
-  ) {
-    this.#redis = redis;
-    this.#gatewayId = gatewayId;
-    this.#timings = timings;
-    this.#prepare = prepare;
-    this.#limitOf = limitOf;
+  constructor(parts: AcceptorParts, feeds: Feeds, canceller: Canceller) {
+    this.#parts = parts;
+    this.#feeds = feeds;
+    this.#canceller = canceller;
 
     this.#batch = new TickBatch(
       (project, items) => this.#send(project, items),
@@ -88,13 +103,58 @@ export class Acceptor {
     );
   }
 
-  /** @throws ServiceError `unavailable` if no answer came in time: the run may exist. `overloaded` if memory is short */
-  accept(run: NewRun, live: FollowerMode | '-'): Promise<Accepted> {
-    return this.#batch.add(run.project, { run, live });
+  /**
+   * Accepts a run and follows it from its first item, unless `following` is `none`. The reader exists before the answer. It is closed here if the
+   * run was not accepted.
+   *
+   * `accepted` rejects with `unavailable` if no answer came in time. The accept may still execute, so an unpromised run is cancelled
+   * as soon as the store is back. It rejects with `overloaded` if memory is short.
+   */
+  accept(run: NewRun, following: Following | 'none'): { accepted: Promise<Accepted>; reader?: RunReader } {
+    const mode = following === 'none' ? undefined : MODES[following];
+    const reader = mode && this.#feeds.openNew(run.project, run.runId, mode, following === 'answer');
+    const accepted = this.#batch.add(run.project, { run, live: mode ?? '-' }).then(
+      (answer) => {
+        if (answer.state !== 'accepted') this.#refuse(run, reader);
+        else if (reader) this.#feeds.confirm(run.project, run.runId);
+        return answer;
+      },
+      (error: unknown) => {
+        if (error instanceof ServiceError && error.code === 'overloaded') this.#refuse(run, reader);
+        else reader?.close();
+        if (!(error instanceof ServiceError)) throw error;
+        // A script that failed halfway may have accepted the run.
+        const mayExist = error.code === 'unavailable' || error.code === 'internal';
+        if (mayExist && !run.promised) void this.#cancelLate(run);
+        throw new ServiceError(error.code, error.message, {
+          cause: error.cause,
+          ...(mayExist && { runId: run.runId }),
+        });
+      },
+    );
+    return reader ? { accepted, reader } : { accepted };
+  }
+
+  /** Closes the reader of a refused call. The store has no run, so no departure is sent. */
+  #refuse({ project, runId }: NewRun, reader: RunReader | undefined): void {
+    if (!reader) return;
+    this.#feeds.refused(project, runId);
+    reader.close();
+  }
+
+  async #cancelLate(run: NewRun): Promise<void> {
+    try {
+      await this.#canceller.withdraw(run.project, run.runId);
+    } catch (error) {
+      this.#parts.logger.warn(
+        { err: error, runId: run.runId },
+        'a run whose accept was not answered was not cancelled',
+      );
+    }
   }
 
   async #send(project: string, items: AcceptRequest[]): Promise<Accepted[]> {
-    const { commandMs } = this.#timings;
+    const { commandMs } = this.#parts.timings;
     const until = performance.now() + commandMs;
     return withinLimit(this.#call(project, items, until), commandMs);
   }
@@ -104,25 +164,45 @@ export class Acceptor {
     const now = performance.now();
     // The map's oldest entries come first.
     for (const [other, at] of this.#renewed) {
-      if (now - at < this.#timings.leaseMs / RENEWALS) break;
+      if (now - at < this.#parts.timings.leaseMs / RENEWALS) break;
       this.#renewed.delete(other);
     }
     if (this.#renewed.has(project)) return '';
     this.#renewed.set(project, now);
-    return this.#timings.leaseMs;
+    return this.#parts.timings.leaseMs;
+  }
+
+  /** Prepares a project's first accept: the gateway's channel is confirmed, and the project is in the index that reap visits. */
+  async #prepare(project: string): Promise<void> {
+    await this.#feeds.listen(project);
+    const now = performance.now();
+    for (const [other, at] of this.#indexed) {
+      if (now - at < INDEX_MS) break;
+      this.#indexed.delete(other);
+    }
+    if (this.#indexed.has(project)) return;
+    const { commands, shares } = this.#parts;
+    const share = shares.shareOf(project);
+    await Promise.all([
+      commands.zadd(projectsKey, Date.now(), project),
+      // A new project is held to its share before the next sweep writes it.
+      share !== undefined && commands.set(projectPrefix(project) + names.share, shareText(share, false), 'NX'),
+    ]);
+    this.#indexed.set(project, now);
   }
 
   async #call(project: string, items: AcceptRequest[], until: number): Promise<Accepted[]> {
+    const { commands, gatewayId, shares } = this.#parts;
     await this.#prepare(project);
-    if (!this.#clock.known) await this.#clock.read(this.#redis);
+    if (!this.#clock.known) await this.#clock.read(commands);
     for (let tries = 0; tries < 2; tries++) {
       // The caller has its answer already. An accept that begins now would start a run that nobody expects.
       if (performance.now() >= until) break;
-      const { now, answers } = await runScript(this.#redis, acceptScript, project, {
+      const { now, answers } = await runScript(commands, acceptScript, project, {
         executeBy: this.#clock.now() + Math.round(until - performance.now()),
-        gatewayId: this.#gatewayId,
+        gatewayId,
         leaseMs: this.#lease(project),
-        limitBytes: this.#limitOf(project) ?? '',
+        limitBytes: shares.hasPlenty ? '' : (shares.acceptLimit(project) ?? ''),
         items,
       });
       this.#clock.set(now);
@@ -150,7 +230,8 @@ const acceptScript: Script<AcceptArguments, { now: number; answers?: Accepted[] 
     const kinds = new Kinds();
     const runs: ScriptArgument[] = [];
     for (const { run, live } of items) {
-      const kind = kinds.number([run.app, run.fn, packTerms(run), run.queueLimit, run.queueTimeoutMs, live]);
+      const { app, fn, queueLimit, queueTimeoutMs, deployed } = run;
+      const kind = kinds.number([app, fn, packTerms(run), queueLimit, queueTimeoutMs, live, deployed ? 1 : 0]);
       const more = moreOf(run);
       runs.push(kind, run.runId, run.params, more.length, ...more);
     }

@@ -7,13 +7,11 @@
 -- ARGV  1  gateway
 --       2  number of this call, rising per gateway. A lower or equal number does nothing, because such a call does not know later unfollows.
 --       3  lease (ms)
---       runs  per run: id, number of the last item taken, what the gateway follows (o, i, l, f: see parts/messages)
+--       runs  per run: id, number of the last item taken, what the gateway follows (o, i, l, f: see parts/run)
 -- Returns {stale (1/0), answers, number of open runs that the gateway follows}. There is one answer per run:
 --       known  {state, number of the last item}, and for a follower of lines the number of the last line
 --       gone   {}
---@include redis: now
---@include record: ENDED, load_run
---@include messages: add_follower
+--@include run: ENDED, load_run, add_follower
 local gateway, number, lease = unpack(ARGV, 1, 3)
 number, lease = tonumber(number), tonumber(lease)
 if number <= tonumber(redis.call('HGET', K.numbers, gateway) or 0) then return reply({1, {}, 0}) end

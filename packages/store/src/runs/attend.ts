@@ -1,7 +1,6 @@
 // Contract 3: renews a gateway's lease and its place among the followers of its runs, by attend.lua.
 import type { RunId } from '@inference-proxy/contracts';
-import { listIn, numberIn, type ScriptArgument, textIn } from '../message-pack.ts';
-import type { Script } from '../redis-calls.ts';
+import { listIn, numberIn, type Script, type ScriptArgument, textIn } from '../scripts.ts';
 import type { FollowerMode } from './codec.ts';
 
 export interface AttendArguments {

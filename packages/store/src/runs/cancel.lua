@@ -9,8 +9,7 @@
 --       2  lifetime of a tombstone (ms; 0 is no tombstone)
 --       runs  per run: id, request id
 -- Returns per run {state before the cancel: queued | running | ended | unknown, webhook due (1/0)}. A repeated request gets its first answer.
---@include redis: now
---@include record: ENDED, load_run
+--@include run: ENDED, load_run
 --@include ending: cancel_run, settle
 local handover, tombstone_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
 local answers = {}

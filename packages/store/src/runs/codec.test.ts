@@ -11,10 +11,10 @@ steppedStores((fresh) => {
   store = fresh;
 });
 
-/** Runs Lua with definitions of parts/record.lua. Returns its texts. */
+/** Runs Lua with definitions of parts/run.lua. Returns its texts. */
 async function lua(names: string, code: string, ...args: string[]): Promise<(string | null)[]> {
   const part = (name: string): string => readFileSync(new URL(`../parts/${name}.lua`, import.meta.url), 'utf8');
-  const script = scriptText(withParts(`#!lua\n--@include record: ${names}\n${code}`, part));
+  const script = scriptText(withParts(`#!lua\n--@include run: ${names}\n${code}`, part));
   // The arguments come as Redis' own, without MessagePack.
   const plain = script.replace(/^local P, ARGV, reply = .*$/m, 'local P = KEYS[1]');
   return (await store.client.eval(plain, 1, store.prefix, ...args)) as (string | null)[];
@@ -46,7 +46,15 @@ return {call.app, text(call.keep), text(call.absent), text(call.promised), text(
 test('TypeScript reads a call, with and without a traceparent, as lua packed it', async () => {
   const terms = packTerms({ ...base, promised: true, absentMs: 7 });
   const [call = ''] = await lua('pack_call', "return {pack_call('app', 'fn', '1234', ARGV[1])}", terms);
-  const facts = { app: 'app', fn: 'fn', acceptedAt: 1234, promised: true, paced: false, preformatted: true };
+  const facts = {
+    app: 'app',
+    fn: 'fn',
+    acceptedAt: 1234,
+    promised: true,
+    paced: false,
+    preformatted: true,
+    isRequest: false,
+  };
   expect(readCall(call ?? '')).toEqual(facts);
   const wrapped = packTerms({ ...base, preformatted: false });
   const [asData = ''] = await lua('pack_call', "return {pack_call('app', 'fn', '1234', ARGV[1])}", wrapped);

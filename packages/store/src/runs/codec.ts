@@ -1,5 +1,5 @@
 // Encodes and decodes the parts of a run that Redis stores and publishes: packed fields, outcomes, batches of items, and messages.
-// The Lua sides are src/parts/record.lua, which describes the packed fields, and src/parts/messages.lua.
+// The Lua side is src/parts/run.lua, which describes the packed fields.
 import {
   type AnswerHead,
   decodeHead,
@@ -23,19 +23,22 @@ export interface CallTerms {
   readonly paced: boolean;
   /** Absent: true. False: an item that is the text of whole events is sent as data. */
   readonly preformatted?: boolean;
+  /** Absent: false. The parameters are a request to a web server. */
+  readonly isRequest?: boolean;
   readonly webhook?: unknown;
   readonly idempotency?: unknown;
 }
 
 /** Returns the terms of the field `call`. */
 export function packTerms(run: CallTerms): string {
-  const { promised, paced, webhook, idempotency, preformatted } = run;
+  const { promised, paced, webhook, idempotency, preformatted, isRequest } = run;
   const flags =
     (promised ? 'p' : '') +
     (paced ? 's' : '') +
     (webhook ? 'h' : '') +
     (idempotency ? 'c' : '') +
-    (preformatted === false ? 'w' : '');
+    (preformatted === false ? 'w' : '') +
+    (isRequest ? 'r' : '');
   return `${run.keepMs} ${run.absentMs ?? '-'} ${flags || '-'}`;
 }
 
@@ -47,6 +50,7 @@ export interface RecordedCall {
   readonly promised: boolean;
   readonly paced: boolean;
   readonly preformatted: boolean;
+  readonly isRequest: boolean;
   readonly traceparent?: string;
 }
 
@@ -60,6 +64,7 @@ export function readCall(field: string): RecordedCall {
     promised: flags.includes('p'),
     paced: flags.includes('s'),
     preformatted: !flags.includes('w'),
+    isRequest: flags.includes('r'),
     ...(traceparent !== undefined && { traceparent }),
   };
 }
@@ -144,6 +149,25 @@ export function batchOfEntry(id: string, kind: string, blob: Buffer): ItemBatch 
 
 /** The code of `Following` in the store: `o` only the outcome, `i` items or an answer, `l` log lines, `f` rich. */
 export type FollowerMode = 'o' | 'i' | 'l' | 'f';
+
+/**
+ * The events that a reader follows beside the outcome. `FollowerMode` has the codes that the store keeps:
+ *
+ * - `outcome`  no other events
+ * - `items`    items
+ * - `answer`   the answer of a custom runtime: its head, then items
+ * - `logs`     log lines
+ * - `rich`     the events of a rich stream: items, log lines and the start
+ */
+export type Following = 'outcome' | 'items' | 'answer' | 'logs' | 'rich';
+
+export const MODES: Readonly<Record<Following, FollowerMode>> = {
+  outcome: 'o',
+  items: 'i',
+  answer: 'i',
+  logs: 'l',
+  rich: 'f',
+};
 
 export const wantsItems = (mode: FollowerMode): boolean => mode === 'i' || mode === 'f';
 export const wantsLog = (mode: FollowerMode): boolean => mode === 'l' || mode === 'f';

@@ -38,10 +38,20 @@ async function projectDepth(redis: Redis, project: string, nowUs: number): Promi
     redis.zcard(prefix + names.leases),
     redis.get(prefix + names.bytes),
   ]);
-  const apps = queues.map(async (app): Promise<AppDepth> => {
-    const queue = prefix + names.queue + app;
+  const depths = queues.map(async (name): Promise<AppDepth> => {
+    const queue = prefix + names.queue + name;
     const [queued, [, oldest]] = await Promise.all([redis.zcard(queue), redis.zrange(queue, '0', '0', 'WITHSCORES')]);
+    const [app = name] = name.split('@');
     return { app, queued, oldestQueuedMs: oldest === undefined ? 0 : Math.max(0, (nowUs - Number(oldest)) / 1000) };
   });
-  return { project, running, bytes: Math.max(0, Number(bytes ?? 0)), apps: await Promise.all(apps) };
+  return { project, running, bytes: Math.max(0, Number(bytes ?? 0)), apps: byApp(await Promise.all(depths)) };
+}
+
+/** Returns one entry for each app. A deployed app has a queue for each version with queued runs. */
+function byApp(depths: readonly AppDepth[]): AppDepth[] {
+  return [...Map.groupBy(depths, ({ app }) => app)].map(([app, queues]) => ({
+    app,
+    queued: queues.reduce((sum, { queued }) => sum + queued, 0),
+    oldestQueuedMs: Math.max(...queues.map(({ oldestQueuedMs }) => oldestQueuedMs)),
+  }));
 }

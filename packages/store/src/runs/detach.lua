@@ -5,7 +5,7 @@
 -- KEYS  1  the project's prefix
 -- ARGV  run ids. An unknown run, and a run with a timer instead of `cancel`, does not change. The change means nothing to an ended run.
 -- Returns the number of changed runs
---@include record: without_cancel
+--@include run: without_cancel
 local changed = 0
 for _, id in ipairs(ARGV) do
   local call = redis.call('HGET', K.run .. id, 'call')

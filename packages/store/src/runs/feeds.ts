@@ -4,7 +4,8 @@ import type { RunId } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
 import type { Task } from '../maintenance/rounds.ts';
-import { ProjectChannels } from '../project-channels.ts';
+import type { Shares } from '../maintenance/shares.ts';
+import { ProjectChannels } from '../redis.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 import { type FollowerMode, type LiveMessage, liveMessages, wantsItems } from './codec.ts';
 import type { LogPage, PageRequest } from './follow.ts';
@@ -121,8 +122,7 @@ export interface FeedsOptions {
   readonly gatewayId: string;
   readonly logger: StoreLogger;
   readonly timings: StoreTimings;
-  /** Returns whether a project's new runs need no room of earlier runs. */
-  readonly hasRoom: (project: string) => boolean;
+  readonly shares: Shares;
 }
 
 export class Feeds implements Task {
@@ -259,7 +259,8 @@ export class Feeds implements Task {
    * report, and the reports of a round share a few calls.
    */
   #finish(project: string, runId: RunId): void {
-    if (!this.#options.hasRoom(project)) {
+    const { shares } = this.#options;
+    if (!shares.hasPlenty && shares.acceptLimit(project) !== undefined) {
       this.#calls.depart(project, runId);
       return;
     }

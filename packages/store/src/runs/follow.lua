@@ -8,7 +8,7 @@
 --       2  number of this call, rising per gateway. A lower number does nothing.
 --       3  lease (ms)
 --       4  bytes of the whole reply, at most. One entry or one result may exceed the limit. Without bytes left, a run gets an empty page and asks again.
---       runs  per run: id, cursor, what the gateway follows (o, i, l, f: see parts/messages),
+--       runs  per run: id, cursor, what the gateway follows (o, i, l, f: see parts/run),
 --             number of the last log line it has (- to receive only future lines)
 -- Returns {stale (1/0), answers}. There is one answer per run:
 --       gone      {}
@@ -19,9 +19,7 @@
 --       head      head of the answer for a reader without items, or empty
 --       outcome   {streamed, ms, ended, status, result, error, head, bytes of a result that is not in this answer or 0} of an ended run,
 --                 if all entries and the result fit into this answer; else {}
---@include redis: now
---@include record: ENDED, load_run
---@include messages: add_follower
+--@include run: ENDED, load_run, add_follower
 local gateway, number, lease, bytes_left = unpack(ARGV, 1, 4)
 number, lease, bytes_left = tonumber(number), tonumber(lease), tonumber(bytes_left)
 -- Bytes of an entry in the reply beside its blob. They count, because many tiny entries make a large reply.
@@ -76,7 +74,7 @@ for i = 5, #ARGV, 4 do
       if run.started ~= '-' then started = run.started or '' end
       if line ~= '-' and lines > tonumber(line) then parts = log_after(id, tonumber(line)) end
     end
-    local head = wants_items and cursor == 0 and redis.call('HGET', K.run .. id, 'head') or ''
+    local head = mode ~= 'l' and cursor == 0 and redis.call('HGET', K.run .. id, 'head') or ''
     local outcome = {}
     if not ENDED[run.state] then
       add_follower(id, run, gateway, mode)

@@ -1,7 +1,6 @@
 // Contract 5: reads pages of runs' entries and follows the runs, by follow.lua.
 import { type AnswerHead, decodeHead, type ItemBatch, type Outcome, type RunId } from '@inference-proxy/contracts';
-import { bytesIn, listIn, numberIn, type ScriptArgument, type ScriptReply, textIn } from '../message-pack.ts';
-import type { Script } from '../redis-calls.ts';
+import { bytesIn, listIn, numberIn, type Script, type ScriptArgument, type ScriptReply, textIn } from '../scripts.ts';
 import { batchOfEntry, type FollowerMode, outcomeOf } from './codec.ts';
 import { type LogLine, linesOfPart } from './run-log.ts';
 

@@ -1,56 +1,41 @@
 // Contract 1, 3 and 5: the gateway's interface to the run store.
-import { randomUUID } from 'node:crypto';
-import { type AppDescription, type ItemBatch, type RunId, ServiceError } from '@inference-proxy/contracts';
+import type { ItemBatch, RunId } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { DeliveryLog } from '../deliveries/delivery-log.ts';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
-import { INDEX_MS, names, projectPrefix, projectsKey } from '../keys.ts';
+import { Receivers } from '../hosts/receivers.ts';
+import { names, projectPrefix } from '../keys.ts';
 import { Lane } from '../lane.ts';
 import { Rounds } from '../maintenance/rounds.ts';
-import { type Shares, shareText } from '../maintenance/shares.ts';
+import type { Shares } from '../maintenance/shares.ts';
 import { storeNotReadyReason } from '../ready.ts';
-import { runScript, withinLimit } from '../redis-calls.ts';
+import { withinLimit } from '../redis.ts';
 import { Registry } from '../registry/registry.ts';
-import { storeError } from '../store-error.ts';
+import { runScript } from '../scripts.ts';
+import { readStats, type Stats, type StatsQuery } from '../stats/stats.ts';
 import { defaultTimings, type StoreLogger, type StoreTimings } from '../timings.ts';
 import { Revocations } from '../tokens/revocations.ts';
+import { SecretStore } from '../versions/secret-store.ts';
 import { VersionStore } from '../versions/version-store.ts';
-import { type Accepted, Acceptor, type NewRun } from './accept.ts';
-import { type CancelledFrom, cancelScript } from './cancel.ts';
+import { Acceptor } from './accept.ts';
+import { type CancelledFrom, Canceller } from './cancel.ts';
 import { type KeyClaim, readClaim } from './claim.ts';
-import type { FollowerMode } from './codec.ts';
+import { type Following, MODES } from './codec.ts';
 import { readDepths, type StoreDepths } from './depths.ts';
 import { detachScript } from './detach.ts';
 import { Feeds } from './feeds.ts';
 import { Follower } from './follower.ts';
 import { itemBatches, readItems } from './items.ts';
 import { listRuns, type RunPage, type RunQuery } from './list.ts';
+import { type OpenRuns, openRunsScript } from './open-runs.ts';
+import { type Parameters, readParameters } from './parameters.ts';
 import type { RunReader } from './reader.ts';
 import { type RunProgress, type RunRecord, readProgress, readRecord } from './record.ts';
 import { readResult } from './result.ts';
 import { type RunLog, readLog } from './run-log.ts';
 
-/**
- * The events that a reader follows beside the outcome. `FollowerMode` has the codes that the store keeps:
- *
- * - `outcome`  no other events
- * - `items`    items
- * - `answer`   the answer of a custom runtime: its head, then items
- * - `logs`     log lines
- * - `rich`     the events of a rich stream: items, log lines and the start
- */
-export type Following = 'outcome' | 'items' | 'answer' | 'logs' | 'rich';
-
 /** Bytes of large results that are read at a time. A call that is accepted in between waits behind at most this many bytes. */
 const RESULT_LANE_BYTES = 1024 * 1024;
-
-const MODES: Readonly<Record<Following, FollowerMode>> = {
-  outcome: 'o',
-  items: 'i',
-  answer: 'i',
-  logs: 'l',
-  rich: 'f',
-};
 
 export interface GatewayStoreOptions {
   readonly commands: Redis;
@@ -66,48 +51,47 @@ export interface GatewayStoreOptions {
 }
 
 export class GatewayStore {
+  /** Accepts calls as runs (Contract 1). */
+  readonly acceptor: Acceptor;
+  /** The apps that workers have announced (Contract 7). */
+  readonly registry: Registry;
   /** A project's deliveries and their redelivery (Contract 5). */
   readonly deliveryLog: DeliveryLog;
+  /** A project's receivers, their circuits and their parked deliveries (Contract 5). */
+  readonly receivers: Receivers;
   /** Tokens that are refused before they expire (Contract 6). */
   readonly revocations: Revocations;
   /** The versions of deployed apps (Contract 7). */
   readonly versions: VersionStore;
+  /** The secrets of apps (Contract 7). */
+  readonly secrets: SecretStore;
   readonly #timings: StoreTimings;
   readonly #feeds: Feeds;
-  readonly #registry: Registry;
+  readonly #canceller: Canceller;
   readonly #shares: Shares;
   readonly #rounds: Rounds;
-  readonly #acceptor: Acceptor;
   readonly #resultLane: Lane;
-  readonly #indexed = new Map<string, number>();
 
   readonly #options: GatewayStoreOptions;
 
   constructor(options: GatewayStoreOptions) {
     this.#options = options;
 
-    const { commands, gatewayId, deliveries, logger } = options;
+    const { commands, deliveries, logger, shares } = options;
     this.#timings = { ...defaultTimings, ...options.timings };
     this.#resultLane = new Lane(this.#timings.commandMs, undefined, RESULT_LANE_BYTES);
-    const shared = {
-      ...options,
-      timings: this.#timings,
-      hasRoom: (project: string) => this.#shares.acceptLimit(project) === undefined,
-    };
+    const shared = { ...options, timings: this.#timings };
     this.#feeds = new Feeds(shared, (feeds) => new Follower(shared, feeds));
-    this.#registry = new Registry(shared);
+    this.#canceller = new Canceller(commands, deliveries, this.#timings);
+    this.acceptor = new Acceptor(shared, this.#feeds, this.#canceller);
+    this.registry = new Registry(shared);
     this.deliveryLog = new DeliveryLog(commands, deliveries, this.#timings);
+    this.receivers = new Receivers(commands, this.#timings.commandMs);
     this.revocations = new Revocations(commands, logger, this.#timings);
     this.versions = new VersionStore(commands, options.subscriber, this.#timings);
-    this.#shares = options.shares;
-    this.#rounds = new Rounds([this.#feeds, this.#registry, this.revocations]);
-    this.#acceptor = new Acceptor(
-      commands,
-      gatewayId,
-      this.#timings,
-      (project) => this.#prepare(project),
-      (project) => this.#shares.acceptLimit(project),
-    );
+    this.secrets = new SecretStore(commands, this.#timings);
+    this.#shares = shares;
+    this.#rounds = new Rounds([this.#feeds, this.registry, this.revocations]);
   }
 
   /** Reports readers to the store, and reads apps and revocations again, at intervals. */
@@ -118,45 +102,13 @@ export class GatewayStore {
   stop(): void {
     this.#rounds.stop();
     this.#feeds.close();
-    this.#registry.close();
+    this.registry.close();
     this.versions.close();
   }
 
   /** Returns the reason why calls cannot be served now, or undefined if they can. */
   notReadyReason(): Promise<string | undefined> {
     return storeNotReadyReason(this.#options.commands, this.#timings.commandMs, ['accept', 'follow']);
-  }
-
-  /**
-   * Accepts a run and follows it from its first item, unless `following` is `none`. The reader exists before the answer. It is closed here if the
-   * run was not accepted.
-   *
-   * `accepted` rejects with `unavailable` if the store did not answer. The accept may still execute, so an unpromised run is cancelled
-   * as soon as the store is back.
-   */
-  accept(run: NewRun, following: Following | 'none'): { accepted: Promise<Accepted>; reader?: RunReader } {
-    const mode = following === 'none' ? undefined : MODES[following];
-    const reader = mode && this.#feeds.openNew(run.project, run.runId, mode, following === 'answer');
-    const accepted = this.#acceptor.accept(run, mode ?? '-').then(
-      (answer) => {
-        if (answer.state !== 'accepted') this.#refuse(run, reader);
-        else if (reader) this.#feeds.confirm(run.project, run.runId);
-        return answer;
-      },
-      (error: unknown) => {
-        if (error instanceof ServiceError && error.code === 'overloaded') this.#refuse(run, reader);
-        else reader?.close();
-        if (!(error instanceof ServiceError)) throw error;
-        // A script that failed halfway may have accepted the run.
-        const mayExist = error.code === 'unavailable' || error.code === 'internal';
-        if (mayExist && !run.promised) void this.#cancelLate(run);
-        throw new ServiceError(error.code, error.message, {
-          cause: error.cause,
-          ...(mayExist && { runId: run.runId }),
-        });
-      },
-    );
-    return reader ? { accepted, reader } : { accepted };
   }
 
   /**
@@ -208,6 +160,21 @@ export class GatewayStore {
     return listRuns(this.#options.commands, project, query, this.#timings.commandMs);
   }
 
+  /** Returns the numbers of queued and running runs of each app. @throws ServiceError `unavailable` */
+  openRuns(project: string, apps: readonly string[]): Promise<OpenRuns[]> {
+    return withinLimit(runScript(this.#options.commands, openRunsScript, project, apps), this.#timings.commandMs);
+  }
+
+  /** Returns the parameters of a run that has not ended, or undefined for an unknown run. @throws ServiceError `unavailable` */
+  parameters(project: string, runId: RunId): Promise<Parameters | undefined> {
+    return withinLimit(readParameters(this.#options.commands, project, runId), this.#timings.commandMs);
+  }
+
+  /** Returns the counters of ended runs by app. @throws ServiceError `unavailable` */
+  stats(project: string, query: StatsQuery): Promise<Stats> {
+    return readStats(this.#options.commands, project, query, this.#timings.commandMs);
+  }
+
   /** Returns the lines that a run has printed, after line `after`, or undefined for an unknown run. @throws ServiceError `unavailable` */
   logs(project: string, runId: RunId, after = 0): Promise<RunLog | undefined> {
     return readLog(this.#options.commands, project, runId, after, this.#timings.commandMs);
@@ -220,74 +187,17 @@ export class GatewayStore {
   }
 
   /** Cancels a run and returns its state before. @throws ServiceError `unavailable` */
-  async cancel(project: string, runId: RunId): Promise<CancelledFrom> {
-    return withinLimit(this.#callCancel(project, runId, 0), this.#timings.commandMs);
+  cancel(project: string, runId: RunId): Promise<CancelledFrom> {
+    return this.#canceller.cancel(project, runId);
   }
 
-  /**
-   * Cancels a run whose accept was not answered. If the accept has not executed yet, the run is refused when it does.
-   *
-   * Has no time limit: the connection holds the command until Redis is back.
-   *
-   * @throws ServiceError `unavailable` if the connection was closed before the answer
-   */
-  async withdraw(project: string, runId: RunId): Promise<void> {
-    await this.#callCancel(project, runId, this.#timings.tombstoneMs).catch((cause: unknown) => {
-      throw storeError(cause);
-    });
+  /** Cancels a run whose accept was not answered (`Canceller.withdraw`). @throws ServiceError `unavailable` */
+  withdraw(project: string, runId: RunId): Promise<void> {
+    return this.#canceller.withdraw(project, runId);
   }
 
   /** Lets a run with `onDisconnect=cancel` continue without a reader, because its caller got a 202 answer. @throws ServiceError `unavailable` */
   async detach(project: string, runId: RunId): Promise<void> {
     await withinLimit(runScript(this.#options.commands, detachScript, project, [runId]), this.#timings.commandMs);
-  }
-
-  /** Returns the project's apps by name. @throws ServiceError `unavailable` */
-  apps(project: string): Promise<ReadonlyMap<string, AppDescription>> {
-    return this.#registry.apps(project);
-  }
-
-  /** Closes the reader of a refused call. The store has no run, so no departure is sent. */
-  #refuse({ project, runId }: NewRun, reader: RunReader | undefined): void {
-    if (!reader) return;
-    this.#feeds.refused(project, runId);
-    reader.close();
-  }
-
-  async #callCancel(project: string, runId: RunId, tombstoneMs: number): Promise<CancelledFrom> {
-    const args = { handoverMs: this.#timings.handoverMs, tombstoneMs, runId, requestId: randomUUID() };
-    const { from, webhookDue } = await runScript(this.#options.commands, cancelScript, project, args);
-    if (webhookDue) this.#options.deliveries.handOver(project, [runId]);
-    return from;
-  }
-
-  async #cancelLate(run: NewRun): Promise<void> {
-    try {
-      await this.withdraw(run.project, run.runId);
-    } catch (error) {
-      this.#options.logger.warn(
-        { err: error, runId: run.runId },
-        'a run whose accept was not answered was not cancelled',
-      );
-    }
-  }
-
-  /** Prepares a project's first accept: the gateway's channel is confirmed, and the project is in the index that reap visits. */
-  async #prepare(project: string): Promise<void> {
-    await this.#feeds.listen(project);
-    const now = performance.now();
-    for (const [other, at] of this.#indexed) {
-      if (now - at < INDEX_MS) break;
-      this.#indexed.delete(other);
-    }
-    if (this.#indexed.has(project)) return;
-    const share = this.#shares.shareOf(project);
-    await Promise.all([
-      this.#options.commands.zadd(projectsKey, Date.now(), project),
-      // A new project is held to its share before the next sweep writes it.
-      share !== undefined &&
-        this.#options.commands.set(projectPrefix(project) + names.share, shareText(share, false), 'NX'),
-    ]);
-    this.#indexed.set(project, now);
   }
 }

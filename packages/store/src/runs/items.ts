@@ -2,7 +2,7 @@
 import type { ItemBatch, RunId } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
-import { withinLimit } from '../redis-calls.ts';
+import { withinLimit } from '../redis.ts';
 import { batchOfEntry, lastOf } from './codec.ts';
 
 const PAGE = 64;

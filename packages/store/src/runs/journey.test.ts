@@ -83,7 +83,7 @@ test('a call is accepted, taken with its bytes unchanged, streamed live and ende
     worker.onWake = (_, app) => resolve(app);
   });
   const run = call();
-  const { accepted, reader } = gateway.accept(run, 'items');
+  const { accepted, reader } = gateway.acceptor.accept(run, 'items');
   const events = collect(reader as RunReader);
   expect(await accepted).toEqual({ state: 'accepted' });
   expect(await woken).toBe('hello');
@@ -119,7 +119,7 @@ test('a call is accepted, taken with its bytes unchanged, streamed live and ende
 test('a record names the version that the run was taken for, and at the end the version that executed it', async () => {
   const names = async (executed: { version?: string }): Promise<(string | undefined)[]> => {
     const run = call();
-    await gateway.accept(run, 'none').accepted;
+    await gateway.acceptor.accept(run, 'none').accepted;
     const seen = [(await gateway.lookUp('demo', run.runId))?.version];
     const { runs } = await worker.take('demo', [{ app: 'hello', slots: 1, version: 'old' }]);
     seen.push((await gateway.lookUp('demo', run.runId))?.version);
@@ -135,7 +135,7 @@ test('a record names the version that the run was taken for, and at the end the 
 
 test('a queued run whose caller disconnects is cancelled and never starts', async () => {
   const run = call();
-  const { accepted, reader } = gateway.accept(run, 'outcome');
+  const { accepted, reader } = gateway.acceptor.accept(run, 'outcome');
   await accepted;
   (reader as RunReader).close();
   while ((await gateway.lookUp('demo', run.runId))?.state !== 'cancelled')
@@ -148,7 +148,7 @@ test('a running run whose caller disconnects is cancelled at its worker', async 
     worker.onCancel = ({ runId }) => resolve(runId);
   });
   const run = call();
-  const { accepted, reader } = gateway.accept(run, 'items');
+  const { accepted, reader } = gateway.acceptor.accept(run, 'items');
   await accepted;
   const { runs } = await worker.take('demo', [{ app: 'hello', slots: 5 }]);
   expect(runs).toHaveLength(1);
@@ -174,7 +174,7 @@ test('a running run whose caller disconnects is cancelled at its worker', async 
 
 test('a reader that pauses costs its cursor and continues from the store without a gap', async () => {
   const run = call();
-  const { accepted, reader } = gateway.accept(run, 'items');
+  const { accepted, reader } = gateway.acceptor.accept(run, 'items');
   await accepted;
   const { runs } = await worker.take('demo', [{ app: 'hello', slots: 5 }]);
   const token = (runs[0] as { token: string }).token;
@@ -218,5 +218,5 @@ test('cancelling an unknown run leaves nothing, and a withdrawn accept is refuse
   expect(await keys()).toEqual(before);
   const late = call();
   await gateway.withdraw('demo', late.runId);
-  expect(await gateway.accept(late, 'none').accepted).toEqual({ state: 'cancelled' });
+  expect(await gateway.acceptor.accept(late, 'none').accepted).toEqual({ state: 'cancelled' });
 });

@@ -1,14 +1,21 @@
 // Contract 5, "List: `GET /runs`": lists runs by list.lua, newest first, in pages. Each page reads a bounded number of records, for any number of kept runs.
 import { type RunState, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
-import { bytesIn, listIn, numberIn, textIn } from '../message-pack.ts';
-import { runScript, type Script, withinLimit } from '../redis-calls.ts';
+import { withinLimit } from '../redis.ts';
+import { bytesIn, listIn, numberIn, runScript, type Script, textIn } from '../scripts.ts';
 import { LISTED, type RunRecord, recordOf } from './record.ts';
+
+/** State of the run's webhook. `none`: without a webhook; `any`: with a webhook in any state. */
+export type WebhookFilter = 'none' | 'any' | 'waiting' | 'pending' | 'delivered' | 'failed';
 
 export interface RunQuery {
   readonly app?: string;
   readonly fn?: string;
   readonly status?: RunState;
+  readonly webhook?: WebhookFilter;
+  /** Bounds of the acceptance, Unix ms. Both are included. */
+  readonly since?: number;
+  readonly until?: number;
   /** Runs on a page, at least 1. */
   readonly limit: number;
   /** Place at which the previous page ended. */
@@ -22,8 +29,8 @@ export interface RunPage {
   readonly cursor?: string;
 }
 
-/** Records read for one page. */
-const MOST_READ = 500;
+/** Records read for one page: under 10 ms of Redis, in portions. A filter that matches little gives short pages. */
+const MOST_READ = 2_000;
 /** Records read in one call, so that no call holds Redis for long. */
 const PORTION = 100;
 
@@ -51,6 +58,9 @@ interface ListArguments {
   readonly app: string;
   readonly fn: string;
   readonly status: string;
+  readonly webhook: string;
+  /** Earliest acceptance, Unix ms. */
+  readonly since: number | undefined;
 }
 
 interface ListReply {
@@ -62,7 +72,7 @@ interface ListReply {
 
 const listScript: Script<ListArguments, ListReply> = {
   name: 'list',
-  encode: ({ place, most, wanted, app, fn, status }) => [
+  encode: ({ place, most, wanted, app, fn, status, webhook, since }) => [
     place.at,
     place.runId,
     most,
@@ -70,6 +80,8 @@ const listScript: Script<ListArguments, ListReply> = {
     app,
     fn,
     status,
+    webhook,
+    since === undefined ? '-inf' : since * 1000,
     ...LISTED,
   ],
   decode: (reply) => {
@@ -86,6 +98,15 @@ const listScript: Script<ListArguments, ListReply> = {
   },
 };
 
+/** Returns the place before which a page begins: the end of the previous page, or the latest acceptance that the query wants. */
+function firstPlace({ cursor, until }: RunQuery): Place {
+  const after = cursor === undefined ? undefined : placeOf(cursor);
+  // Places are µs, and times of records are ms. Every run of the last ms is before the place of the next ms.
+  const latest = until === undefined ? undefined : { at: String((until + 1) * 1000), runId: '' };
+  if (!after || !latest) return after ?? latest ?? { at: '', runId: '' };
+  return Number(after.at) < Number(latest.at) ? after : latest;
+}
+
 /**
  * Returns one page. A place in the order of acceptance stays the same while runs come and go.
  *
@@ -93,12 +114,12 @@ const listScript: Script<ListArguments, ListReply> = {
  * @throws ServiceError `invalid_request` for a malformed cursor, `unavailable`
  */
 export async function listRuns(redis: Redis, project: string, query: RunQuery, limitMs: number): Promise<RunPage> {
-  let place = query.cursor === undefined ? { at: '', runId: '' } : placeOf(query.cursor);
+  let place = firstPlace(query);
   const runs: RunRecord[] = [];
   for (let read = 0; read < MOST_READ && runs.length < query.limit; ) {
     const most = Math.min(PORTION, MOST_READ - read);
-    const { app = '', fn = '', status = '' } = query;
-    const args = { place, most, wanted: query.limit - runs.length, app, fn, status };
+    const { app = '', fn = '', status = '', webhook = '', since } = query;
+    const args = { place, most, wanted: query.limit - runs.length, app, fn, status, webhook, since };
     const reply = await withinLimit(runScript(redis, listScript, project, args), limitMs);
     runs.push(...reply.runs);
     if (reply.place.at === '') return { runs };

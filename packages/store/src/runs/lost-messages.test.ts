@@ -61,7 +61,7 @@ const call = (): NewRun => ({
 
 test('a reader that lost the message of the end gets the end when another reader of its gateway reads it', async () => {
   const run = call();
-  const { accepted, reader } = gateway.accept(run, 'outcome');
+  const { accepted, reader } = gateway.acceptor.accept(run, 'outcome');
   const outcome = (reader as RunReader).outcome();
   await accepted;
   const [taken] = (await worker.take('demo', [{ app: 'hello', slots: 1 }])).runs;
@@ -74,7 +74,7 @@ test('a reader that lost the message of the end gets the end when another reader
 
 test('a reader that lost the message of the head gets the head from the store, before any item', async () => {
   const run = call();
-  const { accepted, reader } = gateway.accept(run, 'answer');
+  const { accepted, reader } = gateway.acceptor.accept(run, 'answer');
   const seen: string[] = [];
   const over = new Promise<void>((complete, error) => {
     (reader as RunReader).events().subscribe({ next: ({ type }) => seen.push(type), error, complete });
@@ -103,7 +103,7 @@ test('log lines of a lost message are read at the next attend, without waiting f
     timings: { ...timings, attendMs: 20 },
   });
   const run = call();
-  await attending.accept(run, 'none').accepted;
+  await attending.acceptor.accept(run, 'none').accepted;
   const [taken] = (await worker.take('demo', [{ app: 'hello', slots: 1 }])).runs;
   const { runId, token } = taken as { runId: string; token: string };
   const texts: string[] = [];

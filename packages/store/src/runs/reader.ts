@@ -29,6 +29,13 @@ export interface ReaderSource {
 /** Longest time after which the store is read again if it was away. */
 const AGAIN_MS = 500;
 
+interface Waiter {
+  resolve(outcome: Outcome): void;
+  reject(error: unknown): void;
+  /** The answer is a body, and its head is known. May be called several times. */
+  headed?: (() => void) | undefined;
+}
+
 /** How a read run ended for its reader. */
 type Ended = { readonly outcome: Outcome } | { readonly error: ServiceError };
 
@@ -44,7 +51,7 @@ export class RunReader {
   /** The reader's position among the existing items. Its cursor may lie beyond them. */
   reached = 0;
   #subscriber: Subscriber<RunEvent> | undefined;
-  #waiter: { resolve(outcome: Outcome): void; reject(error: unknown): void } | undefined;
+  #waiter: Waiter | undefined;
   /** The attempt whose items were handed out. A reader never mixes two attempts. There may be two after Redis has lost its last writes. */
   #token: string | undefined;
   /** A page is being read. Live entries in this time are not kept: `behind` makes the reader read the store once more. */
@@ -110,10 +117,14 @@ export class RunReader {
     });
   }
 
-  /** Returns only the outcome. Rejects with the errors of `events`. A reader that follows items gets the outcome after all items were taken. */
-  outcome(): Promise<Outcome> {
+  /**
+   * Returns only the outcome. Rejects with the errors of `events`. A reader that follows items gets the outcome after all items were taken.
+   *
+   * @param headed called when a reader of the outcome learns that the answer is a body. A lost message is not repeated: the outcome has the head
+   */
+  outcome(headed?: () => void): Promise<Outcome> {
     return new Promise((resolve, reject) => {
-      this.#waiter = { resolve, reject };
+      this.#waiter = { resolve, reject, headed };
       if (this.#ended) this.#settle();
       else if (this.#behind) void this.#readOn();
     });
@@ -140,6 +151,7 @@ export class RunReader {
         else this.#take(message.batch, message.token);
         return;
       case 'head':
+        if (this.mode === 'o') this.#waiter?.headed?.();
         if (!this.#awaitsHead) return;
         if (idle) this.#behind = true;
         else if (this.#behind) this.check();
@@ -309,6 +321,7 @@ export class RunReader {
       this.reached = had;
       this.#source.moved(this);
     }
+    if (page.head && this.mode === 'o') this.#waiter?.headed?.();
     if (page.head && this.#subscriber && this.#awaitsHead) this.#emitHead(page.head, page.token);
     for (const batch of page.batches) {
       if (!this.#subscriber) {

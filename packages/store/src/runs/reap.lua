@@ -16,15 +16,14 @@
 --       ids      runs that ended here and have a due webhook
 --       overdue deliveries  {id, next attempt} each
 --       changes  number of runs that ended, were cancelled, or lost a reader of a dead gateway
---@include redis: now, now_us, send_members
---@include record: ENDED, load_run
---@include messages: wake_worker
+--@include run: ENDED, load_run, queue_of, owner_of, wake_worker, send_members
+--@include queues: move_runs
 --@include ending: finish, failure, cancel_run, drop_follower, due_runs, settle
 local pause, term, grace, handover = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local most, stale, remove_empty = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7] == '1'
 local reaped = tonumber(redis.call('GET', K.reaped) or -1)
 redis.call('SET', K.reaped, now)
-local apps = redis.call('HGETALL', K.queues)
+local queues = redis.call('HGETALL', K.queues)
 
 local function refresh(key)
   local members = {}
@@ -36,11 +35,11 @@ if reaped < 0 or now < reaped or now - reaped > pause then
   -- Readers could not reconnect while Redis was away.
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', K.absent, '-inf', now + term)) do redis.call('ZADD', K.absent, now + term, id) end
   local away = reaped < 0 and 0 or math.max(0, now - reaped) * 1000
-  for i = 1, #apps, 2 do
+  for i = 1, #queues, 2 do
     -- No worker could take a run while Redis was away, so that time does not count as waiting.
-    local waited = redis.call('ZRANGE', K.queue .. apps[i], 0, -1, 'WITHSCORES')
-    for n = 1, #waited, 2 do redis.call('ZADD', K.queue .. apps[i], math.min(waited[n + 1] + away, now_us), waited[n]) end
-    local serving = K.serving .. apps[i]
+    local waited = redis.call('ZRANGE', K.queue .. queues[i], 0, -1, 'WITHSCORES')
+    for n = 1, #waited, 2 do redis.call('ZADD', K.queue .. queues[i], math.min(waited[n + 1] + away, now_us), waited[n]) end
+    local serving = K.serving .. queues[i]
     for _, worker in ipairs(redis.call('ZRANGE', serving, 0, -1)) do
       if redis.call('ZSCORE', K.workers, worker) then redis.call('ZADD', serving, now + term, worker) end
     end
@@ -93,32 +92,66 @@ for _, id in ipairs(overdue(K.absent, now)) do
   end
 end
 
+local function served_until(name) return tonumber(redis.call('ZREVRANGE', K.serving .. name, 0, 0, 'WITHSCORES')[2] or 0) end
+local function description_of(app)
+  local text = redis.call('HGET', K.apps, app)
+  return text and cjson.decode(text)
+end
+
+-- Contract 7, "Versions": returns the version whose queue must hold the runs of this queue, or nil if they stay.
+-- An empty version is the app's own queue, for an app that has no active version or whose code comes from a folder.
+local function better_version(app, version)
+  local active = redis.call('HGET', K.deployment .. app, 'active')
+  if version == '' then
+    local known = active and description_of(app)
+    return known and known.deployed and active or nil
+  elseif served_until(queue_of(app, version)) > now then
+    return nil
+  elseif version ~= active then
+    return active or ''
+  end
+  local known = description_of(app)
+  return known and not known.deployed and '' or nil
+end
+
+-- Ends the queued runs of an app that no worker serves.
+local function end_unserved(app, queue)
+  local known, since = description_of(app), served_until(app)
+  if known and known.state == 'broken' then
+    local message = type(known.error) == 'table' and known.error.message or 'The app failed to start.'
+    for _, id in ipairs(redis.call('ZRANGE', queue, 0, most - 1)) do
+      close(id, 'failed', 'app_failed_to_start', message)
+    end
+  elseif redis.call('EXISTS', K.removed .. app) == 1 and (not known or known.deployed) then
+    for _, id in ipairs(redis.call('ZRANGE', queue, 0, most - 1)) do close(id, 'failed', 'not_found', 'The app was deleted.') end
+  elseif now - since > grace then
+    for _, id in ipairs(overdue(queue, string.format('%d', now_us - grace * 1000))) do close(id, 'failed', 'unavailable', 'No worker serves this app.') end
+  end
+end
+
 local queued = 0
-for i = 1, #apps, 2 do
-  local app, timeout = apps[i], tonumber(apps[i + 1])
-  local queue = K.queue .. app
+for i = 1, #queues, 2 do
+  local name, timeout = queues[i], tonumber(queues[i + 1])
+  local queue, app, version = K.queue .. name, owner_of(name)
   for _, id in ipairs(overdue(queue, string.format('%d', now_us - timeout * 1000))) do
     if not close(id, 'expired', 'expired', 'The run waited in the queue for too long.') then redis.call('ZREM', queue, id) end
   end
   local oldest = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')
   if #oldest > 0 then
-    local served = redis.call('ZREVRANGE', K.serving .. app, 0, 0, 'WITHSCORES')
-    local served_until = tonumber(served[2] or 0)
-    if served_until > now then
-      if now - tonumber(oldest[2]) / 1000 > stale then wake_worker(app) end
+    local better = better_version(app, version)
+    if better then
+      move_runs(app, version, better, timeout, most)
+      queued = queued + 1
+    elseif served_until(app) > now then
+      if now - tonumber(oldest[2]) / 1000 > stale then wake_worker(name) end
     else
-      local description = redis.call('HGET', K.apps, app)
-      local known = description and cjson.decode(description)
-      if known and known.state == 'broken' then
-        local message = type(known.error) == 'table' and known.error.message or 'The app failed to start.'
-        for _, id in ipairs(redis.call('ZRANGE', queue, 0, most - 1)) do
-          close(id, 'failed', 'app_failed_to_start', message)
-        end
-      elseif now - served_until > grace then
-        for _, id in ipairs(overdue(queue, string.format('%d', now_us - grace * 1000))) do close(id, 'failed', 'unavailable', 'No worker serves this app.') end
-      end
+      end_unserved(app, queue)
     end
     queued = queued + redis.call('ZCARD', queue)
+  elseif version ~= '' then
+    local active, before = unpack(redis.call('HMGET', K.deployment .. app, 'active', 'before'))
+    if version == before then redis.call('HDEL', K.deployment .. app, 'before') end
+    if version ~= active then redis.call('HDEL', K.queues, name) end
   elseif redis.call('HEXISTS', K.apps, app) == 0 and redis.call('EXISTS', K.leases) == 0 then
     -- The app's entry stays until no run is leased, because a run that is requeued reads its queue timeout from this entry.
     redis.call('HDEL', K.queues, app)

@@ -2,8 +2,7 @@
 import { type RunId, ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import type { Lane } from '../lane.ts';
-import { bytesIn, listIn } from '../message-pack.ts';
-import { runScript, type Script } from '../redis-calls.ts';
+import { bytesIn, listIn, runScript, type Script } from '../scripts.ts';
 
 /** A larger result is not handed out with its outcome. The same number stands in follow.lua and parts/ending.lua. */
 export const RESULT_BYTES = 64 * 1024;

@@ -3,7 +3,7 @@
 import type { RunId } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
-import { withinLimit } from '../redis-calls.ts';
+import { withinLimit } from '../redis.ts';
 
 export interface LogLine {
   /** From 1 in each run. A jump shows the number of cut lines. */

@@ -11,7 +11,7 @@
 --       bytes     bytes that the project's runs take
 --       kept      end (ms, as text) of the earliest retention among the unpromised ended runs, or empty
 --       promises  end (ms, as text) of the earliest retention among the promised ended runs, or empty
---@include redis: now, send_members
+--@include run: send_members
 --@include memory: count_bytes, forget, send_forgotten, evict
 local most, down_to, read_ms = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local more = 0

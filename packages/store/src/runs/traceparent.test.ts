@@ -69,7 +69,7 @@ async function taken(more: Partial<NewRun>): Promise<TakenRun> {
     queueTimeoutMs: 600_000,
     ...more,
   };
-  expect(await gateway.accept(run, 'none').accepted).toEqual({ state: 'accepted' });
+  expect(await gateway.acceptor.accept(run, 'none').accepted).toEqual({ state: 'accepted' });
   const { runs } = await worker.take('demo', [{ app: 'hello', slots: 1 }]);
   return runs[0] as TakenRun;
 }

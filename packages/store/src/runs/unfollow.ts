@@ -1,7 +1,6 @@
 // Contract 1, "Disconnects": reports to the store that runs have no reader at this gateway any more, by unfollow.lua.
 import type { RunId } from '@inference-proxy/contracts';
-import { listIn, textIn } from '../message-pack.ts';
-import type { Script } from '../redis-calls.ts';
+import { listIn, type Script, textIn } from '../scripts.ts';
 
 export interface UnfollowArguments {
   readonly gatewayId: string;

@@ -3,7 +3,7 @@ import { ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
 import { revocationChangesKey, revokedKey } from '../keys.ts';
 import type { Task } from '../maintenance/rounds.ts';
-import { withinLimit } from '../redis-calls.ts';
+import { withinLimit } from '../redis.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 
 /** Time between two rounds. Redis may take `commandMs` (2 s) to answer. Together they stay under the 5 s of the contract. */

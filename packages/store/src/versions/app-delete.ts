@@ -1,6 +1,5 @@
 // Contract 7, "Apps": removes a deployed app with all its versions, by app-delete.lua.
-import { numberIn } from '../message-pack.ts';
-import type { Script } from '../redis-calls.ts';
+import { numberIn, type Script } from '../scripts.ts';
 
 /** Returns whether a version of the app existed. */
 export const deleteScript: Script<string, boolean> = {

@@ -1,7 +1,8 @@
 // Contract 7: the worker's view of the deployed apps. The worker learns of a change at once by a message, and looks again after a silence.
 import type { Redis } from 'ioredis';
 import { deployedKey, names, projectPrefix } from '../keys.ts';
-import { runScript, withinLimit } from '../redis-calls.ts';
+import { withinLimit } from '../redis.ts';
+import { runScript } from '../scripts.ts';
 import { DeployedChannel } from './deployed-channel.ts';
 import { type Deployment, deploymentOf } from './version-record.ts';
 import { reportScript, type VersionReport } from './version-report.ts';

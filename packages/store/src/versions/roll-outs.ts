@@ -2,8 +2,8 @@
 import type { Redis } from 'ioredis';
 import { deployedKey } from '../keys.ts';
 import type { Task } from '../maintenance/rounds.ts';
-import { numberIn } from '../message-pack.ts';
-import { runScript, type Script, withinLimit } from '../redis-calls.ts';
+import { withinLimit } from '../redis.ts';
+import { numberIn, runScript, type Script } from '../scripts.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
 
 /** Returns the number of roll-outs that have ended. */

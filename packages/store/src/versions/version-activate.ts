@@ -1,6 +1,5 @@
 // Contract 7, "Versions": begins the roll-out of a version that exists, by version-activate.lua.
-import { codeIn } from '../message-pack.ts';
-import type { Script } from '../redis-calls.ts';
+import { codeIn, type Script } from '../scripts.ts';
 import { VERSION_STATES, type VersionState } from './version-record.ts';
 
 export interface Activation {

@@ -13,13 +13,13 @@
 -- Returns {created (1/0), state}
 -- A repeat finds the version and its roll-out, and begins no second one. It returns created 0.
 --@include roll-outs: version_key, supersede, begin_roll_out
---@include redis: now, now_text
 local app, version, bundle, size, manifest, author, mode, term = unpack(ARGV)
 local key = version_key(app, version)
 local state = redis.call('HGET', key, 'state')
 local active, target, target_mode = unpack(redis.call('HMGET', K.deployment .. app, 'active', 'target', 'mode'))
 redis.call('HSET', key, 'bundle', bundle, 'size', size, 'manifest', manifest, 'author', author, 'deployed', now_text)
 redis.call('ZADD', K.versions .. app, now, version)
+redis.call('DEL', K.removed .. app)
 local created = 0
 if not state or state == 'failed' then
   if not state then created = 1; redis.call('HSET', key, 'created', now_text) end

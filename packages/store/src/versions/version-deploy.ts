@@ -1,6 +1,5 @@
 // Contract 7, "Deploy a version": records a version and begins its roll-out, by version-deploy.lua.
-import { codeIn, listIn } from '../message-pack.ts';
-import type { Script } from '../redis-calls.ts';
+import { codeIn, listIn, type Script } from '../scripts.ts';
 import { VERSION_STATES, type VersionState } from './version-record.ts';
 
 /** `activate`: the version becomes active when it is ready. `build`: it stays `ready`. */

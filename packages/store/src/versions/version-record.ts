@@ -50,6 +50,8 @@ export interface Deployment {
     readonly mode: 'activate' | 'build';
     /** Identifies the roll-out. */
     readonly number: string;
+    /** Percent of new calls that the version gets, if calls move in steps. */
+    readonly share?: number;
   };
 }
 
@@ -78,11 +80,19 @@ export function versionRecord(
 }
 
 export function deploymentOf(app: string, fields: Readonly<Record<string, string>>): Deployment {
-  const { active, target, mode, number } = fields;
+  const { active, target, mode, number, share } = fields;
   return {
     app,
     ...(active && { active }),
-    ...(target && number && { rollOut: { version: target, mode: mode === 'build' ? 'build' : 'activate', number } }),
+    ...(target &&
+      number && {
+        rollOut: {
+          version: target,
+          mode: mode === 'build' ? 'build' : 'activate',
+          number,
+          ...(share !== undefined && { share: Number(share) }),
+        },
+      }),
   };
 }
 

@@ -9,26 +9,26 @@
 --       5  number of this report, rising per worker and roll-out
 --       6  step: preparing | waiting | ready | failed
 --       7  reason of `waiting` or `failed`
+--       8  duration of the steps (ms); 0 activates at once
+--       9  percent of failed calls that undo the steps; empty: the steps are never undone
+--       10 number of ended calls of the version on this worker, and of the failed calls among them: `<calls> <failed>`
 --       lines  lines of the version's log
 -- Returns current | ended | stale. ended: this report has ended the roll-out. stale: the roll-out has ended before, and nothing changed.
 -- A repeat writes no line twice.
---@include roll-outs: version_key, undo, settle
-local app, version, number, worker, report, step, reason = unpack(ARGV, 1, 7)
-local MOST_LINES = 1000
+--@include roll-outs: undo, settle, write_lines
+local app, version, number, worker, report, step, reason, duration, abort, counts = unpack(ARGV, 1, 10)
 if redis.call('HGET', K.deployment .. app, 'number') ~= number then return reply('stale') end
 local reports = K.rollOut .. app
-local lines = K.buildLog .. app .. ':' .. version
 -- The field has a colon, which no worker's name has.
 if tonumber(redis.call('HGET', reports, 'reports:' .. worker) or 0) < tonumber(report) then
   redis.call('HSET', reports, 'reports:' .. worker, report)
-  for i = 8, #ARGV do redis.call('RPUSH', lines, ARGV[i]) end
-  local over = redis.call('LLEN', lines) - MOST_LINES
-  if over > 0 then
-    redis.call('LTRIM', lines, -MOST_LINES, -1)
-    redis.call('HINCRBY', version_key(app, version), 'cut', over)
-  end
+  redis.call('HSET', reports, 'counts:' .. worker, counts)
+  local lines = {}
+  for i = 11, #ARGV do lines[i - 10] = ARGV[i] end
+  write_lines(app, version, lines)
 end
 redis.call('HSET', reports, worker, step == 'waiting' and 'waiting ' .. reason or step)
+if step == 'ready' then redis.call('HSET', K.deployment .. app, 'duration', duration, 'abort', abort) end
 if step == 'failed' then
   undo(app, version, reason)
   return reply('ended')

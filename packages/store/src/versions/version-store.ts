@@ -1,8 +1,9 @@
 // Contract 7: the gateway's interface to the versions of apps. Versions have no retention.
 import { ServiceError } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
-import { deployedKey, names, projectPrefix } from '../keys.ts';
-import { runScript, withinLimit } from '../redis-calls.ts';
+import { deployedKey, names, projectPrefix, REMOVING_MS, removingPrefix } from '../keys.ts';
+import { withinLimit } from '../redis.ts';
+import { runScript } from '../scripts.ts';
 import { storeError } from '../store-error.ts';
 import { deleteScript } from './app-delete.ts';
 import { type Activation, activateScript } from './version-activate.ts';
@@ -53,12 +54,25 @@ export class VersionStore {
     this.#limitMs = commandMs;
   }
 
-  /** Records a version and begins its roll-out. Its bundle must be in the bundle store. @throws ServiceError `unavailable`, `overloaded` */
+  /**
+   * Records a version and begins its roll-out. Its bundle must be in the bundle store.
+   *
+   * @throws ServiceError `unavailable`, also if the bundle was unused for long and is being removed now; `overloaded`
+   */
   async deploy(project: string, version: NewVersion): Promise<Deployed> {
     // The index is written first. A project without a version in it does no harm, but a version outside of it would never start.
     await this.#within(this.#redis.sadd(deployedKey, project));
     const deployed = await this.#within(runScript(this.#redis, deployScript, project, version));
     await this.#announce(project);
+    // Looked up after the version is recorded: used-bundles.ts.
+    if ((await this.#within(this.#redis.exists(removingPrefix + version.bundle))) === 1)
+      throw new ServiceError(
+        'unavailable',
+        'The bundle was removed from the bundle store at the same time. Deploy it again.',
+        {
+          retryAfterS: REMOVING_MS / 1000,
+        },
+      );
     return deployed;
   }
 
@@ -132,7 +146,7 @@ export class VersionStore {
       .exec();
     const [cutText, texts] = valuesOf(await this.#within(read)) as [string | null, string[]];
     const cut = Number(cutText ?? 0);
-    const lines = texts.slice(Math.max(0, after - cut)).map((line) => JSON.parse(line) as BuildLine);
+    const lines = texts.slice(Math.max(0, after - cut)).map(lineOf);
     return { lines, cut, total: cut + texts.length };
   }
 
@@ -173,7 +187,7 @@ export class VersionStore {
     });
   }
 
-  /** Tells the workers. A lost message costs them the time until their next look. */
+  /** Announces a change to the workers. A worker that misses the message finds the change at its next look. */
   async #announce(project: string): Promise<void> {
     await this.#within(this.#redis.spublish(deployedKey, project));
   }
@@ -189,4 +203,10 @@ export function valuesOf(replies: readonly (readonly [Error | null, unknown])[] 
     if (error) throw storeError(error);
     return value;
   });
+}
+
+/** Reads a line of a version's log. Lines of the scripts have the time as a number. */
+function lineOf(line: string): BuildLine {
+  const { time, text } = JSON.parse(line) as { time: string | number; text: string };
+  return { time: typeof time === 'number' ? new Date(time).toISOString() : time, text };
 }

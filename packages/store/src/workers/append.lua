@@ -14,10 +14,8 @@
 --       full    the batch does not fit into the project's share: nothing was written
 --       again   the same, but a gateway is making room: ask again
 -- Redis refuses this script if memory is short.
---@include redis: now_text
---@include record: is_of
+--@include run: is_of, notify, send_messages
 --@include memory: grown, item_bytes, STREAM, ENTRY, check_share, count_bytes
---@include messages: notify, send_messages
 local LIVE_BYTES = 262144
 local window, answers = tonumber(ARGV[1]), {}
 -- Entries are removed in steps, not one at every append.

@@ -1,7 +1,6 @@
 // Contract 3: appends items to running runs, by append.lua.
 import type { ItemBatch, RunId } from '@inference-proxy/contracts';
-import { codeIn, listIn, numberIn, type ScriptArgument, type ScriptReply } from '../message-pack.ts';
-import type { Script } from '../redis-calls.ts';
+import { codeIn, listIn, numberIn, type Script, type ScriptArgument, type ScriptReply } from '../scripts.ts';
 
 export interface Append {
   readonly runId: RunId;

@@ -3,8 +3,9 @@ import { type Outcome, type RunId, ServiceError } from '@inference-proxy/contrac
 import { retry } from '@inference-proxy/retry';
 import type { Redis } from 'ioredis';
 import { Lane } from '../lane.ts';
-import { runScript, TickBatch, withinLimit } from '../redis-calls.ts';
+import { TickBatch, withinLimit } from '../redis.ts';
 import { overShare } from '../runs/codec.ts';
+import { runScript } from '../scripts.ts';
 import type { StoreTimings } from '../timings.ts';
 import { type Again, type Append, type AppendAnswer, appendScript } from './append.ts';
 import { type End, type EndAnswer, type EndReply, endScript } from './end.ts';

@@ -16,13 +16,13 @@
 --       lost      another attempt holds the run (fence)
 --       refused   ended as output_too_large, now or before: the outcome does not fit into the project's share
 --       again     the outcome does not fit, but a gateway is making room: ask again
---@include redis: now_us, now_text
---@include record: ENDED, load_run, pack_attempt
+--@include run: ENDED, load_run, pack_attempt, queue_of, wake_worker
 --@include memory: OUTCOME, RESERVED, check_share
---@include messages: wake_worker
 --@include ending: size_with, finish, failure, settle
 -- The same text as in src/runs/over-share.ts.
 local TOO_LARGE = 'The output exceeds the share of the run store that its project may use.'
+-- The default of `queue_timeout` (ms).
+local QUEUE_TIMEOUT = '600000'
 local handover, kind_count = tonumber(ARGV[1]), ARGV[2]
 local kinds, answers, runs_at = {}, {}, 3 + 9 * kind_count
 for i = 3, runs_at - 1, 9 do
@@ -43,8 +43,11 @@ for i = runs_at, #ARGV, 5 do
     and redis.call('HEXISTS', K.run .. id, 'head') == 0 then
     redis.call('HSET', K.run .. id, 'state', 'queued', 'queued', now_text, 'attempt', pack_attempt(string.format('%d', run.attempt), token, '-'))
     redis.call('ZREM', K.leases, id)
-    redis.call('ZADD', K.queue .. run.app, now_us, id)
-    wake_worker(run.app)
+    local queue = queue_of(run.app, redis.call('HGET', K.run .. id, 'v'))
+    redis.call('ZADD', K.queue .. queue, now_us, id)
+    -- Reap may have removed the entry of a version that is no longer active.
+    redis.call('HSETNX', K.queues, queue, QUEUE_TIMEOUT)
+    wake_worker(queue)
     code = 'requeued'
   elseif outcome.least > run.items then
     code = 'behind'

@@ -1,8 +1,7 @@
 // Contract 5: ends attempts, by end.lua.
 import type { Outcome, RunId } from '@inference-proxy/contracts';
-import { codeIn, Kinds, listIn, numberIn, type ScriptArgument } from '../message-pack.ts';
-import type { Script } from '../redis-calls.ts';
 import { outcomeKind } from '../runs/codec.ts';
+import { codeIn, Kinds, listIn, numberIn, type Script, type ScriptArgument } from '../scripts.ts';
 import type { Again } from './append.ts';
 
 export interface End {

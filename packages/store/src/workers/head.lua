@@ -10,9 +10,8 @@
 --       full   the head does not fit into the project's share
 --       again  the same, but a gateway is making room: ask again
 -- Redis refuses this script if memory is short.
---@include record: is_of
+--@include run: is_of, notify, send_messages
 --@include memory: grown, beyond, check_share, count_bytes
---@include messages: notify, send_messages
 local answers = {}
 for i = 1, #ARGV, 3 do
   local id, token, head = unpack(ARGV, i, i + 2)
@@ -26,7 +25,7 @@ for i = 1, #ARGV, 3 do
     if code == 'ok' then
       redis.call('HSET', key, 'head', head, 'size', string.format('%d', tonumber(f[4] or 0) + more))
       grown = grown + more
-      if f[3] then notify(f[3], 'items', string.format('h %s %s %d\n', id, token, #head) .. head) end
+      if f[3] then notify(f[3], 'head', string.format('h %s %s %d\n', id, token, #head) .. head) end
     end
   end
   answers[#answers + 1] = code

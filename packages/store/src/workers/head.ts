@@ -1,7 +1,6 @@
 // Contract 1, "Custom runtimes": writes the heads of running runs' answers, by head.lua.
 import { type AnswerHead, encodeHead, type RunId } from '@inference-proxy/contracts';
-import { codeIn, listIn, type ScriptArgument } from '../message-pack.ts';
-import type { Script } from '../redis-calls.ts';
+import { codeIn, listIn, type Script, type ScriptArgument } from '../scripts.ts';
 
 export interface Head {
   readonly runId: RunId;

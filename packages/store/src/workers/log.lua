@@ -10,9 +10,8 @@
 -- Returns per part ok (also when asked again) | lost (another attempt holds the run: fence)
 -- A part is kept as `<number of its first line> <number of lines>`, a newline and the lines.
 -- Redis refuses this script if memory is short.
---@include record: is_of
+--@include run: is_of, notify, send_messages
 --@include memory: grown, ENTRY, LIST, check_share, count_bytes
---@include messages: notify, send_messages
 local most, answers = tonumber(ARGV[1]), {}
 for i = 2, #ARGV, 6 do
   local id, token, number, count, dropped, text = unpack(ARGV, i, i + 5)

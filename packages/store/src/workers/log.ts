@@ -1,9 +1,9 @@
 // Contract 5, "Logs: `GET /runs/{run_id}/logs`": writes the lines that functions print, by log.lua. Lines are joined per tick and never delay a run.
 import type { RunId } from '@inference-proxy/contracts';
 import type { Redis } from 'ioredis';
-import { codeIn, listIn, type ScriptArgument } from '../message-pack.ts';
-import { runScript, type Script, TickBatch, withinLimit } from '../redis-calls.ts';
+import { TickBatch, withinLimit } from '../redis.ts';
 import { encodeLines, type NewLogLine } from '../runs/run-log.ts';
+import { codeIn, listIn, runScript, type Script, type ScriptArgument } from '../scripts.ts';
 
 /** Lines that a run's function printed. */
 export interface LogPart {

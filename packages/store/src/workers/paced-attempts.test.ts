@@ -11,7 +11,7 @@ test.each(['lost', 'ended'] as const)('a worker forgets a released paced attempt
   const project = `paced-${how}`;
   const gateway = store.gateway(`g-${how}`);
   const worker = await store.worker(`w${how}`, project);
-  const { accepted } = gateway.accept(call(project, { paced: true }), 'items');
+  const { accepted } = gateway.acceptor.accept(call(project, { paced: true }), 'items');
   await accepted;
   const run = await takeOne(worker, project);
   expect(worker.pacedAttempts).toBe(1);

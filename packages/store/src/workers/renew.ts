@@ -1,7 +1,6 @@
 // Renews the leases of a worker and of its attempts, by renew.lua.
 import type { RunId } from '@inference-proxy/contracts';
-import { listIn, numberIn, type ScriptArgument } from '../message-pack.ts';
-import type { Script } from '../redis-calls.ts';
+import { listIn, numberIn, type Script, type ScriptArgument } from '../scripts.ts';
 
 export type RenewAnswer =
   | { readonly state: 'held'; readonly position: number; readonly cancel: boolean }

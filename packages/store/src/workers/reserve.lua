@@ -10,7 +10,7 @@
 --       lost   another attempt holds the run (fence)
 -- Every end of the run gives the reservation back (parts/ending).
 -- Redis refuses this script if memory is short.
---@include record: is_of
+--@include run: is_of
 --@include memory: grown, beyond, as_table, check_share, count_bytes
 local answers = {}
 for i = 1, #ARGV, 3 do

@@ -1,7 +1,6 @@
 // Contract 9: reserves room in the project's share for large results, by reserve.lua.
 import type { RunId } from '@inference-proxy/contracts';
-import { codeIn, listIn, type ScriptArgument } from '../message-pack.ts';
-import type { Script } from '../redis-calls.ts';
+import { codeIn, listIn, type Script, type ScriptArgument } from '../scripts.ts';
 
 /** `full`: the result does not fit. `again`: a gateway is making room. `lost`: another attempt holds the run. */
 export type Reservation = 'ok' | 'full' | 'again' | 'lost';

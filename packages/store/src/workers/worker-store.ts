@@ -4,9 +4,9 @@ import { retry } from '@inference-proxy/retry';
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { names } from '../keys.ts';
-import { ProjectChannels } from '../project-channels.ts';
-import { runScript, withinLimit } from '../redis-calls.ts';
+import { ProjectChannels, withinLimit } from '../redis.ts';
 import { announce, withdraw } from '../registry/registry.ts';
+import { runScript } from '../scripts.ts';
 import { storeError } from '../store-error.ts';
 import { defaultTimings, type StoreLogger, type StoreTimings } from '../timings.ts';
 import type { Append, AppendAnswer } from './append.ts';
@@ -15,7 +15,7 @@ import type { End, EndAnswer } from './end.ts';
 import type { Head, HeadAnswer } from './head.ts';
 import { type LogPart, LogWriter } from './log.ts';
 import { type RenewAnswer, renewScript } from './renew.ts';
-import { type TakenRun, type TakeRequest, takeScript } from './take.ts';
+import { queueIn, type TakenRun, type TakeRequest, takeScript } from './take.ts';
 import { Wakes } from './wakes.ts';
 
 export interface WorkerStoreOptions {
@@ -47,8 +47,8 @@ interface Takes {
 }
 
 export class WorkerStore {
-  /** Called when runs may be queued in the project, for `app` if it is given. */
-  onWake: (project: string, app?: string) => void = () => {};
+  /** Called when runs may be queued in the project, in `queue` if it is given. */
+  onWake: (project: string, queue?: string) => void = () => {};
   onCancel: (run: { project: string; runId: RunId; token: string }) => void = () => {};
   /** Called when a reader has taken the items up to `upTo`. */
   onReaderPosition: (run: { project: string; runId: RunId; token: string; upTo: number }) => void = () => {};
@@ -107,18 +107,18 @@ export class WorkerStore {
   async take(project: string, requests: readonly TakeRequest[]): Promise<{ runs: TakenRun[]; more: boolean }> {
     const takes = this.#takesOf(project);
     const number = ++takes.number;
-    takes.wakes.asks(requests.map(({ app }) => app));
+    takes.wakes.asks(requests.map(queueIn));
     const { workerId, logger, commands } = this.#options;
     const args = { workerId, number, leaseMs: this.timings.leaseMs, maxBytes: TAKE_BYTES, requests };
-    const versions = new Map(requests.map(({ app, version }) => [app, version]));
     const take = async (): Promise<{ runs: TakenRun[]; more: boolean }> => {
       const { at, more, runs } = await runScript(commands, takeScript, project, args);
       takes.wakes.answered(at);
       const token = `${workerId}:${number}`;
       for (const { runId, paced } of runs) if (paced) this.#writer.pace({ runId, token });
-      const taken = runs.map((run): TakenRun => {
-        const version = versions.get(run.app);
-        return { ...run, project, token, ...(version !== undefined && { version }) };
+      const taken = runs.map(({ place, ...run }): TakenRun => {
+        const request = requests[place] as TakeRequest;
+        const { version } = request;
+        return { ...run, project, token, queue: queueIn(request), ...(version !== undefined && { version }) };
       });
       return { runs: taken, more };
     };
@@ -173,7 +173,7 @@ export class WorkerStore {
   /**
    * Renews the leases of this worker and of the attempts that it holds. Call it every `timings.renewMs`, once per project.
    *
-   * @param apps the apps that the worker serves now, including starting apps
+   * @param apps the apps that the worker serves now, including starting apps, and the queues of its deployed versions
    * @returns one answer per run, in the order of `runs`
    */
   async renew(project: string, runs: readonly Attempt[], apps: readonly string[]): Promise<readonly RenewAnswer[]> {

@@ -2,16 +2,14 @@
 # `jsonable_encoder` does. Imports none of the libraries whose values it converts.
 from __future__ import annotations
 
-import dataclasses
-import datetime
-import decimal
 import enum
 import json
-import pathlib
-import uuid
-from collections import deque
-from typing import Any, Callable, Union, cast
+from typing import TYPE_CHECKING, Any, Callable, Union, cast
 from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    import datetime
+    import decimal
 
 Converter = Callable[[Any], object]
 Scalar = Union[str, int, float, None]
@@ -50,31 +48,39 @@ def _old_model(value: Any) -> object:
 
 
 def _dataclass(cls: Any) -> Converter:
+    from dataclasses import fields  # the app has imported the module
+
     # Strings only: a reference to the class would keep the class alive in `_converters`.
-    names = [field.name for field in dataclasses.fields(cls)]
+    names = [field.name for field in fields(cls)]
     return lambda value: {name: getattr(value, name) for name in names}
 
 
-STANDARD: dict[type, Converter] = {
-    bytes: _bytes,
-    bytearray: _bytes,
-    memoryview: _bytes,
-    set: list,
-    frozenset: list,
-    deque: list,
-    datetime.date: lambda value: value.isoformat(),  # datetime is a subclass
-    datetime.time: lambda value: value.isoformat(),
-    datetime.timedelta: lambda value: value.total_seconds(),
-    decimal.Decimal: _decimal,
-    uuid.UUID: str,
-    pathlib.PurePath: str,
-}
+def _isoformat(value: datetime.date | datetime.time) -> str:
+    return value.isoformat()
 
-# By the base class's module and name.
-LIBRARIES: dict[tuple[str, str], Converter] = {
+
+def _array(value: Any) -> object:
+    return value.tolist()
+
+
+# By the base class's module and name, because an import of all modules takes milliseconds.
+CONVERTERS: dict[tuple[str, str], Converter] = {
+    ("builtins", "bytes"): _bytes,
+    ("builtins", "bytearray"): _bytes,
+    ("builtins", "memoryview"): _bytes,
+    ("builtins", "set"): list,
+    ("builtins", "frozenset"): list,
+    ("collections", "deque"): list,
+    ("datetime", "date"): _isoformat,  # datetime is a subclass
+    ("datetime", "time"): _isoformat,
+    ("datetime", "timedelta"): lambda value: value.total_seconds(),
+    ("decimal", "Decimal"): _decimal,
+    ("uuid", "UUID"): str,
+    ("pathlib", "PurePath"): str,
+    ("pathlib._local", "PurePath"): str,  # Python 3.13
     ("numpy", "generic"): _scalar,
-    ("numpy", "ndarray"): lambda value: value.tolist(),
-    ("torch", "Tensor"): lambda value: value.tolist(),
+    ("numpy", "ndarray"): _array,
+    ("torch", "Tensor"): _array,
 }
 
 # Weak: an app may make classes while it runs.
@@ -109,7 +115,7 @@ def _found(cls: type) -> Converter | None:
     if issubclass(cls, enum.Enum):
         return lambda value: value.value
     for base in cls.__mro__:
-        convert = STANDARD.get(base) or LIBRARIES.get((base.__module__, base.__name__))
+        convert = CONVERTERS.get((base.__module__, base.__name__))
         if convert is not None:
             return convert
     return None

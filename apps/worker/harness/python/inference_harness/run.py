@@ -91,8 +91,9 @@ class Run:
         items = self.items = Items(self.quoted, self.paced, self._channel, self._limits)
         if self.cancellation.requested:
             items.stop()
-        media = {} if self.media is None else {"media": self.media}
-        self._channel.put(frame({"t": "started", "r": self.id, **media}))
+        if self.media is not None:
+            self._put_head("bytes")
+        self._channel.put(frame({"t": "started", "r": self.id}))
         return items
 
     # -- terminal messages ------------------------------------------------------------------------
@@ -113,7 +114,8 @@ class Run:
 
     def finish_bytes(self, result: bytes) -> None:
         """Ends the run with bytes of its media type."""
-        self._channel.put(frame({**self._terminal("done"), "media": self.media}, result))
+        self._put_head("binary")
+        self._channel.put(frame(self._terminal("done"), result))
 
     def fail(self, error: dict[str, Any]) -> None:
         """Ends the run with the fields of an `error` message: `code`, `message` and others."""
@@ -122,6 +124,11 @@ class Run:
     def finish_cancelled(self) -> None:
         """Ends the run as cancelled."""
         self._channel.put(frame(self._terminal("cancelled")))
+
+    def _put_head(self, form: str) -> None:
+        """Announces that the answer is a body of the run's media type."""
+        head = {"t": "head", "r": self.id, "status": 200, "media": self.media, "form": form}
+        self._channel.put(frame(head))
 
     def _terminal(self, kind: str) -> Header:
         items, number = self.items, 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import tempfile
 from typing import Any, Union, cast
 
 from .logs import current_run
@@ -48,7 +47,9 @@ class SpooledFile(io.BufferedRandom):
     process is killed."""
 
     def __init__(self, content: bytes, name: str, content_type: str) -> None:
-        raw = tempfile.TemporaryFile(buffering=0)
+        from tempfile import TemporaryFile  # its import takes milliseconds
+
+        raw = TemporaryFile(buffering=0)
         try:
             super().__init__(raw)
             self.write(content)

@@ -7,7 +7,8 @@ from inference_harness.frames import Reader, frame
 from inference_harness.limits import Limits
 from inference_harness.output import encode, status_code
 from inference_harness.run import Run
-from parts import Sent, run, snapshot, stream
+from inference_harness.uploads import decoded
+from parts import RUN_ID, Sent, run, snapshot, stream
 
 
 def read_all(data, size):
@@ -51,6 +52,24 @@ def test_items_are_written_as_in_the_snapshots():
         items.pending.extend(texts)
         items.seal(None)
         assert channel.frames == [snapshot(f"harness-items-{name}")], name
+
+
+def test_bytes_of_a_media_type_are_written_as_in_the_snapshots():
+    channel = Sent()
+    pieces = run(channel=channel)
+    pieces.media = "audio/mpeg"
+    pieces.begin_stream().send_bytes(b"\x00\xff\n\r{", None)
+    fields = {"t": "head", "r": RUN_ID, "status": 200}
+    head = frame({**fields, "media": "audio/mpeg", "form": "bytes"})
+    started, items = snapshot("harness-started"), snapshot("harness-items-bytes")
+    assert channel.frames == [head, started, items]
+    channel = Sent()
+    whole = run(channel=channel)
+    whole.media = "image/png"
+    with with_elapsed(whole, 12.5):
+        whole.finish_bytes(b"\x89PNG")
+    head = frame({**fields, "media": "image/png", "form": "binary"})
+    assert channel.frames == [head, snapshot("harness-done-bytes")]
 
 
 def test_a_done_run_is_written_as_in_the_snapshot():
@@ -103,6 +122,20 @@ def test_messages_of_the_worker_are_read_in_pieces_of_any_size():
         messages = read_all(data, size)
         assert [header["t"] for header, _ in messages] == names
         assert messages[1][1] == '{"prompt":"größe","n":12345678901234567890,"t":1.0}'.encode()
+
+
+def test_parameters_with_files_are_read_as_in_the_snapshot():
+    for size in (1, 13, 1000):
+        [(_, blob)] = read_all(snapshot("worker-run-files"), size)
+        arguments = decoded(blob)
+        assert arguments == {
+            "n": 12345678901234567890,
+            "photo": b"\x89\xff\n",
+            "more": [b"\x00{", b""],
+        }
+        photo, (first, second) = arguments["photo"], arguments["more"]
+        assert (photo.name, photo.content_type) == ("größe.png", "image/png")
+        assert [first.name, second.name] == ["a.bin", "b.bin"]
 
 
 def test_a_run_has_the_trace_of_its_message():

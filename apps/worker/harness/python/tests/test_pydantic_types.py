@@ -9,7 +9,7 @@ import uuid
 from typing import Annotated, Any, BinaryIO, Literal, Optional, Union
 
 from inference_harness.typed import describe
-from inference_harness.typed.parameters import parameters_of, pydantic_parameters
+from inference_harness.typed.parameters import parameters_of
 from test_uploads import body, bound
 from typed_functions import INSTALLED, result, taking, violations
 
@@ -18,6 +18,7 @@ seen, refused = INSTALLED.seen, INSTALLED.refused
 
 if importlib.util.find_spec("pydantic") is not None:
     import pydantic
+    from inference_harness.typed.by_pydantic import pydantic_parameters
     from pydantic import BaseModel, Field
 
     TWO = pydantic.VERSION >= "2"

@@ -37,7 +37,7 @@ test('a new app is served, and an app is withdrawn when its folder is removed', 
   await journey.app('young', 'ready');
   expect((await journey.run('young', 'answer', {})).outcome?.result?.toString()).toBe('"new"');
   await rm(journey.path('apps/demo/young'), { recursive: true });
-  await until(async () => ((await journey.gateway.apps('demo')).has('young') ? undefined : true));
+  await until(async () => ((await journey.gateway.registry.apps('demo')).has('young') ? undefined : true));
 });
 
 const paged = (size: number): string => `
@@ -54,7 +54,7 @@ test('the folder is removed during a run: the generator yields its items to its 
   const { reader } = await journey.call('removed', 'pages', { path: journey.path('removed-go') }, { paced: false });
   const remove = async () => {
     await rm(journey.path('apps/demo/removed'), { recursive: true });
-    await until(async () => ((await journey.gateway.apps('demo')).has('removed') ? undefined : true));
+    await until(async () => ((await journey.gateway.registry.apps('demo')).has('removed') ? undefined : true));
     await writeFile(journey.path('removed-go'), '');
   };
   const whole = read(reader, (item) => (item.startsWith('x') ? remove() : true));
@@ -111,7 +111,7 @@ test('an app that lost its entry point keeps its version, and the reason is anno
   await until(async () => (await journey.app('emptied', 'ready')).failed?.error.message.includes('no entry point'));
   expect((await journey.run('emptied', 'answer', {})).outcome?.result?.toString()).toBe('1');
   await rm(journey.path('apps/demo/emptied'), { recursive: true });
-  await until(async () => ((await journey.gateway.apps('demo')).has('emptied') ? undefined : true));
+  await until(async () => ((await journey.gateway.registry.apps('demo')).has('emptied') ? undefined : true));
 });
 
 test('a version that fails is announced beside the version that serves', async () => {

@@ -37,7 +37,7 @@ test('after the store comes back empty, the apps are announced again, and a forg
 test('after the store is emptied without a broken connection, the apps are announced again, and calls are answered', async () => {
   await journey.clients[0]?.flushall();
   const { outcome } = await until(async () => {
-    const apps = await journey.gateway.apps('demo');
+    const apps = await journey.gateway.registry.apps('demo');
     return apps.has('hello') ? journey.run('hello', 'add', { a: 1, b: 1 }) : undefined;
   });
   expect(outcome?.result?.toString()).toBe('{"sum":2}');

@@ -95,5 +95,5 @@ test('two folders that name the same port are two apps, and each call reaches it
     expect((await read(reader)).outcome?.result?.toString()).toContain(name);
   }
   for (const name of names) await rm(journey.path(`apps/demo/${name}`), { recursive: true });
-  await until(async () => ((await journey.gateway.apps('demo')).has('shared') ? undefined : true));
+  await until(async () => ((await journey.gateway.registry.apps('demo')).has('shared') ? undefined : true));
 });

@@ -145,7 +145,7 @@ export class Journey {
   /** Resolves when the app is announced in this state. */
   app(name: string, state: AppDescription['state']): Promise<AppDescription> {
     return until(async () => {
-      const found = (await this.gateway.apps('demo')).get(name);
+      const found = (await this.gateway.registry.apps('demo')).get(name);
       return found?.state === state ? found : undefined;
     });
   }
@@ -158,7 +158,7 @@ export class Journey {
     live: 'items' | 'answer' = 'items',
   ): Promise<Call> {
     const runId = newRunId();
-    const { accepted, reader } = this.gateway.accept(
+    const { accepted, reader } = this.gateway.acceptor.accept(
       {
         project: 'demo',
         runId,

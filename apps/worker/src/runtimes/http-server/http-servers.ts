@@ -1,5 +1,6 @@
 // Contract 1, "Custom runtimes": runtimes of web servers, which the worker starts or which run elsewhere.
 import type { CustomServer } from '../../deployments/custom-server.ts';
+import { noSecrets, type SecretsOf } from '../../secrets/app-secrets.ts';
 import { cleanEnv, DEFAULT_PATH } from '../clean-env.ts';
 import type { FreedSlots } from '../freed-slots.ts';
 import { keeperInterpreter } from '../interpreter.ts';
@@ -24,6 +25,8 @@ export interface HttpServerOptions {
   readonly countsOf: (project: string, app: string) => ProcessCounts;
   /** The worker's environment. Apps see only an allow-list of it. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Returns the secrets of an app for the start of a process. Absent: no app has secrets. */
+  readonly secretsOf?: SecretsOf;
   /** Intervals of the checks. */
   readonly watch?: WatchTimes;
   /** Called when a server starts on another port than its manifest names. The text is the line in the app's log. */
@@ -59,6 +62,7 @@ export function httpServers(shared: HttpServerOptions) {
     slots,
     countsOf,
     environment,
+    secretsOf = noSecrets,
     watch = WATCH_TIMES,
     portReplaced = () => undefined,
   } = shared;
@@ -84,7 +88,10 @@ export function httpServers(shared: HttpServerOptions) {
       counts: countsOf(project, app),
       freed: () => slots.publish(project),
       names: { project, app, version },
-      prepare: () => (url === undefined ? started(home, options) : elsewhere(url, options)),
+      prepare: async () =>
+        url === undefined
+          ? started({ ...home, env: { ...env, ...(await secretsOf(project, app)) } }, options)
+          : elsewhere(url, options),
     });
     pool.onChange(() => {
       if (pool.state === 'closed') port.close();

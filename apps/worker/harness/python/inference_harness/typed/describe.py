@@ -8,21 +8,18 @@ from typing import Any, Callable, NamedTuple, cast
 
 from .docstrings import parsed
 from .hints import code_of, hints_of, kind_of, output_of
-from .parameters import (
-    Parameter,
-    Parameters,
-    parameters_of,
-    pydantic_parameters,
-    standard_parameters,
-    unchecked,
-)
+from .parameters import Parameter, Parameters, parameters_of, unchecked
 from .simple import is_simple
-from .standard import Maker
 from .type import Schema
-from .with_pydantic import output_schema, pydantic
 
 # The schemas of an app, in characters of JSON. Contract 7.
 SCHEMAS_LIMIT = 256 * 1024
+
+
+def _pydantic() -> Any:
+    from .with_pydantic import pydantic
+
+    return pydantic()
 
 
 class Described(NamedTuple):
@@ -37,7 +34,7 @@ class Described(NamedTuple):
 class Descriptions:
     """Describes the functions of an app. Their schemas share one limit."""
 
-    def __init__(self, validate: bool, find_pydantic: Callable[[], Any] = pydantic) -> None:
+    def __init__(self, validate: bool, find_pydantic: Callable[[], Any] = _pydantic) -> None:
         self._validate = validate
         self._find_pydantic = find_pydantic
         self._left = SCHEMAS_LIMIT
@@ -81,17 +78,32 @@ class Descriptions:
 
     def _typed(self, named: list[Parameter], extra: Any) -> Parameters:
         """Returns the parameters. pydantic makes them if a type needs it and the app has it."""
-        simple = all(is_simple(one.annotation) and one.field is None for one in named)
-        module = None if simple and (extra is None or is_simple(extra)) else self._find_pydantic()
-        if module is None:
-            return standard_parameters(named, extra, Maker())
-        return pydantic_parameters(named, extra, module)
+        annotations = [one.annotation for one in named] + ([] if extra is None else [extra])
+        has_field = any(one.field is not None for one in named)
+        # The imports of the makers take milliseconds, which an app without types does not pay.
+        if not has_field and all(one is Any for one in annotations):
+            return unchecked(named, extra)
+        simple = not has_field and all(map(is_simple, annotations))
+        module = None if simple else self._find_pydantic()
+        if module is not None:
+            from .by_pydantic import pydantic_parameters
+
+            return pydantic_parameters(named, extra, module)
+        from .by_standard import standard_parameters
+
+        return standard_parameters(named, extra)
 
     def _output(self, annotation: Any) -> Schema:
         """Returns the schema of a result or an item. It is empty if the annotation is unknown."""
+        if annotation is Any:
+            return {}
         module = None if is_simple(annotation) else self._find_pydantic()
         if module is not None:
+            from .with_pydantic import output_schema
+
             return output_schema(module, annotation) or {}
+        from .standard import Maker
+
         maker = Maker()
         schema = maker.type_of(annotation).schema
         return {**schema, "$defs": maker.definitions} if maker.definitions else schema

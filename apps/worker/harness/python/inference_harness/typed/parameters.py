@@ -2,14 +2,11 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable, NamedTuple, Optional
+from typing import Any, Callable, NamedTuple, cast
 
-from .choices import optional
 from .defaults import with_default
 from .mismatch import Mismatch, Violations
-from .standard import Maker
 from .type import ANYTHING, Convert, Schema, Type
-from .with_pydantic import Field, Model, foreign_type, is_field, is_required, merge
 
 Arguments = dict[str, Any]
 
@@ -62,8 +59,11 @@ def parameters_of(
 
 def _default_of(default: Any) -> tuple[object, Any]:
     """Returns the default of a parameter, and its `Field(…)` or None."""
-    if not is_field(default):
+    kind = cast("type[Any]", type(default))
+    if kind.__name__ != "FieldInfo" or not kind.__module__.startswith("pydantic."):
         return default, None
+    from .with_pydantic import is_required
+
     if is_required(default):
         return inspect.Parameter.empty, default
     made = default.default_factory
@@ -72,71 +72,6 @@ def _default_of(default: Any) -> tuple[object, Any]:
 
 # A default that is made at each call.
 NO_JSON = object()
-
-
-def standard_parameters(named: list[Parameter], extra: Any, maker: Maker) -> Parameters:
-    """Returns the parameters, by the types of the standard library."""
-    types = {one.name: _type_of(one, maker) for one in named}
-    others = None if extra is None else maker.type_of(extra)
-    return joined(named, types, others, maker.definitions)
-
-
-def _type_of(one: Parameter, maker: Maker) -> Type:
-    made = maker.type_of(one.annotation)
-    return optional(made) if one.accepts_null else made
-
-
-def pydantic_parameters(named: list[Parameter], extra: Any, module: Any) -> Parameters:
-    """Returns the parameters, by pydantic.
-
-    A parameter that pydantic does not understand has its type of the standard library."""
-
-    def foreign(annotation: Any) -> Type | None:
-        return foreign_type(module, annotation, maker.definitions)
-
-    maker = Maker(foreign)
-    types: dict[str, Type] = {}
-    fields = [_field(one) for one in named]
-    try:
-        model = Model(module, fields)
-    except Exception:  # pydantic has many classes of errors for annotations
-        understood = [field for field in fields if _understood(module, field)]
-        model = Model(module, understood)
-        known = {field.name for field in understood}
-        types = {one.name: _type_of(one, maker) for one in named if one.name not in known}
-    others = None if extra is None else maker.type_of(extra)
-    merge(maker.definitions, model.definitions)
-    schemas = {name: Type(schema, None, ANYTHING.fit) for name, schema in model.schemas.items()}
-    rest = joined(named, {**types, **schemas}, others, maker.definitions)
-
-    def convert(arguments: Arguments) -> None:
-        wrong: Mismatch | None = None
-        try:
-            model.convert(arguments)
-        except Mismatch as error:
-            wrong = error
-        if rest.convert is not None:
-            try:
-                rest.convert(arguments)
-            except Mismatch as error:
-                wrong = Mismatch([*(wrong.violations if wrong else []), *error.violations])
-        if wrong is not None:
-            raise wrong
-
-    return rest._replace(convert=convert)
-
-
-def _field(one: Parameter) -> Field:
-    annotation = Optional[one.annotation] if one.accepts_null else one.annotation
-    return Field(one.name, annotation, one.field)
-
-
-def _understood(module: Any, field: Field) -> bool:
-    try:
-        Model(module, [field])
-    except Exception:  # pydantic has many classes of errors for annotations
-        return False
-    return True
 
 
 def joined(

@@ -58,3 +58,10 @@ def _reaches(name: str, definitions: dict[str, Schema]) -> bool:
                 search.append(definitions[target])
             search += members.values()
     return False
+
+
+def merge(definitions: dict[str, Schema], more: dict[str, Schema]) -> None:
+    """Adds definitions. Raises ValueError if two classes have the same name."""
+    for name, schema in more.items():
+        if definitions.setdefault(name, schema) != schema:
+            raise ValueError(f"two classes that contain themselves have the name {name}")

@@ -84,3 +84,8 @@ export const sockets_of_a_child = () =>
     .toString()
     .split('\n')
     .filter((line) => line.includes('socket:') && !/ [012] -> /.test(line));
+
+export function* yields_and_loops({ n = 1 }) {
+  for (let i = 0; i < n; i++) yield i;
+  for (;;);
+}

@@ -5,6 +5,8 @@ import re
 import subprocess
 import time
 
+from waiting import steps
+
 _kept = []
 
 
@@ -12,16 +14,8 @@ def add(a: int, b: int = 2):
     return a + b
 
 
-def _wait_for(path):
-    while not os.path.exists(path):
-        time.sleep(0.01)
-
-
 def step_by_step(folder, n=3):
-    """Continues after an item when the file with the item's number exists."""
-    for i in range(n):
-        yield i
-        _wait_for(os.path.join(folder, str(i)))
+    yield from steps(folder, n)
 
 
 def leaves_a_child():

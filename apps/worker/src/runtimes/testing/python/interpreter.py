@@ -8,21 +8,15 @@ import sys
 import threading
 import time
 
+from waiting import steps
+
 
 def add(a: int, b: int = 2):
     return a + b
 
 
-def _wait_for(path):
-    while not os.path.exists(path):
-        time.sleep(0.01)
-
-
 def step_by_step(folder, n=3):
-    """Continues after an item when the file with the item's number exists."""
-    for i in range(n):
-        yield i
-        _wait_for(os.path.join(folder, str(i)))
+    yield from steps(folder, n)
 
 
 async def async_value(x):

@@ -9,6 +9,8 @@ import threading
 import time
 from collections import deque  # imported, so not public
 
+from waiting import steps
+
 _counter = 0
 
 
@@ -88,16 +90,8 @@ def mixed():
     yield "data: {}\n\n"
 
 
-def _wait_for(path):
-    while not os.path.exists(path):
-        time.sleep(0.01)
-
-
 def step_by_step(folder, n=3):
-    """Continues after an item when the file with the item's number exists."""
-    for i in range(n):
-        yield i
-        _wait_for(os.path.join(folder, str(i)))
+    yield from steps(folder, n)
 
 
 def meets(folder, name, n):

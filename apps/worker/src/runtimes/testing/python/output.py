@@ -9,17 +9,14 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from waiting import wait_for
+
 _pool = ThreadPoolExecutor(2)
 logging.basicConfig(format="%(message)s")
 
 
 def add(a: int, b: int = 2):
     return a + b
-
-
-def _wait_for(path):
-    while not os.path.exists(path):
-        time.sleep(0.01)
 
 
 def prints():
@@ -77,7 +74,7 @@ def says_by_others(name, path):
         _pool.submit(print, name, "pool", i).result()
 
     def late():
-        _wait_for(path)
+        wait_for(path)
         print(name, "late")
 
     threading.Thread(target=late).start()

@@ -31,9 +31,9 @@ export function faultSuite(name: LanguageName): void {
         Node: "import { writeSync } from 'node:fs';\nwriteSync(3, 'junk\\n');\nawait new Promise(() => {});\n",
       });
       const own = language.make(100, { folder });
-      const told = language.lines.length;
+      const before = language.lines.length;
       own.start();
-      const count = (text: string): number => language.lines.slice(told).filter((line) => line === text).length;
+      const count = (text: string): number => language.lines.slice(before).filter((line) => line === text).length;
       while (count('a process did not start') === 0) await new Promise((resolve) => setTimeout(resolve, 10));
       expect(count('a process ended by itself')).toBe(0);
       await own.close();

@@ -38,8 +38,8 @@ export function lifeSuite(name: LanguageName): void {
     test('no process outlives a killed worker, even if a function never leaves the interpreter', async () => {
       const script = join(import.meta.dirname, '..', 'doomed-worker.ts');
       const worker = spawn('node', ['--conditions=source', script, name], { stdio: ['ignore', 'pipe', 'inherit'] });
-      const [told] = (await once(worker.stdout, 'data')) as [Buffer];
-      const pids = told.toString().trim().split(' ').map(Number);
+      const [printed] = (await once(worker.stdout, 'data')) as [Buffer];
+      const pids = printed.toString().trim().split(' ').map(Number);
       for (const pid of pids) expect(await isRunning(pid)).toBe(true);
       worker.kill('SIGKILL');
       for (const pid of pids) await gone(pid);
@@ -123,13 +123,13 @@ export async function teardown() {
       });
       const run = new Call(own, 'waits', { path: join(folder, 'enough') });
       await run.until(() => run.count === 1);
-      const told = language.lines.length;
+      const before = language.lines.length;
       const drained = own.drain();
       await writeFile(join(folder, 'enough'), '');
       expect((await run.ended).state).toBe('succeeded');
       await drained;
       expect(await readFile(join(folder, 'torn down'), 'utf8')).toBe('');
-      expect(language.lines.slice(told)).toContain('torn down');
+      expect(language.lines.slice(before)).toContain('torn down');
     });
 
     test('a drained process with a teardown() that hangs is killed', async () => {
@@ -141,10 +141,10 @@ export async function teardown() {
         teardownMs: 1_000,
       });
       const pid = Number(await new Call(own, 'pid').result());
-      const told = language.lines.length;
+      const before = language.lines.length;
       await own.drain();
       expect(await isRunning(pid)).toBe(false);
-      expect(language.lines.slice(told)).toContainEqual(expect.stringContaining('did not end within 1 s'));
+      expect(language.lines.slice(before)).toContainEqual(expect.stringContaining('did not end within 1 s'));
     });
 
     test('a stuck function that is alone in its process is killed after the grace, without an earlier signal', async () => {

@@ -1,9 +1,16 @@
 // harness/PROTOCOL.md, "Pace": floods with a slow store, in every language.
+import { readFile } from 'node:fs/promises';
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { Call } from '../calls.ts';
-import { Language, type LanguageName } from '../languages.ts';
+import { Language, type LanguageName, numbers } from '../languages.ts';
 
 const MIB = 1024 * 1024;
+
+/** Returns the resident memory of a process in bytes. */
+async function memoryOf(pid: string): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024;
+}
 
 export function paceSuite(name: LanguageName): void {
   describe(`${name}, pace`, () => {
@@ -49,6 +56,24 @@ export function paceSuite(name: LanguageName): void {
       expect(Number(await new Call(own, 'produced').result())).toBe(256);
       flood.running?.cancel('cancelled');
       await flood.ended;
+      await own.close();
+    });
+
+    test('floods whose readers stall keep the memory of their process flat, and print no warnings', async () => {
+      const own = await language.started(100, { maxOutputBytes: 100_000 * MIB });
+      const pid = (await new Call(own, 'pid').result()) as string;
+      const before = await memoryOf(pid);
+      const floods = numbers(50).map(() => new Call(own, 'flood_large', { n: 1_000_000 }, true));
+      await Promise.all(floods.map((flood) => flood.until(() => flood.count * 65_536 >= MIB)));
+      // The process answers, so it would have the time for further items.
+      for (let times = 0; times < 20; times++) expect(await new Call(own, 'add', { a: 1 }).result()).toBe('3');
+      for (const flood of floods) {
+        expect(flood.count * 65_536).toBe(MIB);
+        expect(flood.lines).toEqual([]);
+      }
+      expect((await memoryOf(pid)) - before).toBeLessThan(150 * MIB);
+      for (const flood of floods) flood.running?.cancel('cancelled');
+      await Promise.all(floods.map((flood) => flood.ended));
       await own.close();
     });
   });

@@ -1,0 +1,93 @@
+// Contract 7: the schemas of apps, functions and versions in the document of the service.
+const TEXT = { type: 'string' };
+const TIME = { type: 'string', format: 'date-time' };
+const schema = (name: string): object => ({ $ref: `#/components/schemas/${name}` });
+const list = (items: object): object => ({ type: 'array', items });
+
+const APP = {
+  name: TEXT,
+  kind: { type: 'string', enum: ['functions', 'server'] },
+  state: { type: 'string', description: '`starting`, `ready`, `broken` or `idle`.' },
+  reason: { type: 'string', description: 'Why the app is broken, or why it waits.' },
+  version: { type: 'string', description: 'The active version.' },
+  functions: list(schema('Function')),
+  runs: {
+    type: 'object',
+    required: ['queued', 'running'],
+    properties: { queued: { type: 'integer' }, running: { type: 'integer' } },
+  },
+};
+const APP_REQUIRED = ['name', 'kind', 'state', 'functions', 'runs'];
+
+const VERSION = {
+  version: TEXT,
+  state: { type: 'string', description: '`building`, `ready`, `active`, `failed` or `retired`.' },
+  rolling_out: { type: 'boolean' },
+  author: TEXT,
+  created_at: TIME,
+  deployed_at: TIME,
+  size: { type: 'integer', description: 'Bytes of the bundle.' },
+  reason: { type: 'string', description: 'Why the version failed.' },
+};
+const VERSION_REQUIRED = ['version', 'state', 'rolling_out', 'created_at', 'deployed_at', 'size'];
+
+const activation = (more: object): object => ({
+  type: 'object',
+  required: [...Object.keys(more), 'time'],
+  properties: { ...more, time: TIME, author: TEXT },
+});
+
+export const appSchemas = {
+  Function: {
+    type: 'object',
+    required: ['name', 'parameters', 'extra'],
+    properties: {
+      name: TEXT,
+      doc: TEXT,
+      parameters: list(schema('Parameter')),
+      extra: { type: 'boolean', description: 'Whether the function takes any other parameter.' },
+      schema: schema('FunctionSchema'),
+      untyped: { type: 'string', description: 'Why the function has no schema.' },
+      examples: list({ type: 'object' }),
+      media: { type: 'string', description: 'The media type of the bytes that the function returns.' },
+    },
+  },
+  Parameter: {
+    type: 'object',
+    required: ['name', 'required'],
+    properties: { name: TEXT, required: { type: 'boolean' }, default: {}, annotation: TEXT },
+  },
+  FunctionSchema: {
+    type: 'object',
+    required: ['kind', 'parameters'],
+    properties: {
+      kind: { type: 'string', enum: ['value', 'stream'] },
+      summary: TEXT,
+      description: TEXT,
+      parameters: { type: 'object', description: 'A JSON Schema.' },
+      returns: { type: 'object', description: 'A JSON Schema.' },
+      item: { type: 'object', description: 'A JSON Schema.' },
+    },
+  },
+  App: { type: 'object', required: APP_REQUIRED, properties: APP },
+  AppWithVersions: {
+    type: 'object',
+    required: [...APP_REQUIRED, 'versions', 'activations'],
+    properties: {
+      ...APP,
+      versions: list({ type: 'object', required: VERSION_REQUIRED, properties: VERSION }),
+      activations: list(activation({ version: TEXT })),
+    },
+  },
+  Version: {
+    type: 'object',
+    required: ['app', ...VERSION_REQUIRED, 'activations'],
+    properties: { app: TEXT, ...VERSION, activations: list(activation({})) },
+  },
+  VersionLine: {
+    type: 'object',
+    description: 'One line of the log of a version.',
+    required: ['time', 'text'],
+    properties: { time: TEXT, text: TEXT },
+  },
+};
