@@ -101,6 +101,15 @@ export async function build() {
   }
 }
 
+/**
+ * Returns the environment of the service. npm names its cache to every script. The service does not pass this cache on,
+ * because the builds of apps may run as another user and side by side.
+ */
+export function serviceEnvironment() {
+  const { npm_config_cache: _, ...env } = process.env;
+  return env;
+}
+
 /** Runs a script. A refusal prints one line and sets exit code 1. */
 export async function main(script) {
   try {

@@ -1,7 +1,7 @@
 // `npm start`: runs the whole service on this machine. Installs and builds if needed, then starts the supervisor.
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { build, checkMachine, install, main, node, root } from './prepare.mjs';
+import { build, checkMachine, install, main, node, root, serviceEnvironment } from './prepare.mjs';
 
 const typedAt = Date.now();
 
@@ -12,7 +12,7 @@ function supervise() {
   const child = spawn(node, ['--enable-source-maps', program, ...process.argv.slice(2)], {
     cwd: root,
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
-    env: { ...process.env, START_TYPED_AT: String(typedAt) },
+    env: { ...serviceEnvironment(), START_TYPED_AT: String(typedAt) },
   });
   // A terminal's Ctrl-C also reaches the supervisor directly. The supervisor counts the two signals as one.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));

@@ -3,10 +3,10 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { SLOW_TESTS } from '../test/slow-tests.mjs';
-import { build, checkMachine, install, main, node, root, run, say } from './prepare.mjs';
+import { build, checkMachine, install, main, node, root, run, say, serviceEnvironment } from './prepare.mjs';
 
 const env = {
-  ...process.env,
+  ...serviceEnvironment(),
   // Tests run from TypeScript sources. Their child processes find Node 24 first.
   PATH: `${join(root, 'node_modules', '.bin')}:${process.env.PATH}`,
   NODE_OPTIONS:
