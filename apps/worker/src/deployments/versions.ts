@@ -3,12 +3,13 @@ import { type AppDescription, type ErrorFields, type FailedVersion, ServiceError
 import { type CallCounts, queueOf } from '@inference-proxy/store';
 import type { OpenQueue } from '../execution/run-intake.ts';
 import { withoutTraceback } from '../runtimes/app-log.ts';
-import type { RunListener, RunRequest, Runtime } from '../runtimes/runtime.ts';
+import type { RunListener, RunRequest } from '../runtimes/runtime.ts';
 import type { AppFolder } from './app-folders.ts';
 import { CallTally } from './call-tally.ts';
 import { describeApp } from './description.ts';
 import type { Manifest } from './manifest.ts';
 import type { MakeRuntime, OfferedVersion, Started, StartedRun } from './offered-version.ts';
+import { OldVersions } from './old-versions.ts';
 
 /** A version that is ready or will be, and takes over only when it is activated. */
 interface Held {
@@ -16,13 +17,6 @@ interface Held {
   /** Called when the version is ready, and with the error if the version fails. */
   readonly decided: (error?: ErrorFields) => void;
   readonly tally: CallTally;
-}
-
-/** A version that waits for the end of its last runs. */
-interface Leaving {
-  readonly left: Promise<void>;
-  /** The version's fixed port, if its manifest names a port. */
-  readonly port: number | undefined;
 }
 
 interface VersionsLogger {
@@ -44,9 +38,7 @@ export class AppVersions {
   #held: Held | undefined;
   /** Why the app has no version yet. */
   #waiting: string | undefined;
-  /** Deployed versions that were active, while their queues may have runs. */
-  readonly #retiring = new Set<Started>();
-  readonly #leaving = new Map<Runtime, Leaving>();
+  readonly #old = new OldVersions();
   #offered: string | undefined;
   /** The version that was offered last, if it failed to start while `current` serves. */
   #failed: FailedVersion | undefined;
@@ -84,14 +76,15 @@ export class AppVersions {
     const { app } = this.place;
     if (!this.#isDeployed) return [{ app, slots: this.freeSlots, version: this.version }];
     const open = this.#having().map((started) => this.#queue(started));
-    for (const started of this.#retiring) open.push({ ...this.#queue(started), emptied: () => this.#emptied(started) });
+    for (const started of this.#old.retiring)
+      open.push({ ...this.#queue(started), emptied: () => this.#emptied(started) });
     return open;
   }
 
   /** Returns the names of the queues of the deployed versions that this worker has. */
   get versionQueues(): readonly string[] {
     if (!this.#isDeployed) return [];
-    return [...this.#having(), ...this.#retiring].map(({ version }) => queueOf(this.place.app, version));
+    return [...this.#having(), ...this.#old.retiring].map(({ version }) => queueOf(this.place.app, version));
   }
 
   /** Returns the serving version. */
@@ -108,7 +101,7 @@ export class AppVersions {
   offer(offered: OfferedVersion): void {
     if (this.#closed || offered.version === this.#offered) return;
     this.#offered = offered.version;
-    if (this.#next) this.#leave(this.#next);
+    if (this.#next) this.#old.leave(this.#next);
     this.#next = undefined;
     this.#failed = undefined;
     const isServing = this.#current?.runtime?.state === 'ready';
@@ -136,13 +129,13 @@ export class AppVersions {
     if (this.#closed) return;
     const held = this.#held;
     if (held?.started.manifest) {
-      this.#leave(held.started);
+      this.#old.leave(held.started);
       this.#held = { ...held, started: this.#made(held.started, held.started.manifest) };
       this.#start(this.#held.started);
     }
     const { version, manifest, folder } = this.#next ?? this.#current ?? {};
     if (version === undefined || manifest === undefined) return;
-    if (this.#next) this.#leave(this.#next);
+    if (this.#next) this.#old.leave(this.#next);
     this.#next = undefined;
     this.#replaceBy({ version, manifest, ...(folder !== undefined && { folder }) });
   }
@@ -168,9 +161,9 @@ export class AppVersions {
   prepare(offered: OfferedVersion & { readonly manifest: Manifest }, decided: (error?: ErrorFields) => void): void {
     this.dismiss();
     const isServing = this.#current?.runtime?.state === 'ready' && this.#current.version === offered.version;
-    const retiring = this.#retired(offered.version);
+    const retiring = this.#old.retired(offered.version);
     if (retiring && !this.#closed) {
-      this.#retiring.delete(retiring);
+      this.#old.takeBack(retiring);
       this.#held = { started: retiring, decided, tally: new CallTally() };
       decided();
       return;
@@ -197,11 +190,11 @@ export class AppVersions {
   /** Lets the prepared version take over. Returns false if another version or no version is prepared. */
   activate(version: string): boolean {
     const held = this.#held?.started;
-    const started = held?.version === version ? held : this.#retired(version);
+    const started = held?.version === version ? held : this.#old.retired(version);
     if (started === undefined || this.#closed) return false;
     if (started === held) this.#held = undefined;
-    this.#retiring.delete(started);
-    if (this.#next) this.#leave(this.#next);
+    this.#old.takeBack(started);
+    if (this.#next) this.#old.leave(this.#next);
     this.#next = undefined;
     this.#offered = version;
     const isReady = started.runtime?.state === 'ready';
@@ -224,7 +217,7 @@ export class AppVersions {
   dismiss(): void {
     const started = this.#held?.started;
     this.#held = undefined;
-    if (started) this.#leave(started);
+    if (started) this.#old.leave(started);
   }
 
   #made(offered: OfferedVersion, manifest: Manifest): Started {
@@ -236,21 +229,16 @@ export class AppVersions {
   #portOf({ server }: Manifest): { port: number; portInUse: true } | { port: number | undefined; portInUse: false } {
     const port = server?.port;
     if (port === undefined) return { port, portInUse: false };
-    const users = [this.#current, ...this.#retiring];
-    const portInUse = users.some((user) => user?.manifest?.server?.port === port) || this.#leavingPort(port).length > 0;
+    const portInUse = this.#current?.manifest?.server?.port === port || this.#old.usesPort(port);
     return { port, portInUse };
   }
 
   /** Starts a version after the old version has left their common port. Calls wait until the new version is ready. */
   async #startInTurn(started: Started, port: number): Promise<void> {
     this.#logger.info({ ...this.#names(started), port }, 'waiting for the old version to leave the port');
-    for (const old of this.#retiring) if (old.manifest?.server?.port === port) this.#emptied(old);
-    await Promise.all(this.#leavingPort(port));
+    for (const old of this.#old.retiring) if (old.manifest?.server?.port === port) this.#emptied(old);
+    await this.#old.portFree(port);
     if (this.#current === started && !this.#closed) this.#start(started);
-  }
-
-  #leavingPort(port: number): Promise<void>[] {
-    return [...this.#leaving.values()].filter((leaving) => leaving.port === port).map(({ left }) => left);
   }
 
   /**
@@ -282,17 +270,10 @@ export class AppVersions {
     this.#closed = true;
     this.#decided.resolve();
     this.dismiss();
-    for (const started of [this.#next, this.#current, ...this.#retiring]) if (started) this.#leave(started);
-    this.#retiring.clear();
+    for (const started of [this.#next, this.#current]) if (started) this.#old.leave(started);
     this.#next = undefined;
     this.#current = undefined;
-    const close = (): void => {
-      for (const runtime of this.#leaving.keys()) void runtime.close();
-    };
-    if (signal?.aborted) close();
-    signal?.addEventListener('abort', close);
-    await Promise.all([...this.#leaving.values()].map(({ left }) => left));
-    signal?.removeEventListener('abort', close);
+    await this.#old.drain(signal);
   }
 
   #start(started: Started): void {
@@ -306,7 +287,7 @@ export class AppVersions {
   /** Handles a change of the state, functions or error of `started`. */
   #changed(started: Started): void {
     const state = started.runtime?.state;
-    if (this.#retiring.has(started)) {
+    if (this.#old.isRetiring(started)) {
       if (state === 'broken') this.#emptied(started);
     } else if (started === this.#held?.started) {
       if (state === 'ready') this.#held.decided();
@@ -333,7 +314,7 @@ export class AppVersions {
     const error = next.runtime?.error && withoutTraceback(next.runtime.error);
     this.#logger.error({ ...this.#names(next), error }, 'the new version did not start; the old version still serves');
     void next.runtime?.close();
-    this.#leave(next);
+    this.#old.leave(next);
     this.#fail(next.version, error);
   }
 
@@ -373,12 +354,8 @@ export class AppVersions {
   #startedOf(named: string | undefined): Started | undefined {
     if (named === undefined || named === this.#current?.version) return this.#current;
     const held = this.#held?.started;
-    const other = held?.version === named && held.runtime?.state === 'ready' ? held : this.#retired(named);
+    const other = held?.version === named && held.runtime?.state === 'ready' ? held : this.#old.retired(named);
     return other ?? this.#current;
-  }
-
-  #retired(version: string): Started | undefined {
-    return [...this.#retiring].find((started) => started.version === version && started.runtime?.state === 'ready');
   }
 
   /** Lets a replaced version take the runs that are left in its queue. A version without a queue of its own leaves at once. */
@@ -386,22 +363,13 @@ export class AppVersions {
     const port = old.manifest?.server?.port;
     const blocks =
       old.version === this.#current?.version || (port !== undefined && port === this.#current?.manifest?.server?.port);
-    if (this.#isDeployed && old.runtime?.state === 'ready' && !blocks && !this.#closed) this.#retiring.add(old);
-    else this.#leave(old);
+    if (this.#isDeployed && old.runtime?.state === 'ready' && !blocks && !this.#closed) this.#old.retire(old);
+    else this.#old.leave(old);
   }
 
   /** Ends a replaced version. Its queue is empty, or the store moves its runs to the active version. */
   #emptied(started: Started): void {
-    if (!this.#retiring.delete(started)) return;
-    this.#leave(started);
-    this.#describeAgain();
-  }
-
-  /** Lets a version end its runs. Each run has a time limit. */
-  #leave({ runtime, manifest }: Started): void {
-    if (!runtime) return;
-    const left = runtime.drain().finally(() => this.#leaving.delete(runtime));
-    this.#leaving.set(runtime, { left, port: manifest?.server?.port });
+    if (this.#old.emptied(started)) this.#describeAgain();
   }
 
   #names({ version }: { version: string }): object {
