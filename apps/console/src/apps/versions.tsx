@@ -6,6 +6,7 @@ import { Dialog } from '../components/dialog.tsx';
 import { Problem } from '../components/problem.tsx';
 import { Status } from '../components/status.tsx';
 import { clock, Time } from '../components/time.tsx';
+import { Toggle } from '../components/toggle.tsx';
 import { may } from '../session/session.ts';
 
 const EVERY_MS = 2_000;
@@ -77,17 +78,9 @@ function VersionRow({ project, app, version, older, onChange }: VersionProps) {
         </td>
         <td data-label="">
           <span class="buttons">
-            <button
-              type="button"
-              class="small"
-              aria-expanded={open.value}
-              aria-controls={id}
-              onClick={() => {
-                open.value = !open.value;
-              }}
-            >
+            <Toggle open={open} controls={id}>
               Build log
-            </button>
+            </Toggle>
             {may('apps:write') && CAN_BEGIN.has(version.state) && !version.rolling_out && (
               <button
                 type="button"

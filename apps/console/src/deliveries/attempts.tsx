@@ -1,5 +1,6 @@
 // The attempts of a delivery: request headers, status, start of the receiver's answer.
 import type { Attempt } from '../api/api.ts';
+import { HeaderList } from '../components/header-list.tsx';
 import { clock, duration, Time } from '../components/time.tsx';
 
 function AttemptView({ attempt }: { readonly attempt: Attempt }) {
@@ -25,19 +26,7 @@ function AttemptView({ attempt }: { readonly attempt: Attempt }) {
           Waited for the receiver since {clock(attempt.parked.since)} ({attempt.parked.reason}).
         </p>
       )}
-      {headers && (
-        <details>
-          <summary>Request headers</summary>
-          <dl class="headers">
-            {Object.entries(headers).map(([name, value]) => (
-              <div key={name}>
-                <dt>{name}</dt>
-                <dd>{value}</dd>
-              </div>
-            ))}
-          </dl>
-        </details>
-      )}
+      {headers && <HeaderList summary="Request headers" headers={Object.entries(headers)} />}
       {answer !== undefined && answer !== '' && (
         <details open={!good}>
           <summary>Start of the answer</summary>

@@ -7,6 +7,7 @@ import { listReceivers } from '../api/receivers.ts';
 import { Problem } from '../components/problem.tsx';
 import { Status } from '../components/status.tsx';
 import { Time } from '../components/time.tsx';
+import { Toggle } from '../components/toggle.tsx';
 import { may } from '../session/session.ts';
 import { hrefOf, route } from '../shell/route.ts';
 import { Attempts } from './attempts.tsx';
@@ -63,17 +64,9 @@ function Row({ project, delivery, onChange }: RowProps) {
         </td>
         <td data-label="">
           <span class="buttons">
-            <button
-              type="button"
-              class="small"
-              aria-expanded={open.value}
-              aria-controls={id}
-              onClick={() => {
-                open.value = !open.value;
-              }}
-            >
+            <Toggle open={open} controls={id}>
               {attempts} {attempts === 1 ? 'attempt' : 'attempts'}
-            </button>
+            </Toggle>
             <Redeliver project={project} delivery={delivery} onChange={onChange} />
           </span>
         </td>

@@ -1,6 +1,7 @@
 // The answer of a call: status, headers, and the body by its type.
 import { useMemo } from 'preact/hooks';
 import { BytesResult } from '../components/bytes-result.tsx';
+import { HeaderList } from '../components/header-list.tsx';
 import { Items } from '../components/items.tsx';
 import { JsonTree } from '../components/json-tree.tsx';
 import { ErrorBox, Problem } from '../components/problem.tsx';
@@ -53,19 +54,7 @@ export function AnswerView({ project, watch }: { readonly project: string; reado
       </p>
       <Problem error={watch.failure.value} />
       {watch.error.value && <ErrorBox error={watch.error.value} title="Error of the call" />}
-      {head && (
-        <details>
-          <summary>{head.headers.length} headers</summary>
-          <dl class="headers">
-            {head.headers.map(([name, value]) => (
-              <div key={name}>
-                <dt>{name}</dt>
-                <dd>{value}</dd>
-              </div>
-            ))}
-          </dl>
-        </details>
-      )}
+      {head && <HeaderList summary={`${head.headers.length} headers`} headers={head.headers} />}
       {streams && <Items log={watch.items} live={watch.open.value} />}
       {head && bytes !== undefined && bytes.length > 0 && watch.error.value === undefined && (
         <Body bytes={bytes} head={head} />
