@@ -86,3 +86,14 @@ test.each(PAGES)('the lines and the table cells of %s have at most 120 character
     .flatMap((line) => (line.startsWith('|') ? line.split('|').map((cell) => cell.trim()) : [line]));
   expect(lines.filter((line) => [...line].length > 120)).toEqual([]);
 });
+
+/** Lines from one heading to the next. A screen has about as many. */
+const SCREEN = 60;
+
+test.each(PAGES)('every screen of %s has a heading', (name) => {
+  // A line of code may begin with a #, so code counts as lines only.
+  const text = page(name).replace(/^```[\s\S]*?^```$/gm, (code) => code.replace(/^#/gm, ' '));
+  const sections = text.split(/^(?=#+ )/m).map((section) => section.split('\n'));
+  const long = sections.filter((lines) => lines.length - 1 > SCREEN).map(([heading]) => heading);
+  expect(long).toEqual([]);
+});

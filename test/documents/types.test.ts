@@ -11,7 +11,7 @@ import { joinSharedStack, type SharedStack } from '../stack/shared-stack.ts';
 import { codeBlocks, page, root, tableRows, ticked } from './markdown.ts';
 
 const PAGE = page('docs/apps/types.md');
-/** The classes that the first table uses, and those that the second table uses too. */
+/** The classes that the tables use, and further classes of the table with pydantic. */
 const [, , CLASSES = '', MODELS = ''] = codeBlocks(PAGE, 'python');
 const HARNESS_TESTS = join(root, 'apps/worker/harness/python/tests');
 
@@ -27,11 +27,13 @@ const textOf = (cell = ''): string => ticked(cell)[0] ?? '';
 const resultOf = (cell = ''): string => cell.replace(/`/g, '');
 
 const rows: Row[] = [
-  ...tableRows(PAGE, /^Values/).map(([annotation, json, result]) => ({
-    annotation: textOf(annotation),
-    json: textOf(json),
-    results: Array.from({ length: 3 }, () => resultOf(result)),
-  })),
+  ...[/^Numbers and texts/, /^Collections and unions/, /^Times and other texts/, /^Classes/]
+    .flatMap((heading) => tableRows(PAGE, heading))
+    .map(([annotation, json, result]) => ({
+      annotation: textOf(annotation),
+      json: textOf(json),
+      results: Array.from({ length: 3 }, () => resultOf(result)),
+    })),
   ...tableRows(PAGE, /^Values that need pydantic/).map(([annotation, json, ...results]) => ({
     annotation: textOf(annotation),
     json: textOf(json),
