@@ -160,6 +160,29 @@ test('the disk of a worker keeps the versions that run, and removes the versions
   expect(await result('many', 'say')).toBe('version 0');
 });
 
+test('while the bundle store is away, a rollback to a removed version waits with the reason, and the active version serves', async () => {
+  const { version: removed } = await deployer.deploy('one', saying('first'));
+  await deployer.settled('one', removed);
+  // A version leaves the disk at a fetch after the end of its processes.
+  let latest = 0;
+  await deployer.until(async () => {
+    const { version } = await deployer.deploy('one', saying(`later ${++latest}`));
+    await deployer.settled('one', version);
+    return !(await versionsOf('worker-1', 'one')).includes(removed);
+  });
+  await place.takeAway();
+  await deployer.request('POST', `/apps/one/versions/${removed}/activate`);
+  await deployer.until(async () => {
+    const { text } = await deployer.raw('GET', `/apps/one/versions/${removed}/log`);
+    return /waiting: .*(cannot be reached|ENOTDIR|cannot be used)/.test(text);
+  });
+  expect(await deployer.version('one', removed)).toMatchObject({ state: 'retired', rolling_out: true });
+  expect(await result('one', 'say')).toBe(`later ${latest}`);
+  await place.bringBack();
+  expect(await deployer.settled('one', removed)).toMatchObject({ state: 'active' });
+  expect(await result('one', 'say')).toBe('first');
+});
+
 test('while the bundle store is away, an upload returns 503 with the reason and leaves nothing', async () => {
   await place.takeAway();
   const answer = await deployer.deploy('two', saying('later'));
@@ -184,5 +207,5 @@ test('a worker that cannot get a bundle reports the reason in the state of the a
   expect(waiting).toBe(true);
   await place.bringBack();
   await deployer.until(async () => (await deployer.request('GET', '/apps/one')).body.state === 'ready');
-  expect(await result('one', 'say')).toBe('one');
+  expect(await result('one', 'say')).toBe('first');
 });
