@@ -6,7 +6,7 @@ await main(async () => {
   checkMachine();
   await install();
   await build();
-  // A Ctrl-C also reaches the soak, which then prints its results so far.
+  // Ctrl-C reaches the soak too, and the soak prints the results so far.
   process.on('SIGINT', () => {});
   const program = join(root, 'test', 'dist', 'faults', 'soak.js');
   return run(node, ['--enable-source-maps', program, ...process.argv.slice(2)]);

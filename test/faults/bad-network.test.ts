@@ -1,4 +1,4 @@
-// The bad network itself: each kind of fault does what its name says.
+// The bad network of the tests: each kind of fault has the effect of its name.
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';

@@ -6,7 +6,7 @@ export type Kind =
   | 'call'
   /** A plain stream; a broken stream is not resumed. */
   | 'stream'
-  /** A stream that its caller resumes until it is complete. */
+  /** A stream that the caller resumes until its end. */
   | 'resumed'
   /** Accepted with 202 and a webhook. */
   | 'promised'

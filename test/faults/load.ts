@@ -1,4 +1,4 @@
-// Steady load of every kind of call. Each call is recorded as its caller saw it.
+// Steady load of every kind of call. The record of a call has what the caller saw.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Caller } from '../client/caller.ts';
 import type { EventReader } from '../client/event-reader.ts';
@@ -81,7 +81,7 @@ export class Load {
     );
   }
 
-  /** Adds one caller of each kind until it is served. The other callers may wait for a dead part. */
+  /** Adds a caller of each kind, which stops after its first good answer. The other callers may wait for a dead part. */
   more(): void {
     for (const kind of Object.keys(CALLERS) as Kind[]) this.#callers.push(this.#calls(kind, ({ is }) => is === 'ok'));
   }

@@ -94,9 +94,7 @@ export class GatewaySettings extends settingsOf(
         .describe('CIDR list of the proxies before the gateway; custom runtimes receive their `X-Forwarded-*`'),
       MAX_BODY_BYTES: bytes().prefault('8MiB').describe('largest body of a call'),
       ...bundleStoreSettings,
-      BUNDLE_RETENTION_S: seconds(TEN_YEARS_S)
-        .prefault('86400')
-        .describe('time for which a bundle is kept that no version uses any more'),
+      BUNDLE_RETENTION_S: seconds(TEN_YEARS_S).prefault('86400').describe('time for which an unused bundle is kept'),
       MAX_BUNDLE_BYTES: bytes().prefault('256MiB').describe('largest bundle of a deployment'),
       ROLL_OUT_TIMEOUT_S: seconds()
         .prefault('600')

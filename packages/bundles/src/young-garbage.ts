@@ -7,7 +7,10 @@ let collect: Collect | undefined;
 
 /**
  * Collects young garbage, in about a millisecond. V8 collects on its own only after 64 MiB of new buffers, so every large archive would
- * raise the memory of its service by this size. The memory of an archive that is read in a stream is garbage at once.
+ * raise the memory of its service by this size. Node's decompressor cannot reuse a buffer of its output.
+ *
+ * V8 gives the function `gc` only to contexts that begin with the flag `--expose-gc`. The flag is set while one such context is made, and
+ * changes nothing else. As an option of Node, the flag would be part of every way to start a service, and would give `gc` to all code.
  */
 export function collectYoungGarbage(): void {
   if (collect === undefined) {

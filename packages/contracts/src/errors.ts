@@ -43,7 +43,7 @@ export const errorKinds = {
 /** A stable error code; a caller's `switch` over it is exhaustive. */
 export type ErrorCode = keyof typeof errorKinds;
 
-/** One violation of an `invalid_input`: its position, its message and its rule. */
+/** A violation that an `invalid_input` reports: position, message and rule. */
 export interface ErrorDetail {
   readonly loc: readonly (string | number)[];
   readonly msg: string;

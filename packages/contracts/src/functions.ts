@@ -55,7 +55,7 @@ export interface FailedVersion {
   readonly error: ErrorFields;
 }
 
-/** One app of one project, as a worker announces it. */
+/** The description of an app that a worker announces. */
 export interface AppDescription {
   readonly app: string;
   /** `functions`: functions are called. `server`: any path below the app is forwarded (contract 1, "Custom runtimes"). */

@@ -18,7 +18,7 @@ const WORDS_PER_POINT = 6;
 /** Shorter fragments, such as table cells and tags, are not judged. */
 const SHORTEST = 6;
 
-/** Words that stand for a thing which another sentence names. */
+/** Words that stand for a thing of another sentence. */
 const POINTERS = new Set(
   `it its itself they them their those these this that what whatever who whom whose whoever which one ones there then such
    so other others another some any nobody somebody anybody something nothing anything each all both neither`.split(

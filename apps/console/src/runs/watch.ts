@@ -7,7 +7,7 @@ import { type Parameters, readParameters } from '../api/parameters.ts';
 import { ApiError, Unreachable } from '../api/request.ts';
 import { ItemLog } from './item-log.ts';
 
-/** Lines that arrive within this time cost one request, in milliseconds. */
+/** New lines within this time (ms) cost one request. */
 const LINES_PAUSE_MS = 250;
 const WEBHOOK_EVERY_MS = 2_000;
 const RETRY_MS = 1_000;

@@ -27,7 +27,7 @@ const preflight = (origin: string, path = CALL): Promise<Answer> =>
     },
   });
 
-/** Returns one answer of each way in which answers are written. */
+/** Returns an answer of every kind: the gateway writes each kind in another way. */
 async function answers(origin: string): Promise<[string, number, IncomingMessage['headers']][]> {
   const headers = { origin };
   const all: [string, number, IncomingMessage['headers']][] = [];

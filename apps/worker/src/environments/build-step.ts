@@ -17,7 +17,7 @@ export interface BuildStep {
 export interface BuildLimits {
   /** Time limit of all steps of a build together, ms. */
   readonly timeoutMs: number;
-  /** Memory limit of a step and all processes that it starts. */
+  /** Memory limit of a step and its child processes together. */
   readonly memoryBytes: number;
 }
 

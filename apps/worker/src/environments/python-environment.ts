@@ -55,7 +55,7 @@ interface BaseInterpreter {
   readonly python: string;
   /** Version and platform, as text. */
   readonly identity: string;
-  /** Whether its pip can install into another environment. A new environment then needs no pip of its own, which saves seconds. */
+  /** Whether this pip can install into another environment. Then a new environment needs no own pip, and its build takes seconds less. */
   readonly hasPip: boolean;
 }
 

@@ -63,8 +63,8 @@ export class UsedBundles {
   }
 
   /**
-   * Announces that bundles will be removed, and returns those of them that no version uses. The caller may remove these within half of
-   * {@link REMOVING_MS}. A deployment that is recorded later finds the announcement, and an earlier one is found here.
+   * Announces the removal of bundles, and returns the unused bundles among them. The caller may remove the unused bundles within half of
+   * {@link REMOVING_MS}. A deployment that is recorded later finds the announcement. This call sees the deployments before.
    *
    * @throws ServiceError `unavailable`
    */

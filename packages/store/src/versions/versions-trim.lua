@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Contract 7, "Versions": removes old versions of the project's apps with their logs. A repeat finds nothing to remove.
--- The versions that were deployed or activated last stay for a rollback. Failed versions are counted apart, so that they push out no version
--- that can serve. A version stays while it is active, building or the target of a roll-out, and while a queued or running run needs it.
+-- The versions that were deployed or activated last stay for a rollback. Failed versions are counted apart, because they
+-- cannot serve. A version stays while it is active, building or the target of a roll-out, and while a queued or running run needs it.
 --
 -- KEYS  1  the project's prefix
 -- ARGV  1  number of versions of an app that stay, and of failed versions

@@ -9,8 +9,9 @@
 --       4  bytes of parameters at most. One run may exceed the limit.
 --       queues  per queue: name (parts/run: queue_of), free slots, version that the worker serves (empty if unknown).
 --               With 0 slots, the worker stops waiting for the queue.
--- Returns {now_us, more (1 if a queue may hold further runs for these slots), per run: id, call (see parts/run), number of the
--- attempt, parameters, place of its queue in the arguments (from 1)}
+-- Returns {now_us, more, runs}.
+--   more  1 if a queue may hold further runs for these slots
+--   runs  per run: id, call (see parts/run), number of the attempt, parameters, place of its queue in the arguments (from 1)
 -- A call with the same number returns the same runs, if they are still leased to the worker. A call with a lower number returns none.
 -- Gateways that follow everything of a run (f: see parts/run) receive a message that the run starts.
 --@include run: is_of, number_of, pack_attempt, target_of, queue_of, notify, send_messages, wake_worker
