@@ -131,7 +131,7 @@ export class Admission {
           : await this.#readForm(asked, asked.formType, fields, bytes);
       const { call } = read;
       account.begun(formOf(call));
-      if (app !== undefined) refused = this.#violation(app, read);
+      if (app !== undefined) refused = await this.#violation(app, read);
       // A run may exist under the key of a rejected call, from a time when its app or its schema was another.
       const run =
         app !== undefined && refused === undefined
@@ -174,7 +174,7 @@ export class Admission {
   }
 
   /** Returns the error of parameters that violate the schema of their function. */
-  #violation({ functions }: AppDescription, { call, params, value }: ReadCall): ServiceError | undefined {
+  #violation({ functions }: AppDescription, { call, params, value }: ReadCall): ReturnType<Validators['violation']> {
     const spec = value && functions.find(({ name }) => name === call.fn);
     return spec && this.#parts.validators.violation(spec, value, params.length);
   }

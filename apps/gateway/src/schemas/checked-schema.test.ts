@@ -96,14 +96,33 @@ describe('patterns', () => {
     expect(compiledPattern(pattern)?.test(text)).toBe(expected);
   });
 
-  test.each(['^(?!a)b', '(a)\\1', '(?<=a)b', '[a&&b]', '\\Aa\\Z', 'a{,3}', '(', 'a'.repeat(513)])(
-    '%j is judged by the function’s process',
-    (pattern) => {
-      expect(compiledPattern(pattern)).toBeUndefined();
-    },
-  );
+  test.each([
+    '^(?!a)b',
+    '(a)\\1',
+    '(?<=a)b',
+    '[a&&b]',
+    '\\Aa\\Z',
+    'a{,3}',
+    '(',
+    'a'.repeat(513),
+    '(a{30}){30}(b{30}){30}',
+    '[a-z]{1000}'.repeat(3),
+  ])('%j is judged by the function’s process', (pattern) => {
+    expect(compiledPattern(pattern)).toBeUndefined();
+  });
 
   test('a pattern that would take exponential time elsewhere is answered', () => {
     expect(compiledPattern('^(a+)+$')?.test(`${'a'.repeat(50_000)}!`)).toBe(false);
   });
+});
+
+test('patterns beyond the total size, and long unions and tuples, are left to the function’s process', () => {
+  const properties = Object.fromEntries(
+    Array.from({ length: 40 }, (_, at) => [`p${at}`, { pattern: `^[a-z]{1,${100 + at}}$` }]),
+  );
+  const found = Object.values((read({ properties }) as { properties: object }).properties);
+  expect(found[0]).toEqual({ pattern: '^[a-z]{1,100}$' });
+  expect(found.at(-1)).toEqual({});
+  const members = Array.from({ length: 65 }, () => ({ type: 'string' }));
+  expect(read({ anyOf: members, allOf: members, prefixItems: members, items: { type: 'integer' } })).toEqual({});
 });

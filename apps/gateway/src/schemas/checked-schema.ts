@@ -2,17 +2,23 @@
 // An app's code makes the announcement, so its schema must not be able to occupy the gateway. Every keyword that is left out accepts
 // more values, and the function's process judges those.
 import { formats } from './formats.ts';
-import { compiledPattern } from './patterns.ts';
+import { compiledPattern, type SizedPattern } from './patterns.ts';
 
 /** A schema without references, of at most `MOST_PARTS` parts. */
 export interface CheckedSchema {
   readonly schema: object | boolean;
   /** The most steps of a check for one byte of the body. */
   readonly cost: number;
+  /** The patterns of the schema. */
+  readonly patterns: ReadonlyMap<string, SizedPattern>;
 }
 
-/** Ajv needs about 0.2 ms for a part, and no call is served meanwhile. */
+/** Ajv needs 0.1 to 0.3 ms for a part. */
 const MOST_PARTS = 500;
+/** The sum of the sizes of a schema's patterns. RE2JS compiles them in about 20 ms, and no call is served meanwhile. */
+const MOST_PATTERN_SIZE = 4000;
+/** A longer union or tuple is left to the function's process. Its members would be compiled without a break. */
+const MOST_MEMBERS = 64;
 /** A longer path of references or branches is no schema of a person. */
 const DEEPEST = 64;
 
@@ -21,6 +27,9 @@ type Reader = (value: unknown) => unknown;
 
 const isObject = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const isList = (value: unknown): value is unknown[] =>
+  Array.isArray(value) && value.length > 0 && value.length <= MOST_MEMBERS;
 
 const TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'array', 'object', 'null']);
 
@@ -62,7 +71,8 @@ const KEYWORDS = new Map<string, Reader>([
  */
 export function checkedSchema(announced: unknown): CheckedSchema | undefined {
   try {
-    return new Reading(announced).part(announced, []);
+    const reading = new Reading(announced);
+    return { ...reading.part(announced, []), patterns: reading.patterns };
   } catch (error) {
     if (error instanceof Unread) return undefined;
     throw error;
@@ -71,8 +81,12 @@ export function checkedSchema(announced: unknown): CheckedSchema | undefined {
 
 class Unread extends Error {}
 
+type ReadPart = Pick<CheckedSchema, 'schema' | 'cost'>;
+
 /** Reads one announced schema. */
 class Reading {
+  readonly patterns = new Map<string, SizedPattern>();
+  #patternSize = 0;
   #parts = 0;
   readonly #root: unknown;
 
@@ -81,7 +95,7 @@ class Reading {
   }
 
   /** @param open the references whose schemas contain this part */
-  part(schema: unknown, open: readonly string[], depth = 0): CheckedSchema {
+  part(schema: unknown, open: readonly string[], depth = 0): ReadPart {
     if (++this.#parts > MOST_PARTS || depth > DEEPEST) throw new Unread();
     if (typeof schema === 'boolean') return { schema, cost: 1 };
     if (!isObject(schema)) throw new Unread();
@@ -105,7 +119,7 @@ class Reading {
       read[keyword] = value;
       cost.own += Array.isArray(value) ? value.length : 1;
     }
-    const pattern = typeof schema.pattern === 'string' ? compiledPattern(schema.pattern) : undefined;
+    const pattern = typeof schema.pattern === 'string' ? this.#pattern(schema.pattern) : undefined;
     if (pattern !== undefined) {
       read.pattern = schema.pattern;
       cost.own += pattern.size;
@@ -117,16 +131,15 @@ class Reading {
       read.properties = Object.fromEntries(properties.map(([name, value]) => [name, inside(value)]));
       cost.own += 1;
     }
-    if (Array.isArray(schema.prefixItems) && schema.prefixItems.length > 0) {
-      read.prefixItems = schema.prefixItems.map(inside);
-    }
-    if (schema.items !== undefined) read.items = inside(schema.items);
+    if (isList(schema.prefixItems)) read.prefixItems = schema.prefixItems.map(inside);
+    if (schema.items !== undefined && (schema.prefixItems === undefined || read.prefixItems !== undefined))
+      read.items = inside(schema.items);
     // Names that a pattern allows are no additional properties.
     if (schema.additionalProperties !== undefined && schema.patternProperties === undefined)
       read.additionalProperties = inside(schema.additionalProperties);
     // `oneOf` rejects a value that fits two branches. A branch with fewer rules may fit too often.
-    const unions = [schema.anyOf, schema.oneOf].filter((each) => Array.isArray(each) && each.length > 0) as unknown[][];
-    const every = (Array.isArray(schema.allOf) ? schema.allOf : []).map((each) => branch(each));
+    const unions = [schema.anyOf, schema.oneOf].filter(isList);
+    const every = (isList(schema.allOf) ? schema.allOf : []).map((each) => branch(each));
     const [union, ...more] = unions.map((each) => ({ anyOf: each.map((one) => branch(one)) }));
     if (union !== undefined) read.anyOf = union.anyOf;
     if (schema.$ref !== undefined) {
@@ -136,6 +149,15 @@ class Reading {
     }
     if (every.length + more.length > 0) read.allOf = [...every, ...more];
     return { schema: read, cost: Math.max(cost.own, cost.inside) + cost.branches };
+  }
+
+  #pattern(text: string): SizedPattern | undefined {
+    const known = this.patterns.get(text);
+    if (known !== undefined || this.#patternSize >= MOST_PATTERN_SIZE) return known;
+    const pattern = compiledPattern(text);
+    this.#patternSize += pattern?.size ?? text.length;
+    if (pattern !== undefined) this.patterns.set(text, pattern);
+    return pattern;
   }
 
   /** Returns the schema at a local reference, such as `#/$defs/Node`. */

@@ -21,8 +21,8 @@ function refusal(spec: FunctionSpec, params: object, bytes = JSON.stringify(para
   return validators.violation(spec, params, bytes);
 }
 
-const details = (spec: FunctionSpec, params: object, bytes?: number): readonly ErrorDetail[] =>
-  refusal(spec, params, bytes)?.details ?? [];
+const details = async (spec: FunctionSpec, params: object, bytes?: number): Promise<readonly ErrorDetail[]> =>
+  (await refusal(spec, params, bytes))?.details ?? [];
 
 const TYPED = fn(
   {
@@ -39,8 +39,8 @@ const TYPED = fn(
   'resize',
 );
 
-test('all violations of a call are listed with their places', () => {
-  expect(refusal(TYPED, { width: 0, mode: 'crop', when: 'now', size: 1 })).toMatchObject({
+test('all violations of a call are listed with their places', async () => {
+  expect(await refusal(TYPED, { width: 0, mode: 'crop', when: 'now', size: 1 })).toMatchObject({
     code: 'invalid_input',
     message:
       'wrong parameters for resize: image (missing), size (unexpected), width (greater_than_equal), mode (enum), when (datetime_parsing)',
@@ -54,13 +54,13 @@ test('all violations of a call are listed with their places', () => {
   });
 });
 
-test('valid parameters are accepted, and no default is filled in', () => {
+test('valid parameters are accepted, and no default is filled in', async () => {
   const params = { image: 'a.png', width: 640.0, when: null };
-  expect(refusal(TYPED, params)).toBeUndefined();
+  expect(await refusal(TYPED, params)).toBeUndefined();
   expect(params).toEqual({ image: 'a.png', width: 640, when: null });
 });
 
-test('a function without a schema accepts every value', () => {
+test('a function without a schema accepts every value', async () => {
   expect(validators.violation({ name: 'f', parameters: [], extra: false }, { any: 1 }, 9)).toBeUndefined();
 });
 
@@ -102,25 +102,25 @@ describe('the details of one value', () => {
     [{ format: 'decimal' }, 'x', 'decimal_parsing', 'Input should be a valid decimal'],
     [false, 1, 'value_error', 'boolean schema is false'],
   ];
-  test.each(CASES)('%j refuses %j as %s', (schema, value, type, msg) => {
-    expect(details(ofX(schema), { x: value })).toEqual([{ loc: ['body', 'x'], msg, type }]);
+  test.each(CASES)('%j refuses %j as %s', async (schema, value, type, msg) => {
+    expect(await details(ofX(schema), { x: value })).toEqual([{ loc: ['body', 'x'], msg, type }]);
   });
 });
 
-test('places inside values have names and indexes', () => {
+test('places inside values have names and indexes', async () => {
   const item = {
     type: 'object',
     properties: { 'a/b~': { type: 'integer' } },
     required: ['id'],
     additionalProperties: false,
   };
-  expect(details(ofX({ type: 'array', items: item }), { x: [{ id: 1 }, { 'a/b~': '1', more: 2 }] })).toEqual([
+  expect(await details(ofX({ type: 'array', items: item }), { x: [{ id: 1 }, { 'a/b~': '1', more: 2 }] })).toEqual([
     { loc: ['body', 'x', 0, 'id'], msg: 'Extra inputs are not permitted', type: 'extra_forbidden' },
     { loc: ['body', 'x', 1, 'id'], msg: 'Field required', type: 'missing' },
     { loc: ['body', 'x', 1, 'more'], msg: 'Extra inputs are not permitted', type: 'extra_forbidden' },
     { loc: ['body', 'x', 1, 'a/b~'], msg: 'Input should be a valid integer', type: 'int_type' },
   ]);
-  expect(details(ofX({ additionalProperties: { type: 'string' } }), { x: { 0: 1 } })).toMatchObject([
+  expect(await details(ofX({ additionalProperties: { type: 'string' } }), { x: { 0: 1 } })).toMatchObject([
     { loc: ['body', 'x', '0'] },
   ]);
 });
@@ -149,57 +149,61 @@ describe('unions', () => {
         ['missing', ['b']],
       ],
     ],
-  ])('%s', (_, schema, value, expected) => {
-    const found = details(ofX(schema), { x: value }).map(({ type, loc }) => [type, loc.slice(2)]);
+  ])('%s', async (_, schema, value, expected) => {
+    const found = (await details(ofX(schema), { x: value })).map(({ type, loc }) => [type, loc.slice(2)]);
     expect(found).toEqual(expected);
   });
 
-  test('the unions of two items are separate', () => {
+  test('the unions of two items are separate', async () => {
     const list = ofX({ type: 'array', items: { anyOf: [INT, { type: 'null' }] } });
-    expect(details(list, { x: ['a', 1, 7, null] })).toMatchObject([
+    expect(await details(list, { x: ['a', 1, 7, null] })).toMatchObject([
       { loc: ['body', 'x', 0], type: 'int_type' },
       { loc: ['body', 'x', 1], type: 'greater_than_equal' },
     ]);
   });
 });
 
-test('at most 20 violations are listed, and the message has at most 200 characters', () => {
-  const error = refusal(ofX({ type: 'array', items: { type: 'string' } }), { x: Array.from({ length: 500 }, () => 1) });
+test('at most 20 violations are listed, and the message has at most 200 characters', async () => {
+  const error = await refusal(ofX({ type: 'array', items: { type: 'string' } }), {
+    x: Array.from({ length: 500 }, () => 1),
+  });
   expect(error?.details).toHaveLength(20);
   expect(error?.message.length).toBe(200);
 });
 
-test('a long name of the caller is cut', () => {
-  const [detail] = details(ofX({}), { ['n'.repeat(5_000)]: 1 });
+test('a long name of the caller is cut', async () => {
+  const [detail] = await details(ofX({}), { ['n'.repeat(5_000)]: 1 });
   expect(detail?.loc[1]).toBe('n'.repeat(200));
 });
 
-test('names of every object’s members are parameters like others', () => {
+test('names of every object’s members are parameters like others', async () => {
   const spec = fn({
     type: 'object',
     properties: { constructor: { type: 'string' } },
     required: ['constructor'],
     additionalProperties: false,
   });
-  expect(details(spec, {})).toMatchObject([{ loc: ['body', 'constructor'], type: 'missing' }]);
-  expect(details(spec, JSON.parse('{"constructor": "a", "__proto__": 1}'))).toMatchObject([
+  expect(await details(spec, {})).toMatchObject([{ loc: ['body', 'constructor'], type: 'missing' }]);
+  expect(await details(spec, JSON.parse('{"constructor": "a", "__proto__": 1}'))).toMatchObject([
     { loc: ['body', '__proto__'], type: 'unexpected' },
   ]);
-  expect(refusal(spec, { constructor: 'a' })).toBeUndefined();
+  expect(await refusal(spec, { constructor: 'a' })).toBeUndefined();
 });
 
-test('of a large body, the first violation is reported', () => {
+test('of a large body, the first violation is reported', async () => {
   const spec = ofX({ type: 'array', items: { type: 'string' } });
-  expect(details(spec, { x: [1, 2, 3] }, 100_000)).toMatchObject([{ loc: ['body', 'x', 0], type: 'string_type' }]);
+  expect(await details(spec, { x: [1, 2, 3] }, 100_000)).toMatchObject([
+    { loc: ['body', 'x', 0], type: 'string_type' },
+  ]);
 });
 
-test('the function’s process judges a body whose check would take too long', () => {
+test('the function’s process judges a body whose check would take too long', async () => {
   const spec = ofX({ type: 'array', items: { type: 'string', pattern: '^[a-z]{2,200}$' } });
-  expect(refusal(spec, { x: [1] }, 1024 * 1024)).toBeUndefined();
-  expect(refusal(spec, { x: [1] }, 1024)).toBeDefined();
+  expect(await refusal(spec, { x: [1] }, 1024 * 1024)).toBeUndefined();
+  expect(await refusal(spec, { x: [1] }, 1024)).toBeDefined();
 });
 
-test('a schema that the gateway cannot read is reported once, and the function’s process judges its calls', () => {
+test('a schema that the gateway cannot read is reported once, and the function’s process judges its calls', async () => {
   unread.length = 0;
   const parts = Object.fromEntries(Array.from({ length: 600 }, (_, at) => [`p${at}`, { type: 'string' }]));
   for (const [name, parameters] of Object.entries({
@@ -209,13 +213,70 @@ test('a schema that the gateway cannot read is reported once, and the function�
     list: [] as unknown as JsonSchema,
   })) {
     const spec = fn(parameters, name);
-    expect(refusal(spec, { p1: 1 })).toBeUndefined();
-    expect(refusal(spec, { p1: 1 })).toBeUndefined();
+    expect(await refusal(spec, { p1: 1 })).toBeUndefined();
+    expect(await refusal(spec, { p1: 1 })).toBeUndefined();
   }
   expect(unread).toEqual(['many', 'remote', 'dangling', 'list']);
 });
 
-test('one object is compiled once', () => {
+describe('a large schema', () => {
+  const FIELDS = 300;
+  const name = (at: number): string => `p${at}`;
+  const model = (kind: string) => ({
+    type: 'object',
+    properties: {
+      kind: { const: kind },
+      ...Object.fromEntries(Array.from({ length: 40 }, (_, at) => [name(at), { type: 'integer', minimum: 1 }])),
+    },
+    required: ['kind'],
+    additionalProperties: false,
+  });
+  const flat = fn({
+    type: 'object',
+    properties: Object.fromEntries(Array.from({ length: FIELDS }, (_, at) => [name(at), { type: 'string' }])),
+    required: ['p0'],
+    additionalProperties: false,
+  });
+  const union = ofX({
+    type: 'array',
+    items: { anyOf: [model('a'), { type: 'null' }, { type: 'string' }, model('b')] },
+  });
+
+  test('the gateway serves calls between the pieces of a compilation', async () => {
+    let turns = 0;
+    let isDone = false;
+    const count = () => {
+      turns++;
+      if (!isDone) setImmediate(count);
+    };
+    setImmediate(count);
+    await refusal(flat, { p0: 'a' });
+    isDone = true;
+    expect(turns).toBeGreaterThan(FIELDS / 40);
+  });
+
+  test('violations in all pieces are listed', async () => {
+    expect(await details(flat, { p1: 1, p299: 2, more: 3 })).toMatchObject([
+      { loc: ['body', 'p1'], type: 'string_type' },
+      { loc: ['body', 'p299'], type: 'string_type' },
+      { loc: ['body', 'p0'], type: 'missing' },
+      { loc: ['body', 'more'], type: 'unexpected' },
+    ]);
+    expect(await refusal(flat, { p0: 'a', p299: 'b' })).toBeUndefined();
+    expect(await details(flat, { p0: 1, p299: 2 }, 100_000)).toHaveLength(1);
+  });
+
+  test('the errors of a union that is cut are those of its fitting members', async () => {
+    expect(await refusal(union, { x: ['a', null, { kind: 'a', p39: 1 }, { kind: 'b', p0: 1 }] })).toBeUndefined();
+    expect(await details(union, { x: [1, { kind: 'a', p39: 0 }] })).toEqual([
+      { loc: ['body', 'x', 0], msg: 'Input should match one of the allowed types', type: 'union_type' },
+      { loc: ['body', 'x', 1, 'p39'], msg: 'Input should be greater than or equal to 1', type: 'greater_than_equal' },
+      { loc: ['body', 'x', 1, 'kind'], msg: 'Input should be "b"', type: 'enum' },
+    ]);
+  });
+});
+
+test('one object is compiled once', async () => {
   let reads = 0;
   const spec = ofX({});
   const schema = { ...spec.schema?.parameters };
@@ -227,9 +288,9 @@ test('one object is compiled once', () => {
     },
   });
   const counted = { ...spec, schema: { kind: 'value', parameters: watched } } as FunctionSpec;
-  refusal(counted, {});
+  await refusal(counted, {});
   const after = reads;
-  for (let call = 0; call < 10; call++) refusal(counted, { x: 'a' });
+  for (let call = 0; call < 10; call++) await refusal(counted, { x: 'a' });
   expect(after).toBeGreaterThan(0);
   expect(reads).toBe(after);
 });
