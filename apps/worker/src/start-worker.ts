@@ -8,7 +8,7 @@ import { Connections } from './execution/connections.ts';
 import { Serving } from './execution/serving.ts';
 import { gaugeSlots } from './operations/process-metrics.ts';
 import { readyCheck } from './ready.ts';
-import { AppSecrets } from './secrets/app-secrets.ts';
+import { OpenedSecrets } from './secrets/opened-secrets.ts';
 import type { WorkerSettings } from './settings.ts';
 import { DeployedApps } from './versions/deployed-apps.ts';
 import { bothSources } from './versions/served-apps.ts';
@@ -28,7 +28,7 @@ export async function startWorker(boot: Boot<WorkerSettings>): Promise<{ apps: n
   const apps = bothSources(deployments, deployed);
   const announcer = context.get(Announcer);
   const serving = context.get(Serving);
-  const secrets = context.get(AppSecrets);
+  const secrets = context.get(OpenedSecrets);
 
   gaugeSlots(operations.registry, apps);
   shutdown.add('intake', 'intake', async () => {

@@ -8,13 +8,13 @@ import { Announcer } from './deployments/announce.ts';
 import { Deployments } from './deployments/deployments.ts';
 import { Environments } from './environments/environments.ts';
 import { Connections } from './execution/connections.ts';
-import { RunLogs } from './execution/run-log.ts';
+import { RunLogWriters } from './execution/run-log-writer.ts';
 import { Serving } from './execution/serving.ts';
 import { ProcessMetrics } from './operations/process-metrics.ts';
 import { RunMetrics } from './operations/run-metrics.ts';
 import { FreedSlots } from './runtimes/freed-slots.ts';
 import { runtimes } from './runtimes/runtimes.ts';
-import { AppSecrets } from './secrets/app-secrets.ts';
+import { OpenedSecrets } from './secrets/opened-secrets.ts';
 import { ownEnvironment, WorkerSettings } from './settings.ts';
 import { BundleCache } from './versions/bundle-cache.ts';
 import { DeployedApps } from './versions/deployed-apps.ts';
@@ -32,7 +32,7 @@ export function workerModule({ settings, logger, operations, tracing }: Boot<Wor
   const { commandMs } = defaultTimings;
   const connections = new Connections(settings.REDIS_URL, logger);
   const feedOptions = { ...connections, workerId, commandMs };
-  const secrets = new AppSecrets({
+  const secrets = new OpenedSecrets({
     feed: new SecretFeed(feedOptions),
     lookMs: settings.DEPLOYMENTS_RESCAN_MS,
     logger: repeated,
@@ -51,7 +51,7 @@ export function workerModule({ settings, logger, operations, tracing }: Boot<Wor
       { provide: WorkerSettings, useValue: settings },
       // execution/
       { provide: Connections, useValue: connections },
-      { provide: AppSecrets, useValue: secrets },
+      { provide: OpenedSecrets, useValue: secrets },
       {
         provide: DeliveryQueue,
         inject: [Connections],
@@ -86,7 +86,7 @@ export function workerModule({ settings, logger, operations, tracing }: Boot<Wor
               tracing,
               log: accountLog(logger),
             },
-            new RunLogs({ store, maxBytes: settings.RUN_LOG_MAX_BYTES, logger: runLogger }),
+            new RunLogWriters({ store, maxBytes: settings.RUN_LOG_MAX_BYTES, logger: runLogger }),
           ),
       },
       // deployments/

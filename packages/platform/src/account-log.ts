@@ -1,6 +1,6 @@
 // Contract 6: the log line of each call, run and attempt. Every call writes such a line, so the line is built here in one string.
 import { hostname } from 'node:os';
-import { isoTime, jsonOutputOf, type Logger } from './logging.ts';
+import { jsonOutputOf, type Logger, timeOfLine } from './logging.ts';
 
 export interface AccountLog {
   info(fields: object, text: string): void;
@@ -21,7 +21,7 @@ export function accountLog(logger: Logger): AccountLog {
     if (!logger.isLevelEnabled(level)) return () => {};
     const head = `{"level":${logger.levels.values[level]},"time":"`;
     return (fields, text) => {
-      output.write(`${head}${isoTime()}",${own},${JSON.stringify(fields).slice(1, -1)},"msg":"${text}"}\n`);
+      output.write(`${head}${timeOfLine()}",${own},${JSON.stringify(fields).slice(1, -1)},"msg":"${text}"}\n`);
     };
   };
   return { info: at('info'), warn: at('warn'), error: at('error') };

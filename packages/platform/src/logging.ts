@@ -44,7 +44,7 @@ export function createLogger({ name, level = 'info', pretty: forPeople = false, 
     level,
     redact: { paths: HIDDEN, censor: '[hidden]' },
     serializers: { err: errorFields },
-    timestamp: () => `,"time":"${isoTime()}"`,
+    timestamp: () => `,"time":"${timeOfLine()}"`,
   };
   if (destination) return loggerTo(options, destination, forPeople);
   const output = new LineOutput(STANDARD_OUTPUT, forPeople ? LINE : BATCH, (lines) => {
@@ -89,7 +89,7 @@ let lastTime = 0;
 let lastIsoTime = '';
 
 /** Returns the present time as log lines show it. Calls end in batches, so many lines share a millisecond and its text. */
-export function isoTime(): string {
+export function timeOfLine(): string {
   const now = Date.now();
   if (now !== lastTime) {
     lastTime = now;

@@ -57,7 +57,7 @@ export function otlpTracing({ endpoint, headers, ratio, service, logger }: OtlpO
   const logProblem = (text: string): void => {
     if (performance.now() - toldAt < TELL_EVERY_MS) return;
     toldAt = performance.now();
-    logger.warn({ reason: text.slice(0, 500) }, 'spans were not sent');
+    logger.warn({ reason: text.slice(0, 500) }, 'spans were not sent to the collector and are lost');
   };
   diag.setLogger(
     { error: logProblem, warn: logProblem, info: () => {}, debug: () => {}, verbose: () => {} },

@@ -7,7 +7,7 @@ export interface CallToCopy {
 }
 
 export const LANGUAGES = ['curl', 'Python', 'TypeScript'] as const;
-export type Language = (typeof LANGUAGES)[number];
+export type SnippetLanguage = (typeof LANGUAGES)[number];
 
 /** Returns a text as one word of a POSIX shell. */
 const shell = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
@@ -62,7 +62,7 @@ ${
 `;
 }
 
-export const snippet: Readonly<Record<Language, (call: CallToCopy) => string>> = {
+export const snippet: Readonly<Record<SnippetLanguage, (call: CallToCopy) => string>> = {
   curl,
   Python: python,
   TypeScript: typescript,

@@ -6,7 +6,7 @@ import { Field } from './field.tsx';
 import { initialValues, schemaOf } from './function-schema.ts';
 import type { Schema } from './schema.ts';
 
-interface ParametersProps {
+interface ParameterFieldsProps {
   readonly spec: FunctionSpec;
   /** The parameters to begin with, as JSON text. */
   readonly first: string | undefined;
@@ -57,7 +57,7 @@ function Properties({
   );
 }
 
-export function Parameters({ spec, first, errors, onChange }: ParametersProps) {
+export function ParameterFields({ spec, first, errors, onChange }: ParameterFieldsProps) {
   const schema = schemaOf(spec);
   const values = useSignal<Values>(parsed(first ?? '') ?? initialValues(spec));
   const raw = useSignal<string | undefined>(undefined);

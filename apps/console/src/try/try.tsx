@@ -12,7 +12,7 @@ import { AnswerView } from './answer.tsx';
 import { bodyOf, errorsByPlace } from './body.ts';
 import { CallWatch } from './call-watch.ts';
 import { draft } from './draft.ts';
-import { Parameters } from './form.tsx';
+import { ParameterFields } from './form.tsx';
 import { initialValues } from './function-schema.ts';
 import { type Mode, Options } from './options.tsx';
 
@@ -97,7 +97,7 @@ function CallForm({
           {spec.schema?.description !== undefined && <p class="message quiet">{spec.schema.description}</p>}
           {spec.untyped !== undefined && <p class="quiet">No schema: {spec.untyped}</p>}
         </header>
-        <Parameters
+        <ParameterFields
           spec={spec}
           first={first}
           errors={errorsByPlace(details)}

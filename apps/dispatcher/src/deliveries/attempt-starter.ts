@@ -3,7 +3,7 @@ import type { DueDelivery } from '@inference-proxy/contracts';
 import type { DeliveryQueue, Slot } from '@inference-proxy/store';
 import type { Permit, Permits } from '../fairness/permits.ts';
 import type { Places, Share } from '../fairness/places.ts';
-import type { Deliver, DeliveryLog } from './deliver.ts';
+import type { Deliver, DeliveryLogger } from './deliver.ts';
 
 export interface AttemptStarterOptions {
   readonly deliver: Pick<Deliver, 'deliver'>;
@@ -11,7 +11,7 @@ export interface AttemptStarterOptions {
   readonly permits: Pick<Permits, 'ofWoken'>;
   /** Gets the deliveries that a stopping process does not start. */
   readonly queue: Pick<DeliveryQueue, 'add'>;
-  readonly log: DeliveryLog;
+  readonly log: DeliveryLogger;
 }
 
 export class AttemptStarter {

@@ -24,7 +24,7 @@ const RECORD_AGAIN_MS = 250;
 const PARKED_MS = 3_600_000;
 
 /** The journey's log, for example a pino logger. No line holds a secret, a body, or more of a URL than its host. */
-export interface DeliveryLog {
+export interface DeliveryLogger {
   debug(fields: object, text: string): void;
   info(fields: object, text: string): void;
   warn(fields: object, text: string): void;
@@ -47,7 +47,7 @@ export interface DeliverOptions {
   /** Milliseconds during which the record of a made attempt is retried while Redis is away; part of the lease. */
   readonly recordMs: number;
   readonly version: string;
-  readonly log: DeliveryLog;
+  readonly log: DeliveryLogger;
   /** Logs one line for each attempt. */
   readonly lines: AccountLog;
   /** Counts and traces attempts. */

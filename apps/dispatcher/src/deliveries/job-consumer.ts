@@ -10,7 +10,7 @@ import {
 } from '@inference-proxy/store';
 import { type ConnectionOptions, type Job, UnrecoverableError, Worker } from 'bullmq';
 import type { AttemptStarter } from './attempt-starter.ts';
-import type { DeliveryLog } from './deliver.ts';
+import type { DeliveryLogger } from './deliver.ts';
 
 /** A job that waited longer belongs to a backlog. It moves to the backlog queue, so fresh jobs come first. */
 const STALE_MS = 10_000;
@@ -22,7 +22,7 @@ export interface JobConsumerOptions {
   readonly connections: { readonly fresh: ConnectionOptions; readonly backlog: ConnectionOptions };
   readonly starter: AttemptStarter;
   readonly queue: Pick<DeliveryQueue, 'yield' | 'now'>;
-  readonly log: DeliveryLog;
+  readonly log: DeliveryLogger;
 }
 
 /** Takes jobs from `start` to `stop`. */
@@ -87,7 +87,8 @@ export class JobConsumer {
       },
     );
     worker.on('error', (err) => {
-      if (isOfTheQueue(err)) log.warn({ err }, 'the deliveries queue has failed');
+      if (isOfTheQueue(err))
+        log.warn({ err }, 'a command of the deliveries queue failed; overdue deliveries are handed out again');
     });
     worker.on('failed', (job, err) =>
       log.error({ job: job?.id, err }, 'a delivery job failed; the store hands its deliveries out again'),

@@ -90,7 +90,10 @@ export class KeySet implements TokenKeys {
   #log(err: unknown): void {
     // Each fetch logs one line at most, whatever the number of tokens.
     if (!(err instanceof AskedBefore))
-      this.#logger.warn({ err, url: this.#url.href }, 'the key set could not be fetched');
+      this.#logger.warn(
+        { err, url: this.#url.href },
+        'the key set could not be fetched; a later call fetches it again',
+      );
   }
 
   async #fetch(href: string, options: RequestInit): Promise<Response> {

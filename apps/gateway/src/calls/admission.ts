@@ -12,6 +12,7 @@ import type { SealedBox } from '@inference-proxy/crypto';
 import type { Following, GatewayStore, NewRun, RunReader } from '@inference-proxy/store';
 import { canonical, readForm } from '../forms/form-body.ts';
 import { parametersOfForm } from '../forms/form-parameters.ts';
+import { noSuchApp } from '../http/not-found.ts';
 import type { OpenCall } from '../http/open-calls.ts';
 import type { CallAccount, CallForm } from '../operations/call-account.ts';
 import type { Validators } from '../schemas/validators.ts';
@@ -33,9 +34,6 @@ const FULL = {
   queue: 'The queue of this app is full; call again.',
   store: 'The run store is full; call again later.',
 } as const;
-
-export const noSuchApp = (app: string): ServiceError =>
-  new ServiceError('not_found', `There is no app \`${app}\` in this project.`);
 
 /** The run that answers a call. */
 export interface AnsweringRun {

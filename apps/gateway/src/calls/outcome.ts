@@ -1,15 +1,9 @@
 // Contract 2: answers a call with the envelope of its outcome.
 import type { OutgoingHttpHeaders } from 'node:http';
-import {
-  envelope,
-  envelopeFrame,
-  errorStatus,
-  type Outcome,
-  type RunId,
-  ServiceError,
-} from '@inference-proxy/contracts';
+import { envelope, envelopeFrame, errorStatus, type Outcome, type RunId } from '@inference-proxy/contracts';
 import type { GatewayStore } from '@inference-proxy/store';
 import { retryAfter } from '../http/answer.ts';
+import { resultGone } from '../http/not-found.ts';
 import type { AnswerBody } from '../http/stored-answer.ts';
 import { resultBody } from '../http/stored-result.ts';
 
@@ -32,7 +26,6 @@ export async function envelopeAnswer(
   }
   const { head, tail } = envelopeFrame(runId, outcome);
   const body = await resultBody(store, project, runId, outcome, [`${head}"result":`, tail]);
-  if (body === undefined)
-    throw new ServiceError('not_found', 'The retention of the run’s result has ended.', { runId });
+  if (body === undefined) throw resultGone(runId);
   return { status: outcome.statusCode ?? 200, body, headers: undefined };
 }

@@ -64,7 +64,8 @@ export class Deliveries {
     const deliveries = await ofRun(project, runId, () => this.#log.ofRun(project, runId));
     const delivery = deliveries.find((one) => one.deliveryId === deliveryId);
     if (!delivery) throw new ServiceError('not_found', 'The run has no such delivery.');
-    if (delivery.state === 'waiting') throw new ServiceError('conflict', 'The run has not ended yet.', { runId });
+    if (delivery.state === 'waiting')
+      throw new ServiceError('conflict', 'The run has not ended yet, so it has no delivery to repeat.', { runId });
     const [asked] = await this.#log.redeliver(project, [runId]);
     if (asked === 'unknown') throw noSuchRun();
     if (asked === 'under-way')

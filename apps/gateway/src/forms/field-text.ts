@@ -3,7 +3,7 @@
 type Schema = Readonly<Record<string, unknown>>;
 
 /** The values that a schema accepts, as far as the conversion of text needs them. */
-export interface Accepted {
+export interface AcceptedValues {
   /** The schema names no type. */
   any: boolean;
   readonly types: Set<string>;
@@ -26,13 +26,13 @@ const isObject = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** @param root the schema with the definitions of local references */
-export function acceptedBy(schema: unknown, root: Schema): Accepted {
-  const accepted: Accepted = { any: false, types: new Set(), choices: [], binary: false };
+export function acceptedBy(schema: unknown, root: Schema): AcceptedValues {
+  const accepted: AcceptedValues = { any: false, types: new Set(), choices: [], binary: false };
   collect(schema, root, accepted, 0);
   return accepted;
 }
 
-function collect(schema: unknown, root: Schema, into: Accepted, depth: number): void {
+function collect(schema: unknown, root: Schema, into: AcceptedValues, depth: number): void {
   if (!isObject(schema) || depth > DEEPEST) {
     into.any = true;
     return;
@@ -72,7 +72,7 @@ function target(reference: string, root: Schema): unknown {
  * Returns the JSON text of a field's text. A text that fits no accepted type stays a string, and the check of the schema reports it.
  * Numbers keep their digits.
  */
-export function jsonOfText(text: string, { any, types, choices }: Accepted): string {
+export function jsonOfText(text: string, { any, types, choices }: AcceptedValues): string {
   const quoted = JSON.stringify(text);
   if (any || choices.includes(text)) return quoted;
   const trimmed = text.trim();

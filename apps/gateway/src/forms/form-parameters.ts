@@ -1,7 +1,7 @@
 // Contract 1, "Body": makes the parameters of a function from the fields of a form.
 import { type ErrorDetail, type FunctionSpec, ServiceError } from '@inference-proxy/contracts';
 import { wrongParameters } from '../schemas/violations.ts';
-import { type Accepted, acceptedBy, isJson, jsonOfText } from './field-text.ts';
+import { type AcceptedValues, acceptedBy, isJson, jsonOfText } from './field-text.ts';
 import type { Form, FormFile, FormValue } from './form-body.ts';
 
 /** Parameters that are stored with the run. */
@@ -96,7 +96,7 @@ export function parametersOfForm({ name: fn, schema }: FunctionSpec, form: Form,
   return { params, value };
 }
 
-const ANY: Accepted = { any: true, types: new Set(), choices: [], binary: false };
+const ANY: AcceptedValues = { any: true, types: new Set(), choices: [], binary: false };
 
 /** Returns the schema of a parameter, or undefined if the function has no such parameter. */
 function partOf({ properties, additionalProperties }: Schema, name: string): unknown {
@@ -104,7 +104,7 @@ function partOf({ properties, additionalProperties }: Schema, name: string): unk
   return additionalProperties === false ? undefined : (additionalProperties ?? {});
 }
 
-function jsonOf(values: readonly string[], accepted: Accepted, root: Schema): string {
+function jsonOf(values: readonly string[], accepted: AcceptedValues, root: Schema): string {
   const [only = ''] = values;
   if (accepted.types.has('array') && !(values.length === 1 && isJson(only.trim(), '['))) {
     const items = acceptedBy(accepted.items, root);
@@ -114,7 +114,7 @@ function jsonOf(values: readonly string[], accepted: Accepted, root: Schema): st
   return values.length === 1 ? jsonOfText(only, accepted) : JSON.stringify(values);
 }
 
-const takesListOfFiles = ({ types, items }: Accepted, root: Schema): boolean =>
+const takesListOfFiles = ({ types, items }: AcceptedValues, root: Schema): boolean =>
   types.has('array') && acceptedBy(items, root).binary;
 
 const asFile = (value: FormValue): FormFile =>

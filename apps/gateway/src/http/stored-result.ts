@@ -1,6 +1,7 @@
 // Contract 2 and 5: makes a run's result the body of an answer. Large parts are read from the store piece by piece.
-import { arrayBody, type Outcome, type RunId, resultAsJson, ServiceError } from '@inference-proxy/contracts';
+import { arrayBody, type Outcome, type RunId, resultAsJson } from '@inference-proxy/contracts';
 import { type GatewayStore, pieceBytes } from '@inference-proxy/store';
+import { resultGone } from './not-found.ts';
 import { type AnswerBody, allPieces, type StoredBody } from './stored-answer.ts';
 
 /** A smaller result is answered at once (contract 5). */
@@ -108,5 +109,5 @@ const wholeBody = (heldBytes: number, read: () => Promise<Buffer>): StoredBody =
 });
 
 function forgotten(runId: RunId): never {
-  throw new ServiceError('not_found', 'The retention of the run’s result has ended.', { runId });
+  throw resultGone(runId);
 }

@@ -3,8 +3,9 @@ import { ServiceError } from '@inference-proxy/contracts';
 import { Controller, Get, NotFoundException, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ReadRunsGuard } from '../auth/tokens.ts';
-import { Admission, noSuchApp } from '../calls/admission.ts';
+import { Admission } from '../calls/admission.ts';
 import { send } from '../http/answer.ts';
+import { noSuchApp } from '../http/not-found.ts';
 import { appDocument } from './app-document.ts';
 import { serviceDocument } from './service-document.ts';
 

@@ -3,8 +3,8 @@ import { isAppName } from '@inference-proxy/contracts';
 import { All, Controller, NotFoundException, Req, Res, UseGuards } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { CallGuard } from '../auth/tokens.ts';
-import { noSuchApp } from '../calls/admission.ts';
 import { Calls, functionProtocol } from '../calls/calls.ts';
+import { noSuchApp } from '../http/not-found.ts';
 import type { CallPath } from '../http/request-head.ts';
 import { serverTarget } from './server-target.ts';
 

@@ -72,7 +72,9 @@ export class Resume {
     if (nothingFollows(progress, asked.after, asked.form)) return answeredNothing(raw, requestId);
     // This error is sent before the first event, which may be an event without items.
     if ((asked.after ?? 0) < progress.gone) {
-      throw new ServiceError('items_gone', 'The next items are no longer kept.', { runId });
+      throw new ServiceError('items_gone', 'The items after this event are no longer kept; look the run up instead.', {
+        runId,
+      });
     }
     if (raw.req.method === 'HEAD') {
       writeEventsHead(raw, { requestId, startedAt, gzip: asked.gzip });

@@ -1,7 +1,7 @@
 // Contract 7, "Apps": lists the apps of a project, from folders and from versions.
-import { type AppDescription, ServiceError } from '@inference-proxy/contracts';
+import type { AppDescription } from '@inference-proxy/contracts';
 import type { GatewayStore } from '@inference-proxy/store';
-import { checkProject } from '../http/not-found.ts';
+import { checkProject, noSuchApp } from '../http/not-found.ts';
 import { activationView, versionSummary } from './version-view.ts';
 import { checkNames } from './versions.ts';
 
@@ -37,8 +37,7 @@ export class Apps {
       store.activations(project, app),
     ]);
     const description = announced.get(app);
-    if (!description && versions.length === 0)
-      throw new ServiceError('not_found', `There is no app \`${app}\` in this project.`);
+    if (!description && versions.length === 0) throw noSuchApp(app);
     const [runs] = await this.#store.openRuns(project, [app]);
     const active = versions.find(({ state }) => state === 'active')?.version;
     return {

@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import { ServiceError } from '@inference-proxy/contracts';
 
-export interface BodyLimits {
+export interface UploadLimits {
   /** `MAX_BUNDLE_BYTES`. */
   readonly maxBytes: number;
   /** Time in which a bundle must arrive, ms. */
@@ -16,9 +16,13 @@ export interface BodyLimits {
  *
  * @throws ServiceError `payload_too_large`, `invalid_request`
  */
-export async function* bundleBody(raw: ServerResponse, { maxBytes, timeoutMs }: BodyLimits): AsyncGenerator<Buffer> {
+export async function* bundleBody(raw: ServerResponse, { maxBytes, timeoutMs }: UploadLimits): AsyncGenerator<Buffer> {
   const { req } = raw;
-  const tooLarge = () => new ServiceError('payload_too_large', `The bundle is over ${maxBytes} bytes.`);
+  const tooLarge = () =>
+    new ServiceError(
+      'payload_too_large',
+      `The bundle is over ${maxBytes} bytes, the limit of this service (MAX_BUNDLE_BYTES).`,
+    );
   if (Number(req.headers['content-length'] ?? 0) > maxBytes) throw tooLarge();
   if (req.destroyed) throw endedEarly();
   if (req.headers.expect !== undefined) raw.writeContinue();
@@ -42,7 +46,7 @@ export async function* bundleBody(raw: ServerResponse, { maxBytes, timeoutMs }: 
     wake();
   };
   const onClose = (): void => fail(endedEarly());
-  const timer = setTimeout(() => fail(late()), timeoutMs);
+  const timer = setTimeout(() => fail(late(timeoutMs)), timeoutMs);
   // The 'close' event follows every error of the request.
   req
     .on('data', onData)
@@ -68,5 +72,7 @@ export async function* bundleBody(raw: ServerResponse, { maxBytes, timeoutMs }: 
   }
 }
 
-const endedEarly = (): ServiceError => new ServiceError('invalid_request', 'The bundle ended early.');
-const late = (): ServiceError => new ServiceError('invalid_request', 'The bundle did not arrive in time.');
+const endedEarly = (): ServiceError =>
+  new ServiceError('invalid_request', 'The upload ended before the whole bundle had arrived; send it again.');
+const late = (timeoutMs: number): ServiceError =>
+  new ServiceError('invalid_request', `The bundle did not arrive within ${timeoutMs / 1000} s; send it again.`);

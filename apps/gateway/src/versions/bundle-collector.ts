@@ -14,7 +14,7 @@ export interface BundleCollectorOptions {
 
 const LONGEST_PERIOD_MS = 600_000;
 const SHORTEST_PERIOD_MS = 500;
-/** Bundles of one announcement. Their removal takes seconds, and the announcement holds for a minute. */
+/** Bundles of one notice. Their removal takes seconds, and the notice holds for a minute. */
 const AT_A_TIME = 50;
 const REMOVAL_MS = 30_000;
 
@@ -57,7 +57,7 @@ export class BundleCollector implements Task {
     const until = performance.now() + REMOVAL_MS;
     let removed = 0;
     for (const digest of await this.#options.used.removing(digests)) {
-      // After this time a deployment may not find the announcement. A later round removes the other bundles.
+      // After this time a deployment may not find the notice. A later round removes the other bundles.
       if (performance.now() > until) break;
       await this.#options.bundles.remove(digest);
       removed++;

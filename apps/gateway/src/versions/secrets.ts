@@ -59,7 +59,7 @@ export class AppSecrets {
   async remove({ project, app, name }: SecretPath): Promise<void> {
     checkNames(project, app);
     if (!isSecretName(name) || !(await this.#store.remove(project, app, name)))
-      throw new ServiceError('not_found', `The app \`${app}\` has no such secret.`);
+      throw new ServiceError('not_found', `The app \`${app}\` has no secret \`${name}\`.`);
   }
 }
 

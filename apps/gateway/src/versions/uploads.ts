@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http';
 import { type BundleStore, BundleStoreError, type Inspected, inspectBundle } from '@inference-proxy/bundles';
 import { MANIFEST_FILES, NODE_ENTRYPOINTS, PYTHON_ENTRYPOINT, ServiceError } from '@inference-proxy/contracts';
 import { hasBody } from '../http/request-head.ts';
-import { type BodyLimits, bundleBody } from './bundle-body.ts';
+import { bundleBody, type UploadLimits } from './bundle-body.ts';
 
 /** Uploads that a gateway receives at a time. Each needs memory for a part of the bundle and, for its check, a core. */
 const MOST_UPLOADS = 8;
@@ -24,9 +24,9 @@ export class Uploads {
   #open = 0;
 
   readonly #store: BundleStore;
-  readonly #limits: BodyLimits;
+  readonly #limits: UploadLimits;
 
-  constructor(store: BundleStore, limits: BodyLimits) {
+  constructor(store: BundleStore, limits: UploadLimits) {
     this.#store = store;
     this.#limits = limits;
   }

@@ -78,7 +78,7 @@ export class Versions {
 /** Checks the names of a path. @throws ServiceError `not_found` */
 export function checkNames(project: string, app: string): void {
   if (!isProjectName(project)) throw noSuchProject();
-  if (!isAppName(app)) throw new ServiceError('not_found', 'No app can have this name.');
+  if (!isAppName(app)) throw new ServiceError('not_found', `\`${app}\` cannot be the name of an app.`);
 }
 
 const noSuchVersion = ({ app }: VersionPath): ServiceError =>

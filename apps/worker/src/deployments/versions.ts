@@ -251,7 +251,7 @@ export class AppVersions {
     const started = this.#startedOf(named);
     const { runtime, version, manifest } = started ?? {};
     if (!runtime || version === undefined || manifest === undefined)
-      throw new ServiceError('unavailable', 'No version of the app can run now.');
+      throw new ServiceError('unavailable', `No version of the app \`${this.place.app}\` can run now; call again.`);
     const held = this.#held;
     const heard = held && started === held.started ? held.tally.counting(listener) : listener;
     return { running: runtime.run(request, heard), version, limits: manifest };

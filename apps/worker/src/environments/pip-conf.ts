@@ -30,7 +30,9 @@ export async function pipConf(
 ): Promise<Readonly<Record<string, string>>> {
   // The error of the parser may quote the file.
   const { stdout } = await promisify(execFile)(python, ['-I', '-c', READ], { env, timeout: LIMIT_MS }).catch(() => {
-    throw new BuildFailed('a pip.conf of the worker cannot be read');
+    throw new BuildFailed(
+      'the configuration of pip on the worker cannot be read; `pip config debug` there lists its files',
+    );
   });
   return variables.parse(JSON.parse(stdout));
 }

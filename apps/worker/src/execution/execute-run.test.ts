@@ -7,7 +7,7 @@ import { RunMetrics } from '../operations/run-metrics.ts';
 import type { RunEnd, RunListener, RunRequest } from '../runtimes/runtime.ts';
 import { released } from '../runtimes/testing/released.ts';
 import { Execution } from './execute-run.ts';
-import { RunLogs } from './run-log.ts';
+import { RunLogWriters } from './run-log-writer.ts';
 
 const log = { info() {}, warn() {}, error() {} };
 
@@ -54,7 +54,7 @@ function executionOf(run: TakenRun, app: AppVersions) {
     },
   };
   const accounts = { metrics: new RunMetrics(new OperationsPort().registry), tracing: undefined, log };
-  const logs = new RunLogs({ store: { log: async () => undefined as never }, maxBytes: 1_000, logger: log });
+  const logs = new RunLogWriters({ store: { log: async () => undefined as never }, maxBytes: 1_000, logger: log });
   return { execution: new Execution(run, app, store, log, accounts, logs), ends };
 }
 

@@ -8,7 +8,7 @@ import type { PrintedLines } from '../runtimes/printed-lines.ts';
 import type { RunEnd } from '../runtimes/runtime.ts';
 import { type Ended, endRun, withGap } from './end-run.ts';
 import type { OpenAttempt } from './open-attempts.ts';
-import type { RunLog, RunLogs } from './run-log.ts';
+import type { RunLogWriter, RunLogWriters } from './run-log-writer.ts';
 import { RunWriter, type WriterListener } from './run-writer.ts';
 
 type OpenOutcome = Omit<Outcome, 'endedAt'>;
@@ -37,7 +37,7 @@ export class Execution implements OpenAttempt, WriterListener {
   readonly token: string;
   readonly #writer: RunWriter;
   /** Created at the first printed line, because most functions print nothing. */
-  #log: RunLog | undefined;
+  #log: RunLogWriter | undefined;
   readonly #account: RunAccount;
   readonly #givingUp = new AbortController();
   /** Undefined until a version of the app has the run. */
@@ -54,7 +54,7 @@ export class Execution implements OpenAttempt, WriterListener {
   readonly #app: AppVersions | undefined;
   readonly #store: Pick<WorkerStore, 'append' | 'head' | 'end'>;
   readonly #logger: RunLogger;
-  readonly #logs: RunLogs;
+  readonly #logs: RunLogWriters;
 
   constructor(
     { params, ...run }: TakenRun,
@@ -62,7 +62,7 @@ export class Execution implements OpenAttempt, WriterListener {
     store: Pick<WorkerStore, 'append' | 'head' | 'end'>,
     logger: RunLogger,
     accounts: RunAccountParts,
-    logs: RunLogs,
+    logs: RunLogWriters,
   ) {
     this.#app = app;
     this.#store = store;

@@ -7,7 +7,7 @@ import { AppVersions } from '../deployments/versions.ts';
 import { RunMetrics } from '../operations/run-metrics.ts';
 import { FreedSlots } from '../runtimes/freed-slots.ts';
 import type { Runtime } from '../runtimes/runtime.ts';
-import { RunLogs } from './run-log.ts';
+import { RunLogWriters } from './run-log-writer.ts';
 import { Serving } from './serving.ts';
 
 const logger = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -70,7 +70,7 @@ function servingOn(taken: readonly TakenRun[] = []) {
     logger,
   );
   const apps = { projects: () => ['demo'], appsOf: () => [app], find: () => app };
-  const logs = new RunLogs({ store: { log: async () => 'ok' as const }, maxBytes: 1_000, logger });
+  const logs = new RunLogWriters({ store: { log: async () => 'ok' as const }, maxBytes: 1_000, logger });
   const accounts = { metrics: new RunMetrics(new OperationsPort().registry), tracing: undefined, log: logger };
   return { serving: new Serving(store, apps, new FreedSlots(), logger, accounts, logs), app, renewals, released };
 }

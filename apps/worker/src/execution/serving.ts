@@ -8,7 +8,7 @@ import { Execution } from './execute-run.ts';
 import { Leases } from './leases.ts';
 import { OpenAttempts } from './open-attempts.ts';
 import { type OpenQueue, RunIntake } from './run-intake.ts';
-import type { RunLogs } from './run-log.ts';
+import type { RunLogWriters } from './run-log-writer.ts';
 
 const RETRY_MS = 1_000;
 
@@ -58,7 +58,7 @@ export class Serving {
   readonly #slots: FreedSlots;
   readonly #logger: ServingLogger;
   readonly #accounts: RunAccountParts;
-  readonly #logs: RunLogs;
+  readonly #logs: RunLogWriters;
 
   constructor(
     store: ServingStore,
@@ -66,7 +66,7 @@ export class Serving {
     slots: FreedSlots,
     logger: ServingLogger,
     accounts: RunAccountParts,
-    logs: RunLogs,
+    logs: RunLogWriters,
   ) {
     this.#store = store;
     this.#apps = apps;
@@ -176,7 +176,9 @@ export class Serving {
     if (this.#projects.has(project)) return;
     await this.#store
       .leave(project)
-      .catch((err: unknown) => this.#logger.warn({ err, project }, 'could not leave project'));
+      .catch((err: unknown) =>
+        this.#logger.warn({ err, project }, 'the worker did not leave the project; its lease there expires'),
+      );
   }
 
   #executionOf(run: TakenRun): Execution {

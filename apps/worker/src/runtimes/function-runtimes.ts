@@ -1,5 +1,6 @@
 // Contract 8: runtimes of functions, in any language. A language finds the program that runs its harness.
-import { noSecrets, type SecretsOf } from '../secrets/app-secrets.ts';
+import type { AppFolder } from '../deployments/app-folders.ts';
+import { noSecrets, type SecretsOf } from '../secrets/opened-secrets.ts';
 import { cleanEnv, DEFAULT_PATH } from './clean-env.ts';
 import type { FreedSlots } from './freed-slots.ts';
 import { FunctionReplica } from './function-replica.ts';
@@ -28,16 +29,8 @@ export interface FunctionOptions {
   readonly secretsOf?: SecretsOf;
 }
 
-/** An app and its folder. */
-export interface Place {
-  readonly project: string;
-  readonly app: string;
-  /** Absolute path. */
-  readonly folder: string;
-}
-
 /** The manifest fields that a runtime of functions needs. Times in milliseconds. */
-export interface Deployment {
+export interface FunctionTerms {
   readonly entrypoint: string;
   /** The interpreter or engine that the manifest names. */
   readonly interpreter: string | undefined;
@@ -66,7 +59,7 @@ export interface Program extends Command {
 /** Finds the program of a replica. Rejects with a text for the app's author if there is no program. */
 export type FindProgram = (
   folder: string,
-  deployment: Deployment,
+  deployment: FunctionTerms,
   env: Readonly<Record<string, string>>,
   version: string,
 ) => Promise<Program>;
@@ -85,7 +78,7 @@ export function functionRuntimes(
   }: FunctionOptions,
   findProgram: FindProgram,
 ) {
-  return ({ project, app, folder }: Place, version: string, deployment: Deployment): Runtime => {
+  return ({ project, app, folder }: AppFolder, version: string, deployment: FunctionTerms): Runtime => {
     const env = cleanEnv(environment, { project, app }, deployment.env);
     const { startupTimeoutMs, timeoutMs, cancelGraceMs, replicas, debug, validate, maxOutputBytes } = deployment;
     const init = {

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { typesOf } from './app-types.ts';
 import { type CompiledSources, compiledSources } from './compiled-sources.ts';
 import { javascriptEngine } from './engine.ts';
-import { type Deployment, type FunctionOptions, functionRuntimes } from './function-runtimes.ts';
+import { type FunctionOptions, type FunctionTerms, functionRuntimes } from './function-runtimes.ts';
 import type { Command } from './keeper.ts';
 
 /** The path is valid from `src/runtimes` and from `dist/runtimes`. */
@@ -18,7 +18,7 @@ const LARGEST_SPACE = 64;
 const MIB = 2 ** 20;
 
 /** The compiled files, by version. */
-const compiled = new WeakMap<Deployment, Promise<CompiledSources | undefined>>();
+const compiled = new WeakMap<FunctionTerms, Promise<CompiledSources | undefined>>();
 
 /** Returns a function that creates the runtime of one version of a JavaScript app without starting it. */
 export const nodeRuntimes = (options: FunctionOptions) =>

@@ -1,10 +1,10 @@
 // Contract 8: the replicas of one version of an app: their number, their replacement after an end, and the choice of a replica for each run.
 import type { ErrorFields, FunctionSpec } from '@inference-proxy/contracts';
 import { AppLog, LineRate, withoutTraceback } from './app-log.ts';
-import { startDelayMs } from './back-off.ts';
 import type { KilledFor, Replica, ReplicaListener } from './replica.ts';
 import type { ReplicaState } from './replica-states.ts';
 import type { RunListener, RunningRun, RunRequest, Runtime, RuntimeState } from './runtime.ts';
+import { startDelayMs } from './start-delay.ts';
 import { WaitingRun } from './waiting-run.ts';
 
 /** After this many failed starts an app is broken, even without a known reason. */

@@ -55,7 +55,9 @@ export class DeployedApps implements ServedApps {
     feed.onChange = (project) => void this.#look(project ?? ALL);
     await feed
       .listen()
-      .catch((err: unknown) => logger.warn({ err }, 'subscribing to versions failed; looking at times'));
+      .catch((err: unknown) =>
+        logger.warn({ err }, 'subscribing to changes of versions failed; the worker looks for changes at intervals'),
+      );
     await this.#look(ALL);
     void this.#lookAtTimes();
   }

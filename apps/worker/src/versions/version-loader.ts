@@ -31,7 +31,7 @@ export class VersionLoader {
    */
   async load(project: string, app: string, version: string, progress: BuildProgress): Promise<OfferedVersion> {
     const bundle = await this.#feed.bundle(project, app, version);
-    if (!bundle) throw new Error(`the version ${version} is not in the store`);
+    if (!bundle) throw new Error(`the version ${version} has no record in the store; deploy it again`);
     const folder = await this.#cache.folderOf({ project, app, version, digest: bundle.digest });
     try {
       const read = await readManifest(folder, this.#maxOutputBytes);

@@ -60,7 +60,11 @@ export class DeliveryQueue {
     this.#backlog = new Queue(backlogQueueName, options);
     for (const queue of [this.#queue, this.#backlog])
       queue.on('error', (error) => {
-        if (isOfTheQueue(error)) this.#logger.warn({ err: error }, 'the deliveries queue has failed');
+        if (isOfTheQueue(error))
+          this.#logger.warn(
+            { err: error },
+            'a command of the deliveries queue failed; overdue deliveries are handed out again',
+          );
       });
   }
 

@@ -148,7 +148,7 @@ export class Acceptor {
     } catch (error) {
       this.#parts.logger.warn(
         { err: error, runId: run.runId },
-        'a run whose accept was not answered was not cancelled',
+        'a run whose accept was not answered was not cancelled; if it was accepted, it runs to its end',
       );
     }
   }

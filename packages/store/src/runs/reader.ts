@@ -288,7 +288,7 @@ export class RunReader {
           const { runId } = this;
           const error = this.#known
             ? new ServiceError('unavailable', 'The run store has lost the run.', { runId })
-            : new ServiceError('not_found', 'There is no such run, or it is kept no longer.');
+            : new ServiceError('not_found', 'There is no such run, or its retention has ended.');
           this.#end({ error });
           return;
         }

@@ -43,7 +43,8 @@ export async function* readResult(
     const text = await lane.call(size, () =>
       runScript(redis, resultScript, project, { runId, first: from + 1, last: from + size }),
     );
-    if (text?.length !== size) throw new ServiceError('not_found', 'The run is kept no longer.', { runId });
+    if (text?.length !== size)
+      throw new ServiceError('not_found', 'The retention of the run’s result has ended.', { runId });
     yield text;
   }
 }

@@ -1,4 +1,4 @@
-// Contract 7: the channel on which changes of versions are announced, one for all projects. A message is the name of a project.
+// Contract 7: the channel of changes of versions, one for all projects. A message is the name of a project.
 import type { Redis } from 'ioredis';
 import { deployedKey } from '../keys.ts';
 

@@ -68,7 +68,7 @@ export class SecretStore {
       .hset(prefix + names.secrets + app, name, `${Date.now()} ${sealed}`)
       .hset(prefix + names.secretRevisions, app, randomUUID());
     valuesOf(await this.#within(change.exec()));
-    await this.#announce(project);
+    await this.#notify(project);
   }
 
   /** Removes a secret. Returns whether it existed. @throws ServiceError `unavailable` */
@@ -77,7 +77,7 @@ export class SecretStore {
     const removed = await this.#within(this.#redis.hdel(prefix + names.secrets + app, name));
     if (removed === 0) return false;
     await this.#within(this.#redis.hset(prefix + names.secretRevisions, app, randomUUID()));
-    await this.#announce(project);
+    await this.#notify(project);
     return true;
   }
 
@@ -99,7 +99,7 @@ export class SecretStore {
     );
   }
 
-  async #announce(project: string): Promise<void> {
+  async #notify(project: string): Promise<void> {
     await this.#within(this.#redis.spublish(deployedKey, project));
   }
 

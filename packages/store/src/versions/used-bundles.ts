@@ -63,15 +63,15 @@ export class UsedBundles {
   }
 
   /**
-   * Announces the removal of bundles, and returns the unused bundles among them. The caller may remove the unused bundles within half of
-   * {@link REMOVING_MS}. A deployment that is recorded later finds the announcement. This call sees the deployments before.
+   * Writes notices of the removal of bundles, and returns the unused bundles among them. The caller may remove the unused bundles within
+   * half of {@link REMOVING_MS}. A deployment that is recorded later finds its notice. This call sees the deployments before.
    *
    * @throws ServiceError `unavailable`
    */
   async removing(digests: readonly string[]): Promise<string[]> {
-    const announced = this.#redis.pipeline();
-    for (const digest of digests) announced.set(removingPrefix + digest, '1', 'PX', REMOVING_MS);
-    valuesOf(await this.#within(announced.exec()));
+    const notices = this.#redis.pipeline();
+    for (const digest of digests) notices.set(removingPrefix + digest, '1', 'PX', REMOVING_MS);
+    valuesOf(await this.#within(notices.exec()));
     const used = await this.used();
     return digests.filter((digest) => !used.has(digest));
   }

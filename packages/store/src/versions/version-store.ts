@@ -63,7 +63,7 @@ export class VersionStore {
     // The index is written first. A project without a version in it does no harm, but a version outside of it would never start.
     await this.#within(this.#redis.sadd(deployedKey, project));
     const deployed = await this.#within(runScript(this.#redis, deployScript, project, version));
-    await this.#announce(project);
+    await this.#notify(project);
     // Looked up after the version is recorded: used-bundles.ts.
     if ((await this.#within(this.#redis.exists(removingPrefix + version.bundle))) === 1)
       throw new ServiceError(
@@ -79,14 +79,14 @@ export class VersionStore {
   /** Begins the roll-out of a version. Returns its state; undefined for an unknown version. @throws ServiceError `unavailable` */
   async activate(project: string, activation: Activation): Promise<VersionState | undefined> {
     const state = await this.#within(runScript(this.#redis, activateScript, project, activation));
-    await this.#announce(project);
+    await this.#notify(project);
     return state;
   }
 
   /** Removes an app with its versions. Returns whether a version of it existed. @throws ServiceError `unavailable` */
   async delete(project: string, app: string): Promise<boolean> {
     const existed = await this.#within(runScript(this.#redis, deleteScript, project, app));
-    await this.#announce(project);
+    await this.#notify(project);
     return existed;
   }
 
@@ -187,8 +187,8 @@ export class VersionStore {
     });
   }
 
-  /** Announces a change to the workers. A worker that misses the message finds the change at its next look. */
-  async #announce(project: string): Promise<void> {
+  /** Notifies the workers of a change. A worker that misses the message finds the change at its next look. */
+  async #notify(project: string): Promise<void> {
     await this.#within(this.#redis.spublish(deployedKey, project));
   }
 

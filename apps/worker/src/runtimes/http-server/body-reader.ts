@@ -7,7 +7,7 @@ export interface BodyReader {
   end(): void;
 }
 
-export interface BodyLimits {
+export interface AnswerLimits {
   readonly maxItemBytes: number;
   /** Limit of a body that is kept whole. */
   readonly maxOutputBytes: number;

@@ -1,6 +1,7 @@
 // Contract 1, "Custom runtimes": runtimes of web servers, which the worker starts or which run elsewhere.
+import type { AppFolder } from '../../deployments/app-folders.ts';
 import type { CustomServer } from '../../deployments/custom-server.ts';
-import { noSecrets, type SecretsOf } from '../../secrets/app-secrets.ts';
+import { noSecrets, type SecretsOf } from '../../secrets/opened-secrets.ts';
 import { cleanEnv, DEFAULT_PATH } from '../clean-env.ts';
 import type { FreedSlots } from '../freed-slots.ts';
 import { keeperInterpreter } from '../interpreter.ts';
@@ -33,16 +34,8 @@ export interface HttpServerOptions {
   readonly portReplaced?: (text: string) => void;
 }
 
-/** An app and its folder. */
-export interface Place {
-  readonly project: string;
-  readonly app: string;
-  /** Absolute path. */
-  readonly folder: string;
-}
-
 /** The manifest fields that a web server needs. Times in milliseconds. */
-export interface Deployment {
+export interface ServerTerms {
   readonly server: CustomServer;
   readonly replicas: number;
   readonly replicaConcurrency: number;
@@ -67,7 +60,7 @@ export function httpServers(shared: HttpServerOptions) {
     portReplaced = () => undefined,
   } = shared;
   const ports = new Ports();
-  return ({ project, app, folder }: Place, version: string, deployment: Deployment): Runtime => {
+  return ({ project, app, folder }: AppFolder, version: string, deployment: ServerTerms): Runtime => {
     const { server, startupTimeoutMs, timeoutMs, maxOutputBytes, memoryBytes, replicas } = deployment;
     const options: ServerOptions = {
       concurrency: deployment.replicaConcurrency,

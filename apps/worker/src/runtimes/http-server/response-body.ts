@@ -1,7 +1,7 @@
 // Contract 1, "Custom runtimes": reads the body of an answer by its form.
 import { type AnswerForm, ServiceError } from '@inference-proxy/contracts';
 import type { ItemsFrame } from '../runtime.ts';
-import type { BodyLimits, BodyReader } from './body-reader.ts';
+import type { AnswerLimits, BodyReader } from './body-reader.ts';
 import { ItemFrames } from './item-frames.ts';
 import { NdjsonItems } from './ndjson-items.ts';
 import { SseItems } from './sse-items.ts';
@@ -10,7 +10,7 @@ import { TextPieces } from './text-pieces.ts';
 /** Returns the reader of an answer that streams. */
 export function itemReader(
   form: 'sse' | 'ndjson' | 'chunks',
-  { maxItemBytes }: BodyLimits,
+  { maxItemBytes }: AnswerLimits,
   pass: (frame: ItemsFrame) => void,
 ): BodyReader {
   if (form === 'chunks') return new TextPieces(pass);
@@ -24,7 +24,7 @@ export class WholeBody implements BodyReader {
   readonly #limit: number;
   #bytes = 0;
 
-  constructor({ maxOutputBytes }: BodyLimits) {
+  constructor({ maxOutputBytes }: AnswerLimits) {
     this.#limit = maxOutputBytes;
   }
 

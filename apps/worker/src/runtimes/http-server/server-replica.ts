@@ -9,7 +9,7 @@ import type { ReplicaState } from '../replica-states.ts';
 import { RunInFlight } from '../run-in-flight.ts';
 import type { CancelReason, RunListener, RunningRun, RunRequest } from '../runtime.ts';
 import type { ServerAddress } from './address.ts';
-import type { BodyLimits } from './body-reader.ts';
+import type { AnswerLimits } from './body-reader.ts';
 import { isDying } from './dying.ts';
 import { ServerRequest, type ServerRequestEnd } from './server-request.ts';
 import { ServerWatch, type WatchTimes } from './server-watch.ts';
@@ -21,7 +21,7 @@ const EXIT_MS = 500;
 const DYING_MS = 10_000;
 
 /** The limits and checks of a server. Times in milliseconds. */
-export interface ServerOptions extends BodyLimits {
+export interface ServerOptions extends AnswerLimits {
   readonly concurrency: number;
   readonly startupTimeoutMs: number;
   readonly timeoutMs: number;

@@ -11,7 +11,7 @@ import {
 } from '@inference-proxy/contracts';
 import type { ItemsFrame, RunRequest } from '../runtime.ts';
 import type { ServerAddress } from './address.ts';
-import type { BodyLimits, BodyReader } from './body-reader.ts';
+import type { AnswerLimits, BodyReader } from './body-reader.ts';
 import { failureText } from './failure-text.ts';
 import { CONNECT_MS } from './patient-agent.ts';
 import { itemReader, streams, WholeBody } from './response-body.ts';
@@ -50,7 +50,7 @@ export interface ServerRequestListener {
 export class ServerRequest {
   readonly #address: ServerAddress;
   readonly #listener: ServerRequestListener;
-  readonly #limits: BodyLimits;
+  readonly #limits: AnswerLimits;
   #forwarded: ForwardedRequest;
   readonly #headers: string[];
   #request: ClientRequest | undefined;
@@ -61,7 +61,7 @@ export class ServerRequest {
   #paused = false;
   #over = false;
 
-  constructor(run: RunRequest, address: ServerAddress, limits: BodyLimits, listener: ServerRequestListener) {
+  constructor(run: RunRequest, address: ServerAddress, limits: AnswerLimits, listener: ServerRequestListener) {
     this.#address = address;
     this.#listener = listener;
     this.#limits = limits;

@@ -34,7 +34,7 @@ export interface RunLogsOptions {
   readonly logger: RunLogLogger;
 }
 
-export class RunLogs {
+export class RunLogWriters {
   readonly #options: RunLogsOptions;
   readonly #rate = new LineRate(ALL_SHOWN_PER_SECOND);
 
@@ -43,9 +43,9 @@ export class RunLogs {
   }
 
   /** Returns the log of an attempt. @param names fields of the run for the worker's own log */
-  of(attempt: AttemptKey, names: object): RunLog {
+  of(attempt: AttemptKey, names: object): RunLogWriter {
     const shown = new AppLog(this.#options.logger, names, [new LineRate(SHOWN_PER_SECOND), this.#rate]);
-    return new RunLog({ ...this.#options, attempt, shown });
+    return new RunLogWriter({ ...this.#options, attempt, shown });
   }
 }
 
@@ -62,7 +62,7 @@ interface Batch {
 }
 
 /** Writes the lines of an attempt, with at most a single write open. The function never waits for a write. */
-export class RunLog {
+export class RunLogWriter {
   readonly #options: RunLogOptions;
   #waiting: { readonly first: number; readonly printed: PrintedLines }[] = [];
   #cost = 0;

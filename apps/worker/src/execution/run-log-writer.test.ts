@@ -3,7 +3,7 @@ import { ServiceError } from '@inference-proxy/contracts';
 import type { LogPart } from '@inference-proxy/store';
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { PrintedLines } from '../runtimes/printed-lines.ts';
-import { type RunLog, RunLogs } from './run-log.ts';
+import { type RunLogWriter, RunLogWriters } from './run-log-writer.ts';
 
 const MAX_BYTES = 10_000;
 
@@ -40,14 +40,14 @@ const refused = (): never => {
 };
 
 let store: ScriptedStore;
-let log: RunLog;
+let log: RunLogWriter;
 const shown: string[] = [];
 beforeEach(() => {
   jest.useFakeTimers({ doNotFake: ['queueMicrotask', 'nextTick', 'setImmediate'] });
   store = new ScriptedStore();
   shown.length = 0;
   const note = (_fields: object, text: string): number => shown.push(text);
-  const logs = new RunLogs({ store, maxBytes: MAX_BYTES, logger: { info: note, warn: note, error: note } });
+  const logs = new RunLogWriters({ store, maxBytes: MAX_BYTES, logger: { info: note, warn: note, error: note } });
   log = logs.of({ project: 'demo', runId: 'run', token: 'w:1' }, {});
 });
 afterEach(() => {

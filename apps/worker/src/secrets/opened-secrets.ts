@@ -11,10 +11,10 @@ const LOOK_MS = 100;
 /** Looks after which a request is repeated, because a gateway may have died with it. */
 const ASK_EVERY = 20;
 
-export type Secrets = Readonly<Record<string, string>>;
+export type SecretValues = Readonly<Record<string, string>>;
 
 /** Returns the secrets of an app for the start of a process. Rejects with a text for the app's author. */
-export type SecretsOf = (project: string, app: string) => Promise<Secrets>;
+export type SecretsOf = (project: string, app: string) => Promise<SecretValues>;
 
 /** The secrets of apps outside of a service, such as in `check`. */
 export const noSecrets: SecretsOf = async () => ({});
@@ -37,7 +37,7 @@ export interface AppSecretsOptions {
   readonly logger: StoreLogger;
 }
 
-export class AppSecrets {
+export class OpenedSecrets {
   /** Called when the secrets of an app have changed since its processes started. */
   onChange: (project: string, app: string) => void = () => {};
 
@@ -64,7 +64,9 @@ export class AppSecrets {
     feed.onChange = (project) => this.#look(project);
     await feed
       .listen()
-      .catch((err: unknown) => logger.warn({ err }, 'subscribing to secrets failed; looking at times'));
+      .catch((err: unknown) =>
+        logger.warn({ err }, 'subscribing to changes of secrets failed; the worker looks for changes at intervals'),
+      );
     void this.#lookAtTimes();
   }
 
