@@ -10,6 +10,7 @@ import sys
 
 import bounds
 import descendants
+import group_end
 from memory import Memory
 
 CHANNEL_FD = 3
@@ -85,6 +86,7 @@ def start(command: list[str]) -> int:
         return pid
     try:
         os.setpgid(0, 0)
+        os.close(LIFELINE_FD)  # otherwise, the program could write messages of the keeper
         bounds.enter()
         os.execve(command[0], command, environment())
     except OSError as error:
@@ -118,6 +120,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda _signal, _frame: descendants.terminate(pid))
     signal.signal(signal.SIGINT, lambda _signal, _frame: None)
     os.close(CHANNEL_FD)
+    group_end.end_with(LIFELINE_FD, pid)
     send({"t": "kept", "contained": bounds.contained()})
     status = Keeper(pid, limit, wakeups).keep()
     descendants.end(pid)

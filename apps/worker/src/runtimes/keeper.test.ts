@@ -77,16 +77,31 @@ describe.each<LanguageName>(['Python', 'Node'])('the keeper of a process of %s',
     expect((await run.ended).state).toBe('failed');
   });
 
-  test('a replica ends with its killed keeper, and is replaced', async () => {
+  test('a replica and its children end with their killed keeper, and the replica is replaced', async () => {
     const runtime = await started(100);
     const before = (await resultOf(runtime, 'pid')) as number;
-    const run = new Call(runtime, 'holds', { mebibytes: 1, seconds: 600 });
+    const run = new Call(runtime, 'holds_in_a_child', { mebibytes: 1 });
     await run.until(() => run.count >= 1);
+    const child = Number(run.items[0]);
+    expect(await isRunning(child)).toBe(true);
     const [keeper] = (await resultOf(runtime, 'ancestors')) as [number];
     process.kill(keeper, 'SIGKILL');
     expect((await run.ended).error?.code).toBe('out_of_memory');
     expect(await resultOf(runtime, 'pid')).not.toBe(before);
-    await gone(before);
+    for (const pid of [before, child]) await gone(pid);
+  });
+
+  test('a replica and its children end with a killed worker, even if their keeper is stopped', async () => {
+    const script = join(import.meta.dirname, 'testing/doomed-worker.ts');
+    const worker = spawn('node', ['--conditions=source', script, name], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const [printed] = (await once(worker.stdout, 'data')) as [Buffer];
+    const pids = printed.toString().trim().split(' ').map(Number);
+    const status = await readFile(`/proc/${pids[0]}/status`, 'utf8');
+    const keeper = Number(/^PPid:\s*(\d+)/m.exec(status)?.[1]);
+    process.kill(keeper, 'SIGSTOP');
+    worker.kill('SIGKILL');
+    for (const pid of pids) await gone(pid);
+    process.kill(keeper, 'SIGKILL');
   });
 
   test('a stopped keeper is killed after its grace, and its replica ends too', async () => {

@@ -147,7 +147,6 @@ def serve(fd: int) -> None:
 def main() -> None:
     """Runs the process of a replica."""
     process.settle()
-    process.hold_lifeline()
     fd = process.take_channel()
     # Removes the harness's folder from the path, so that the app's files come first. The harness's
     # modules are already loaded.

@@ -5,17 +5,13 @@ import errno
 import fcntl
 import os
 import signal
-import sys
 from typing import Callable, NoReturn
 
 from .channel import Channel
 
 CHANNEL_FD = 3
-LIFELINE_FD = 4
 # Higher than the fd numbers that an app's libraries may expect to be free.
 LOWEST_FD = 100
-
-_F_SETSIG = 10  # linux/fcntl.h; the fcntl module has no name for it
 
 
 def take_channel() -> int:
@@ -23,25 +19,6 @@ def take_channel() -> int:
     fd = fcntl.fcntl(CHANNEL_FD, fcntl.F_DUPFD_CLOEXEC, LOWEST_FD)
     os.close(CHANNEL_FD)
     return fd
-
-
-def hold_lifeline() -> None:
-    """Makes the kernel kill this process group when the worker's end of fd 4 closes.
-
-    This matters if the keeper was killed. A keeper would also end the processes that left the
-    group. Two other
-    ways do not work. A thread that reads fd 4 needs the interpreter's lock, which C code may hold.
-    PR_SET_PDEATHSIG ends only this process, not the processes that it started.
-    Without F_SETSIG (not Linux), the end of fd 3 ends the process."""
-    try:
-        fd = fcntl.fcntl(LIFELINE_FD, fcntl.F_DUPFD_CLOEXEC, LOWEST_FD)
-        os.close(LIFELINE_FD)
-        if sys.platform == "linux" and os.getpgrp() == os.getpid():
-            fcntl.fcntl(fd, _F_SETSIG, signal.SIGKILL)
-            fcntl.fcntl(fd, fcntl.F_SETOWN, -os.getpgrp())
-            fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_ASYNC)
-    except OSError:
-        pass  # started by hand, without a lifeline
 
 
 def end_group() -> NoReturn:
