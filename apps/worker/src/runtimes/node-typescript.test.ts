@@ -168,3 +168,53 @@ test('a Standard Schema without JSON Schema checks values in the process', async
     details: [{ loc: ['body', 'n'], msg: 'no number', type: 'value_error' }],
   });
 });
+
+test.each(['zod', 'arktype', 'valibot'])('a schema of %s is announced, and checks and converts values', async (fn) => {
+  const runtime = await language.started(100, { entry: 'libraries' });
+  expect(runtime.functions.find(({ name }) => name === fn)).toMatchObject({
+    extra: false,
+    parameters: [
+      { name: 'item', required: true },
+      { name: 'count', required: false },
+      { name: 'note', required: false },
+    ],
+    schema: {
+      kind: 'value',
+      parameters: {
+        type: 'object',
+        required: ['item'],
+        properties: { item: { type: 'string' }, count: { type: 'integer' }, note: { type: 'string' } },
+        additionalProperties: false,
+      },
+    },
+  });
+  expect(await resultOf(runtime, fn, { item: 'a' })).toEqual(['a', 2, null]);
+  expect(await resultOf(runtime, fn, { item: 'a', count: 3, note: 'n' })).toEqual(['a', 3, 'n']);
+  const refused = async (params: object): Promise<unknown> => {
+    const { error } = await new Call(runtime, fn, params).ended;
+    return [error?.code, error?.details?.map(({ loc, type }) => [loc[1], type])];
+  };
+  expect(await refused({})).toEqual(['invalid_input', [['item', 'missing']]]);
+  expect(await refused({ item: 'a', other: 1 })).toEqual(['invalid_input', [['other', 'unexpected']]]);
+  expect(await refused({ item: '', count: 1 })).toEqual(['invalid_input', [['item', 'value_error']]]);
+  expect(await refused({ item: 1, count: 1.5 })).toEqual([
+    'invalid_input',
+    [
+      ['item', 'value_error'],
+      ['count', 'value_error'],
+    ],
+  ]);
+});
+
+test.each([
+  ['plain_valibot', 'its schema cannot be converted to JSON Schema'],
+  ['trimmed_valibot', expect.stringContaining('The "trim" action cannot be converted to JSON Schema')],
+])('%s, which cannot become JSON Schema, still checks values in the process', async (fn, untyped) => {
+  const runtime = await language.started(100, { entry: 'libraries' });
+  expect(runtime.functions.find(({ name }) => name === fn)).toMatchObject({ parameters: [], extra: true, untyped });
+  expect((await new Call(runtime, fn, { item: ' a ' }).ended).state).toBe('succeeded');
+  expect((await new Call(runtime, fn, { item: 1 }).ended).error).toMatchObject({
+    code: 'invalid_input',
+    details: [{ loc: ['body', 'item'], type: 'value_error' }],
+  });
+});
