@@ -1,7 +1,8 @@
 // Shared by the benchmarks: the running service (BASE_URL, TOKEN, PIDS), calls, streams, a receiver, and figures.
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import http from 'node:http';
+
+export * from './figures.mjs';
 
 const { BASE_URL = 'http://127.0.0.1:8080', TOKEN, PROJECT = 'demo', APP = 'bench' } = process.env;
 if (TOKEN === undefined) throw new Error('set TOKEN: npm run --silent token -- --project demo');
@@ -83,25 +84,3 @@ export async function paced(n, perSecond, work) {
   }
   await Promise.all(running);
 }
-
-/** Returns the private memory of a process, bytes: anonymous pages only, because other processes share files and shared pages. */
-export function privateBytes(pid) {
-  const found = /^RssAnon:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  return Number(found?.[1]) * 1024;
-}
-
-/** Returns the CPU time of a process, s. */
-export function cpuSeconds(pid) {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / 100;
-}
-
-export function percentiles(values) {
-  const sorted = values.toSorted((a, b) => a - b);
-  const at = (share) => round(sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]);
-  return { n: sorted.length, p50: at(0.5), p90: at(0.9), p99: at(0.99), max: round(sorted.at(-1)) };
-}
-
-export const round = (value) => Math.round(value * 100) / 100;
-
-export const report = (figures) => console.log(JSON.stringify(figures));

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import http from 'node:http';
 import { fileURLToPath } from 'node:url';
-import { call, cpuSeconds, percentiles, report, round } from './service.mjs';
+import { call, cpuSeconds, median, percentiles, report, round } from './service.mjs';
 
 const { ROUNDS = 5, SECONDS = 3, WARM_CALLS = 30_000, PIDS = '.data/pids.json' } = process.env;
 const WIDTHS = [1, 32, 128];
@@ -109,8 +109,6 @@ async function compareTypes() {
     });
   }
 }
-
-const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
 
 async function compare() {
   const child = fork(fileURLToPath(import.meta.url), ['bare']);

@@ -64,11 +64,16 @@ export class Channel {
     });
   }
 
-  /** Writes the queue. The bytes are on the pipe at the return, unless the pipe is full. */
+  /** Writes the queue, and begins the time until `dueAt`. */
   flush() {
     if (this.#queue.length === 0) return;
-    this.#socket.write(this.#queued());
+    this.write();
     this.dueAt = now() + FRAME_AGE_MS;
+  }
+
+  /** Writes the queue. The bytes are on the pipe at the return, unless the pipe is full. */
+  write() {
+    if (this.#queue.length > 0) this.#socket.write(this.#queued());
   }
 
   /** Whether the pipe is full and much waits for the worker. */
