@@ -256,17 +256,19 @@ export class Feeds implements Task {
 
   /**
    * Reports that the readers of an ended run have left, so that the run may be forgotten. If the store has room, nothing waits for this
-   * report, and the reports of a round share a few calls.
+   * report, and the reports of a round share a few calls. The first report without such room takes the waiting reports along.
    */
   #finish(project: string, runId: RunId): void {
     const { shares } = this.#options;
-    if (!shares.hasPlenty && shares.acceptLimit(project) !== undefined) {
-      this.#calls.depart(project, runId);
-      return;
-    }
     const finished = this.#finished.get(project);
     if (finished) finished.push(runId);
     else this.#finished.set(project, [runId]);
+    if (!shares.hasPlenty && shares.acceptLimit(project) !== undefined) this.#reportFinished(project);
+  }
+
+  #reportFinished(project: string): void {
+    for (const runId of this.#finished.get(project) ?? []) this.#calls.depart(project, runId);
+    this.#finished.delete(project);
   }
 
   #heard(project: string, published: Buffer): void {
@@ -298,8 +300,7 @@ export class Feeds implements Task {
 
   /** Reports the departures from ended runs, and attends every project that was used within a lease. */
   async run(): Promise<void> {
-    for (const [project, runIds] of this.#finished) for (const runId of runIds) this.#calls.depart(project, runId);
-    this.#finished.clear();
+    for (const project of this.#finished.keys()) this.#reportFinished(project);
     const rounds = [...this.#usedAt.keys()].map((project) =>
       this.#isIdle(project) ? this.#leave(project) : this.#calls.attend(project),
     );
