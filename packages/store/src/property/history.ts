@@ -22,6 +22,8 @@ export interface Reading {
   missed: boolean;
   /** The caller disconnected, or its gateway died. */
   left: boolean;
+  /** The caller's gateway died during the reading. */
+  orphaned: boolean;
   settled: boolean;
 }
 

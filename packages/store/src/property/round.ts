@@ -181,10 +181,15 @@ class Round {
     while (!(await holds()) && performance.now() < Math.max(begun, since()) + this.#limitMs) await sleep(LOOK_MS);
   }
 
-  /** Ends a run that waits for a cancel: its readers disconnect. If a disconnect does not cancel the run, the test cancels it. */
+  /**
+   * Ends a run that waits for a cancel: its readers disconnect. If a disconnect does not cancel the run, the test cancels it. The death of a
+   * reader's gateway is a disconnect too, even if the reading settled long ago.
+   */
   #endStaying(run: KnownRun): void {
     const gateway = this.#services.gateway(0);
-    const readings = this.#history.readings.filter((reading) => reading.runId === run.runId && !reading.settled);
+    const readings = this.#history.readings.filter(
+      (reading) => reading.runId === run.runId && (!reading.settled || (reading.orphaned && !reading.outcome)),
+    );
     const plainly = run.plainly && readings.length > 0;
     for (const reading of readings) if (plainly) gateway.leave(reading);
     if (!plainly) void gateway.cancel(run);

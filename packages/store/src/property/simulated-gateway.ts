@@ -49,7 +49,10 @@ export class SimulatedGateway {
   kill(): void {
     this.dead = true;
     this.store.stop();
-    for (const reading of this.#reading) this.leave(reading);
+    for (const reading of this.#reading) {
+      reading.orphaned = true;
+      this.leave(reading);
+    }
   }
 
   /** Records the time since the gateway's lease was last renewed, if this execution renews the lease. */
@@ -159,6 +162,7 @@ export class SimulatedGateway {
         gone: false,
         missed: false,
         left: false,
+        orphaned: false,
         settled: false,
       },
     };
