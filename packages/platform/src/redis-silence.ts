@@ -3,6 +3,14 @@
 import type { Redis } from 'ioredis';
 
 const LOOK_EVERY_MS = 1000;
+
+export interface SilenceOptions {
+  /** True if commands of this client may take any time. The client is then watched only while it connects. */
+  readonly blocks?: boolean;
+  /** Time between two checks, milliseconds. Tests shorten it. */
+  readonly lookEveryMs?: number | undefined;
+}
+
 /**
  * After this many checks without a byte, Redis is asked; after `DROP_AFTER`, the connection is dropped. Checks are counted instead of timed,
  * because a frozen process could not receive.
@@ -10,12 +18,11 @@ const LOOK_EVERY_MS = 1000;
 const ASK_AFTER = 2;
 const DROP_AFTER = 5;
 
-/**
- * Watches a client until it is closed, and again after it is reopened. ioredis repeats unanswered commands on the new connection.
- *
- * @param blocks true if commands of this client may take any time; the client is then watched only while it connects
- */
-export function dropWhenSilent(client: Redis, { blocks = false } = {}): void {
+/** Watches a client until it is closed, and again after it is reopened. ioredis repeats unanswered commands on the new connection. */
+export function dropWhenSilent(
+  client: Redis,
+  { blocks = false, lookEveryMs = LOOK_EVERY_MS }: SilenceOptions = {},
+): void {
   let watched: Redis['stream'] | undefined;
   let heard = 0;
   let silent = 0;
@@ -34,7 +41,7 @@ export function dropWhenSilent(client: Redis, { blocks = false } = {}): void {
   };
   let timer: NodeJS.Timeout | undefined;
   const watch = (): void => {
-    timer ??= setInterval(look, LOOK_EVERY_MS).unref();
+    timer ??= setInterval(look, lookEveryMs).unref();
   };
   watch();
   // After a long wait for an answer, BullMQ closes its blocking connection and opens it again.

@@ -19,6 +19,8 @@ export interface ConnectOptions {
    * - `wait`: commands are sent when Redis is back. Only for a client that has few open commands and repeats them anyway, such as a BullMQ worker.
    */
   readonly whileAway?: 'refuse' | 'wait';
+  /** Time between two checks for silence (redis-silence.ts), milliseconds. Tests shorten it. */
+  readonly lookEveryMs?: number;
 }
 
 /** Returns ioredis' options for a REDIS_URL. `redis+unix:///path` and `redis+unix://user:password@localhost/path` are Unix sockets. */
@@ -62,13 +64,14 @@ export function connectRedis(url: string, name: string, logger: Logger, options:
     keepAlive: 10_000,
     ...(options.commandMs !== undefined && { commandTimeout: options.commandMs }),
   });
-  dropWhenSilent(client);
+  const { lookEveryMs } = options;
+  dropWhenSilent(client, { lookEveryMs });
   logRefusals(client, name, logger);
   // BullMQ duplicates the client for its blocking commands and watches that connection itself after the connect.
   const { duplicate } = client;
   client.duplicate = (override) => {
     const second = duplicate.call(client, override);
-    dropWhenSilent(second, { blocks: true });
+    dropWhenSilent(second, { blocks: true, lookEveryMs });
     logRefusals(second, name, logger);
     return second;
   };
