@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
+import { childEnvironment } from '../stack/child-environment.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 const program = (service: string): string => join(root, 'apps', service, 'dist', 'bundle', 'main.js');
@@ -31,9 +32,8 @@ async function tooLong(service: string): Promise<Record<string, string>> {
 
 /** Starts a service with settings that it must reject. Returns its exit code and its error output. */
 async function rejected(service: string, env: Record<string, string>): Promise<{ code: unknown; stderr: string }> {
-  const { PATH, NODE_COMPILE_CACHE } = process.env;
   const started = execute(process.execPath, [program(service)], {
-    env: { PATH, ...(NODE_COMPILE_CACHE !== undefined && { NODE_COMPILE_CACHE }), ...env },
+    env: childEnvironment(env),
   });
   return started.then(
     ({ stderr }) => ({ code: 0, stderr }),

@@ -3,11 +3,12 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
+import { childEnvironment } from './child-environment.ts';
 
 const program = join(import.meta.dirname, '..', '..', 'scripts', 'token.mjs');
 const token = (project: string) =>
   promisify(execFile)(process.execPath, [program, '--project', project], {
-    env: { PATH: process.env.PATH, JWT_SECRET: 'a-development-secret-of-enough-characters' },
+    env: childEnvironment({ JWT_SECRET: 'a-development-secret-of-enough-characters' }),
   });
 
 test.each(['demo', 'Team_7.eu-1', '*'])('npm run token prints a token for the project %j', async (project) => {

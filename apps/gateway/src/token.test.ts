@@ -2,13 +2,14 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { childEnvironment } from '@inference-proxy/test/environment';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { GatewayUnderTest, PROJECT, SECRET } from '../test/gateway-under-test.ts';
 
 const program = join(import.meta.dirname, 'token.ts');
 const token = (args: string[], env: Record<string, string> = { JWT_SECRET: SECRET }) =>
   promisify(execFile)(process.execPath, ['--conditions=source', program, ...args], {
-    env: { PATH: process.env.PATH, ...env },
+    env: childEnvironment(env),
   });
 
 let gateway: GatewayUnderTest;

@@ -5,6 +5,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { childEnvironment } from '@inference-proxy/test/environment';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 
 const SERVICE = `
@@ -39,7 +40,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 function service(env: Record<string, string>, args: string[] = []) {
   const child = spawn(process.execPath, ['--conditions=source', join(folder, 'service.mjs'), ...args], {
-    env: { PATH: process.env.PATH, ...env },
+    env: childEnvironment(env),
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
   const streams = [child.stdout, child.stderr].filter((stream) => stream !== null);
@@ -120,7 +121,7 @@ test.each(['production', 'development'])(
   'in %s a service stops in order although its output is full and its reader does not read',
   async (NODE_ENV) => {
     const child = spawn(process.execPath, ['--conditions=source', join(folder, 'service.mjs')], {
-      env: { PATH: process.env.PATH, ...good, PORT: '2', NODE_ENV },
+      env: childEnvironment({ ...good, PORT: '2', NODE_ENV }),
       stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
     });
     await once(child, 'message');

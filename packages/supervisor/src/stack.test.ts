@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { closeRedis, connectRedis, createLogger, redisReady } from '@inference-proxy/platform';
+import { childEnvironment } from '@inference-proxy/test/environment';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import { projectRoot } from './folders.ts';
 import { alive, gone } from './parts/processes.ts';
@@ -65,8 +66,7 @@ function start(
   main = join(folder, 'main.mjs'),
 ): Started {
   const child = spawn(process.execPath, ['--conditions=source', main], {
-    env: {
-      PATH: process.env.PATH,
+    env: childEnvironment({
       STAND_INS: folder,
       DATA_DIR: dataDir,
       PORT: String(port),
@@ -74,7 +74,7 @@ function start(
       // Longer than a busy machine can take between two signals that the test sends together.
       SAME_KEYPRESS_MS: '60000',
       ...env,
-    },
+    }),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
