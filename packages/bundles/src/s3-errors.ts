@@ -13,8 +13,10 @@ const REASONS: Readonly<Record<string, string>> = {
   TimeoutError: 'the bundle store does not answer',
 };
 
-/** Codes of connections that were not made or broke. The SDK may keep the code only in the message. */
-const CONNECTION = /\b(E[A-Z]{4,}|ERR_TLS\w*|\w*CERT\w*)\b/;
+/** Codes of connections that were not made or broke, such as ECONNREFUSED. */
+const CONNECTION = /^E[A-Z]{4,}$/;
+const isConnectionCode = (word: string): boolean =>
+  CONNECTION.test(word) || word.startsWith('ERR_TLS') || word.includes('CERT');
 
 interface SdkError {
   readonly name: string;
@@ -35,7 +37,9 @@ export function s3Error(error: unknown): BundleStoreError {
 
 function otherReason({ name, message, code, $metadata }: SdkError): string {
   const status = $metadata?.httpStatusCode;
-  const broken = status === undefined ? CONNECTION.exec(`${String(code)} ${message}`)?.[1] : undefined;
+  // The SDK may keep the code only in the message.
+  const words = status === undefined ? `${String(code)} ${message}`.split(/\W/) : [];
+  const broken = words.find(isConnectionCode);
   if (broken !== undefined) return `the bundle store cannot be reached (${broken})`;
   if (status === 401 || status === 403) return 'the bundle store refuses the credentials of this service';
   return `the bundle store failed (${name}${status === undefined ? '' : `, HTTP ${status}`})`;

@@ -5,23 +5,26 @@ import { type LineLog, type Logger, repeatedLines } from '@inference-proxy/platf
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { asServiceError, sendError } from './answer.ts';
+import { isOpenAiPath } from './openai-errors.ts';
+import { pathForms } from './path-form.ts';
+
+const hasConsoleForm = pathForms('/console');
+const hasCallForm = pathForms('/v4/*/*/*');
 
 /** The methods of each path. The first match counts. */
-const METHODS: readonly (readonly [RegExp, string])[] = [
-  [/^\/v4\/[^/?]+\/runs\/[^/?]+\/(cancel|deliveries\/[^/?]+\/redeliver)(\?|$)/, 'POST'],
-  [/^\/v4\/[^/?]+\/deliveries\/redeliver(\?|$)/, 'POST'],
-  [/^\/v4\/[^/?]+\/runs(\/[^/?]+(\/(stream|logs|deliveries|parameters))?)?(\?|$)/, 'GET, HEAD'],
-  [/^\/v4\/[^/?]+\/apps\/[^/?]+\/versions(\/[^/?]+\/activate)?(\?|$)/, 'POST'],
-  [/^\/v4\/[^/?]+\/apps\/[^/?]+\/versions\/[^/?]+(\/log)?(\?|$)/, 'GET, HEAD'],
-  [/^\/v4\/[^/?]+\/apps\/[^/?]+(\?|$)/, 'GET, HEAD, DELETE'],
-  [/^\/v4\/[^/?]+\/(apps|audit)(\?|$)/, 'GET, HEAD'],
-  [/^\/v4\/[^/?]+(\/(deliveries(\/(count|receivers(\/[^/?]+)?))?|stats))?(\?|$)/, 'GET, HEAD'],
-  [
-    /^\/(healthz|readyz|docs(\/[^/?]+)?|console(\/[^?]*)?|openapi\.json|openapi\/[^/?]+\/[^/?]+\.json)(\?|$)/,
-    'GET, HEAD',
-  ],
-  [/^\/v4\/[^/?]+\/[^/?]+\/[^/?]+(\/(chat\/completions|completions|embeddings|responses))?(\?|$)/, 'POST'],
-  [/^\/v4\/[^/?]+\/[^/?]+\/[^/?]+\/models(\/[^/?]+)?(\?|$)/, 'GET, HEAD'],
+const METHODS: readonly (readonly [(target: string) => boolean, string])[] = [
+  [pathForms('/v4/*/runs/*/cancel', '/v4/*/runs/*/deliveries/*/redeliver', '/v4/*/deliveries/redeliver'), 'POST'],
+  [pathForms('/v4/*/runs', '/v4/*/runs/*', '/v4/*/runs/*/stream', '/v4/*/runs/*/logs'), 'GET, HEAD'],
+  [pathForms('/v4/*/runs/*/deliveries', '/v4/*/runs/*/parameters'), 'GET, HEAD'],
+  [pathForms('/v4/*/apps/*/versions', '/v4/*/apps/*/versions/*/activate'), 'POST'],
+  [pathForms('/v4/*/apps/*/versions/*', '/v4/*/apps/*/versions/*/log'), 'GET, HEAD'],
+  [pathForms('/v4/*/apps/*'), 'GET, HEAD, DELETE'],
+  [pathForms('/v4/*', '/v4/*/apps', '/v4/*/audit', '/v4/*/stats', '/v4/*/deliveries'), 'GET, HEAD'],
+  [pathForms('/v4/*/deliveries/count', '/v4/*/deliveries/receivers', '/v4/*/deliveries/receivers/*'), 'GET, HEAD'],
+  [pathForms('/healthz', '/readyz', '/docs', '/docs/*', '/openapi.json', '/openapi/*/*.json'), 'GET, HEAD'],
+  [(target) => target.startsWith('/console/') || hasConsoleForm(target), 'GET, HEAD'],
+  [pathForms('/v4/*/*/*/models', '/v4/*/*/*/models/*'), 'GET, HEAD'],
+  [(target) => isOpenAiPath(target) || hasCallForm(target), 'POST'],
 ];
 
 /** Returns the error of a request without a route: another method on a known path, or an unknown path. */
@@ -30,7 +33,7 @@ export function unrouted(request: Pick<IncomingMessage, 'method' | 'url'>): {
   headers?: { allow: string };
 } {
   const { method, url = '' } = request;
-  const allow = METHODS.find(([path]) => path.test(url))?.[1];
+  const allow = METHODS.find(([has]) => has(url))?.[1];
   if (allow === undefined || allow.split(', ').includes(method ?? '')) {
     return { error: new ServiceError('not_found', `There is nothing at ${method} ${url.split('?', 1)[0]}.`) };
   }

@@ -1,11 +1,18 @@
 // Contract 1, "OpenAI clients", and 2, "Errors": recognizes the paths of OpenAI clients, and formats an error for these clients.
 import type { OutgoingHttpHeaders } from 'node:http';
 import { type ErrorCode, type ErrorFields, errorKinds, errorObject, isRetryable } from '@inference-proxy/contracts';
+import { pathForms } from './path-form.ts';
 
-const OPENAI_PATH =
-  /^\/v4\/[^/?]+\/[^/?]+\/[^/?]+\/(?:chat\/completions|completions|embeddings|responses|models(?:\/[^/?]+)?)(?:\?|$)/;
+const hasOpenAiForm = pathForms(
+  '/v4/*/*/*/chat/completions',
+  '/v4/*/*/*/completions',
+  '/v4/*/*/*/embeddings',
+  '/v4/*/*/*/responses',
+  '/v4/*/*/*/models',
+  '/v4/*/*/*/models/*',
+);
 
-export const isOpenAiPath = (url = ''): boolean => OPENAI_PATH.test(url);
+export const isOpenAiPath = (url = ''): boolean => hasOpenAiForm(url);
 
 const TYPES: Partial<Record<ErrorCode, string>> = {
   unauthorized: 'authentication_error',

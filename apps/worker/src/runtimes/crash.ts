@@ -5,7 +5,8 @@ import type { ProcessEnd } from './app-process.ts';
 const MIB = 2 ** 20;
 
 /** V8 prints this line before it aborts a process with a full heap. */
-const HEAP_LIMIT = /^FATAL ERROR: .*JavaScript heap out of memory/;
+const reportsFullHeap = (line: string): boolean =>
+  line.startsWith('FATAL ERROR: ') && line.includes('JavaScript heap out of memory');
 
 /**
  * Returns the error of every run of a replica whose process ended by itself or exceeded its memory limit.
@@ -31,7 +32,7 @@ export function crashError(
       message: `${whose}'s process was killed, likely because the machine ran out of memory`,
     };
   }
-  if (signal === 'SIGABRT' && stderr.some((line) => HEAP_LIMIT.test(line))) {
+  if (signal === 'SIGABRT' && stderr.some(reportsFullHeap)) {
     return {
       code: 'out_of_memory',
       message: `${whose}'s process ended: its JavaScript heap reached its limit, a part of the app's memory ([hardware] memory)`,
