@@ -154,7 +154,9 @@ test('the end of a large file is found at every place of the pieces', async () =
   for (const less of [0, 1, 2, 60, 61, 62, 63, 64, 65, 66]) {
     const content = 'x'.repeat(size - less);
     const form = await readForm(MULTIPART, Buffer.from(`${part(`${named('f')}; filename="x"`, content)}--B--\r\n`));
-    expect(form.get('f')).toEqual([{ name: 'x', type: 'text/plain', bytes: Buffer.from(content) }]);
+    // jest takes a second to compare such a Buffer, and compares a text at once.
+    const files = form.get('f')?.map((file) => (typeof file === 'string' ? file : { ...file, bytes: `${file.bytes}` }));
+    expect(files).toEqual([{ name: 'x', type: 'text/plain', bytes: content }]);
   }
 });
 
