@@ -54,8 +54,9 @@ export function rejects_outside() {
 
 export const heap_limit = () => getHeapStatistics().heap_size_limit;
 export function fills_the_heap() {
-  const kept: object[] = [];
-  for (;;) kept.push(Array.from({ length: 1000 }, (_, i) => ({ i })));
+  const kept: number[][] = [];
+  // Numbers fill the heap at once. The collector would visit small objects again and again.
+  for (;;) kept.push(new Array<number>(100_000).fill(0.5));
 }
 
 export function* loops() {
