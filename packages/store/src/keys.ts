@@ -136,8 +136,10 @@ export const names = {
   secretRequests: 'secret-requests',
   /** string by `<app>:<worker>`: the secrets of the app, sealed for the worker */
   secretCopy: 'secret-copy:',
-  /** list: changes by users (JSON), newest first */
+  /** list: changes by users, and undoings by the service (JSON), newest first */
   audit: 'audit',
+  /** list: roll-outs that the service has undone, as `<ms> <app> <version> <reason>`, until a gateway writes them to `audit` */
+  undone: 'undone',
 
   // Behind the receivers' prefix. A line is one project's part of a receiver: `<project> <host:port>`.
   /** zset by line: open attempts, scored by the end of their lease (ms) */

@@ -6,11 +6,11 @@ const TIME = { type: 'string', format: 'date-time' };
 const list = (items: Json): Json => ({ type: 'array', items });
 const object = (properties: Json): Json => ({ type: 'object', required: Object.keys(properties), properties });
 
-/** A change of a user: the audit log. */
+/** A change by a user, or an undoing by the service: the audit log. */
 const CHANGE = {
   type: 'object',
   required: ['time', 'action', 'target', 'address'],
-  properties: { time: TIME, sub: TEXT, action: TEXT, target: TEXT, address: TEXT },
+  properties: { time: TIME, sub: TEXT, action: TEXT, target: TEXT, address: TEXT, reason: TEXT },
 };
 
 const APP = ref('schemas', 'App');

@@ -1,6 +1,6 @@
 // Contract 7, "Versions": a roll-out that moves new calls in steps, and its undoing, with the clock of the test.
 import { expect, test } from '@jest/globals';
-import { type SteppedStore, steppedStores } from './stepped-store.ts';
+import { type Reply, type SteppedStore, steppedStores } from './stepped-store.ts';
 
 let store: SteppedStore;
 steppedStores((fresh) => {
@@ -36,6 +36,12 @@ async function stepping(abort = ''): Promise<void> {
   expect(await report(B, { abort })).toBe('current');
 }
 
+/** A gateway's round. Returns the number of roll-outs that it has ended. */
+async function round(): Promise<Reply> {
+  const [ended] = (await store.run('roll-outs', 100)) as Reply[];
+  return ended as Reply;
+}
+
 let calls = 0;
 /** Accepts 20 calls. Returns the number of calls that the new version got. */
 async function shareOfTwenty(): Promise<number> {
@@ -54,7 +60,7 @@ test('new calls move in five equal steps, and then the version is active', async
     expect(await shareOfTwenty()).toBe(share);
     expect(await field('active')).toBe(A);
     store.advance(DURATION / 5);
-    expect(await store.run('roll-outs')).toBe(share === 20 ? 1 : 0);
+    expect(await round()).toBe(share === 20 ? 1 : 0);
   }
   expect([await field('active'), await field('target'), await field('share')]).toEqual([B, null, null]);
   expect([await versionField(A, 'state'), await versionField(B, 'state')]).toEqual(['retired', 'active']);
@@ -90,11 +96,11 @@ test('a few calls count before the next step, and the permitted rate undoes noth
   expect(await report(B, { abort: '50', counts: '2 2' })).toBe('current');
   expect(await report(B, { abort: '50', counts: '4 2' })).toBe('current');
   store.advance(DURATION / 5);
-  expect(await store.run('roll-outs')).toBe(0);
+  expect(await round()).toBe(0);
   expect(await field('share')).toBe('40');
   expect(await report(B, { abort: '50', counts: '5 3' })).toBe('current');
   store.advance(DURATION / 5);
-  expect(await store.run('roll-outs')).toBe(1);
+  expect(await round()).toBe(1);
   expect(await field('active')).toBe(A);
 });
 
@@ -102,10 +108,10 @@ test('a worker that joins after the last step delays the activation, and undoes 
   await stepping();
   store.advance(DURATION);
   await store.client.zadd(`${store.prefix}serving:app`, store.now() + 10_000_000, 'late');
-  expect(await store.run('roll-outs')).toBe(0);
+  expect(await round()).toBe(0);
   expect([await field('active'), await field('share')]).toEqual([A, '100']);
   store.advance(600_001);
-  expect(await store.run('roll-outs')).toBe(1);
+  expect(await round()).toBe(1);
   expect(await versionField(B, 'reason')).toContain('The worker late was not ready in time');
 });
 
@@ -120,4 +126,37 @@ test('the queue limit counts the runs of both versions', async () => {
   await stepping();
   for (let n = 0; n < 10; n++) expect(await store.accept(`l${n}`, { deployed: true, limit: 10 })).toBe('accepted');
   expect(await store.accept('more', { deployed: true, limit: 10 })).toBe('overloaded');
+});
+
+test('a rollback in steps leaves the version retired until it is active again', async () => {
+  await stepping();
+  store.advance(DURATION);
+  await round();
+  await deploy(A);
+  expect(await report(A)).toBe('current');
+  expect([await field('share'), await versionField(A, 'state')]).toEqual(['20', 'retired']);
+});
+
+test('after a rollback, the queue limit counts the runs of the active version once', async () => {
+  await activate(A);
+  for (let n = 0; n < 4; n++) await store.accept(`a${n}`, { deployed: true, limit: 10 });
+  await activate(B);
+  await activate(A);
+  for (let n = 0; n < 6; n++) expect(await store.accept(`b${n}`, { deployed: true, limit: 10 })).toBe('accepted');
+  expect(await store.accept('more', { deployed: true, limit: 10 })).toBe('overloaded');
+});
+
+test('a late copy of an earlier report does not take back that the worker is ready', async () => {
+  await activate(A);
+  for (const worker of ['w', 'x'])
+    await store.client.zadd(`${store.prefix}serving:app`, store.now() + 10_000_000, worker);
+  await deploy(B);
+  const number = (await field('number')) ?? '';
+  const send = (worker: string, own: number, step: string) =>
+    store.run('version-report', 'app', B, number, worker, own, step, 'late', 0, '', '0 0');
+  await send('w', 1, 'preparing');
+  await send('w', 2, 'ready');
+  expect(await send('w', 1, 'failed')).toBe('current');
+  expect(await send('x', 1, 'ready')).toBe('ended');
+  expect(await field('active')).toBe(B);
 });

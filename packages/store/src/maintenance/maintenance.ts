@@ -3,7 +3,7 @@
 import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { defaultTimings, type StoreLogger, type StoreTimings } from '../timings.ts';
-import { RollOuts } from '../versions/roll-outs.ts';
+import { RollOuts, type Undone } from '../versions/roll-outs.ts';
 import { AppendOnlyFile } from './append-only-file.ts';
 import { ProjectIndex } from './project-index.ts';
 import { Reaper } from './reaper.ts';
@@ -20,12 +20,13 @@ export interface MaintenanceOptions {
   readonly timings?: Partial<StoreTimings>;
   /** Bytes that runs may take in Redis (`RUN_STORE_MAX_BYTES`). If absent: 60 % of its `maxmemory`, or 1 GiB without a `maxmemory`. */
   readonly storeMaxBytes?: number;
+  readonly undone?: Undone;
 }
 
 export class Maintenance {
   readonly #rounds: Rounds;
 
-  constructor({ commands, deliveries, logger, shares, storeMaxBytes, ...options }: MaintenanceOptions) {
+  constructor({ commands, deliveries, logger, shares, storeMaxBytes, undone, ...options }: MaintenanceOptions) {
     const timings = { ...defaultTimings, ...options.timings };
     const projects = new ProjectIndex(commands, timings.commandMs);
     const parts = { redis: commands, logger, timings, projects };
@@ -33,7 +34,7 @@ export class Maintenance {
       new Reaper(parts, deliveries),
       new Sweeper(parts, shares, storeMaxBytes),
       new AppendOnlyFile(parts),
-      new RollOuts(parts),
+      new RollOuts({ ...parts, undone }),
     ]);
   }
 

@@ -35,6 +35,13 @@ end
 -- Runs that one script call moves. Reap moves further runs.
 local MOST_MOVED = 1000
 
+-- An undoing by the service. A gateway's round writes it to the audit log (versions/roll-outs.lua), because workers may not write there.
+local MOST_UNDONE = 1000
+local function record_undone(app, target, reason)
+  redis.call('RPUSH', K.undone, table.concat({now_text, app, target, reason}, ' '))
+  redis.call('LTRIM', K.undone, -MOST_UNDONE, -1)
+end
+
 -- Undoes a roll-out. A version that was ready before keeps its state. Queued runs of a stepped roll-out go back to the active version.
 local function undo(app, target, reason)
   local key = version_key(app, target)
@@ -47,6 +54,11 @@ local function undo(app, target, reason)
     if timeout then move_runs(app, target, active, timeout, MOST_MOVED) end
   end
   end_roll_out(app)
+end
+
+local function undo_by_service(app, target, reason)
+  record_undone(app, target, reason)
+  undo(app, target, reason)
 end
 
 -- Calls the app's roll-out off, if it has another target.
@@ -90,7 +102,8 @@ local ENOUGH_CALLS = 10
 
 local function begin_steps(app, target, duration, term)
   redis.call('HSET', K.deployment .. app, 'share', 100 / STEPS, 'since', now_text, 'calls', 0, 'until', string.format('%d', now + duration + term))
-  redis.call('HSET', version_key(app, target), 'state', 'ready')
+  local key = version_key(app, target)
+  if redis.call('HGET', key, 'state') == 'building' then redis.call('HSET', key, 'state', 'ready') end
   note(app, target, string.format('%d %% of new calls use this version', 100 / STEPS))
 end
 
@@ -113,7 +126,7 @@ local function step(app, target, counts)
   local wanted = math.min(STEPS, 1 + math.floor(place)) * 100 / STEPS
   local is_over = place >= STEPS
   local why = abort and abort ~= '' and too_many_failed(counts, abort, is_over or wanted > tonumber(share))
-  if why then undo(app, target, why); return 'undone' end
+  if why then undo_by_service(app, target, why); return 'undone' end
   if wanted > tonumber(share) then
     redis.call('HSET', key, 'share', wanted)
     note(app, target, string.format('%d %% of new calls use this version', wanted))
@@ -163,7 +176,7 @@ local function settle(app, caller)
   end
   if now > tonumber(until_ms) then
     local who = missing and 'The worker ' .. missing .. ' was not ready in time' or 'No worker was ready in time'
-    undo(app, target, who .. (waiting and ': ' .. waiting or '; see its log.'))
+    undo_by_service(app, target, who .. (waiting and ': ' .. waiting or '; see its log.'))
     return 1
   end
   return 0

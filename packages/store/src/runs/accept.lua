@@ -72,7 +72,11 @@ local function open_queue(kind)
   if kind.deployed then
     local active, before, share, target, calls = unpack(redis.call('HMGET', K.deployment .. app, 'active', 'before', 'share', 'target', 'calls'))
     queue = queue_named(queue_of(app, active), active or nil)
-    queue.length = before and redis.call('ZCARD', K.queue .. queue_of(app, before)) or 0
+    queue.length = 0
+    -- After a rollback, the version before may be active again.
+    if before and before ~= active and not (share and before == target) then
+      queue.length = redis.call('ZCARD', K.queue .. queue_of(app, before))
+    end
     if share then
       queue.target, queue.share, queue.calls, queue.counted = queue_named(queue_of(app, target), target), tonumber(share), tonumber(calls), 0
       queue.length = queue.length + redis.call('ZCARD', K.queue .. queue.target.name)

@@ -4,15 +4,6 @@
 export const VERSION_STATES = ['building', 'ready', 'active', 'failed', 'retired'] as const;
 export type VersionState = (typeof VERSION_STATES)[number];
 
-/** The steps between states. Each is made by one script (docs/deploy.md has the table). */
-export const VERSION_STEPS: Readonly<Record<VersionState, readonly VersionState[]>> = {
-  building: ['ready', 'active', 'failed'],
-  ready: ['active'],
-  active: ['retired'],
-  retired: ['active'],
-  failed: ['building'],
-};
-
 export interface VersionRecord {
   readonly app: string;
   readonly version: string;

@@ -14,23 +14,21 @@
 --       10 number of ended calls of the version on this worker, and of the failed calls among them: `<calls> <failed>`
 --       lines  lines of the version's log
 -- Returns current | ended | stale. ended: this report has ended the roll-out. stale: the roll-out has ended before, and nothing changed.
--- A repeat writes no line twice.
---@include roll-outs: undo, settle, write_lines
+-- A repeat, or a late copy of a report before the worker's last report, changes nothing.
+--@include roll-outs: undo_by_service, settle, write_lines
 local app, version, number, worker, report, step, reason, duration, abort, counts = unpack(ARGV, 1, 10)
 if redis.call('HGET', K.deployment .. app, 'number') ~= number then return reply('stale') end
 local reports = K.rollOut .. app
 -- The field has a colon, which no worker's name has.
 if tonumber(redis.call('HGET', reports, 'reports:' .. worker) or 0) < tonumber(report) then
-  redis.call('HSET', reports, 'reports:' .. worker, report)
-  redis.call('HSET', reports, 'counts:' .. worker, counts)
+  redis.call('HSET', reports, 'reports:' .. worker, report, 'counts:' .. worker, counts, worker, step == 'waiting' and 'waiting ' .. reason or step)
   local lines = {}
   for i = 11, #ARGV do lines[i - 10] = ARGV[i] end
   write_lines(app, version, lines)
-end
-redis.call('HSET', reports, worker, step == 'waiting' and 'waiting ' .. reason or step)
-if step == 'ready' then redis.call('HSET', K.deployment .. app, 'duration', duration, 'abort', abort) end
-if step == 'failed' then
-  undo(app, version, reason)
-  return reply('ended')
+  if step == 'ready' then redis.call('HSET', K.deployment .. app, 'duration', duration, 'abort', abort) end
+  if step == 'failed' then
+    undo_by_service(app, version, reason)
+    return reply('ended')
+  end
 end
 return reply(settle(app, worker) == 1 and 'ended' or 'current')

@@ -6,6 +6,7 @@ import { withinLimit } from '../redis.ts';
 import { runScript } from '../scripts.ts';
 import { storeError } from '../store-error.ts';
 import { deleteScript } from './app-delete.ts';
+import { type AuditEntry, auditEntryOf, MOST_AUDIT_ENTRIES } from './audit-entry.ts';
 import { type Activation, activateScript } from './version-activate.ts';
 import { VersionChanges } from './version-changes.ts';
 import { type Deployed, deployScript, type NewVersion } from './version-deploy.ts';
@@ -21,18 +22,6 @@ import {
 import type { BuildLine } from './version-report.ts';
 
 const VERSION = /^[0-9a-f]{8,64}$/;
-
-/** An entry of the audit log. */
-export interface AuditEntry {
-  /** ISO 8601. */
-  readonly time: string;
-  readonly sub?: string;
-  readonly action: string;
-  readonly target: string;
-  readonly address: string;
-}
-
-const MOST_AUDIT_ENTRIES = 10_000;
 
 /** Lines of a version's log. */
 export interface VersionLog {
@@ -173,7 +162,7 @@ export class VersionStore {
   /** Returns entries of the audit log, newest first, from a place on. @throws ServiceError `unavailable` */
   async audited(project: string, from: number, most: number): Promise<AuditEntry[]> {
     const entries = this.#redis.lrange(projectPrefix(project) + names.audit, from, from + most - 1);
-    return (await this.#within(entries)).map((entry) => JSON.parse(entry) as AuditEntry);
+    return (await this.#within(entries)).map(auditEntryOf);
   }
 
   async #records(project: string, app: string, versions: readonly string[]): Promise<VersionRecord[]> {

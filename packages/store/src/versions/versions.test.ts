@@ -5,15 +5,15 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { names, projectPrefix } from '../keys.ts';
 import { defaultTimings } from '../timings.ts';
+import type { AuditEntry } from './audit-entry.ts';
 import { DeploymentFeed } from './deployment-feed.ts';
 import { RollOuts } from './roll-outs.ts';
 import type { RollOutMode } from './version-deploy.ts';
-import { VERSION_STEPS, type VersionState } from './version-record.ts';
+import type { VersionState } from './version-record.ts';
 import type { VersionReport } from './version-report.ts';
 import { VersionStore } from './version-store.ts';
 
 const timings = { ...defaultTimings, commandMs: 60_000 };
-const logger = { warn: () => {}, error: () => {} };
 const LONG_MS = 600_000;
 
 let server: TestRedis;
@@ -37,7 +37,16 @@ const [A, B] = [nameOf('a'), nameOf('b')];
 class Played {
   readonly project = randomUUID();
   readonly store = new VersionStore(redis, subscriber, timings);
-  readonly #rollOuts = new RollOuts({ redis, logger, timings });
+  /** Undoings that gateways have recorded for this project. */
+  readonly undone: AuditEntry[] = [];
+  readonly #rollOuts = new RollOuts({
+    redis,
+    logger: { warn: () => {}, error: () => {} },
+    timings,
+    undone: (project, entry) => {
+      if (project === this.project) this.undone.push(entry);
+    },
+  });
   #reports = 0;
 
   deploy(version: string, mode: RollOutMode = 'activate', termMs = LONG_MS) {
@@ -275,40 +284,28 @@ test('a deleted app has no versions, and a late report does not bring it back', 
   expect(await redis.keys(`${projectPrefix(app.project)}*`)).toEqual([`${projectPrefix(app.project)}removed:chat`]);
 });
 
-test('random steps never leave the table of states, and at most one version is active', async () => {
-  const versions = [A, B, nameOf('c')];
+test('what the service undoes is in the audit log, and a gateway learns of it once', async () => {
   const app = new Played();
-  let seed = 7;
-  const random = (below: number): number => {
-    seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
-    return Math.floor((seed / 2 ** 31) * below);
-  };
-  const old: { version: string; number: string }[] = [];
-  for (let step = 0; step < 300; step++) {
-    const before = await Promise.all(versions.map((version) => app.state(version)));
-    const version = versions[random(3)] as string;
-    const worker = `w${random(2)}`;
-    const target = (await app.store.deployment(app.project, 'chat')).rollOut;
-    if (target) old.push(target);
-    const reported = (random(3) === 0 ? old[random(old.length)] : target) ?? target;
-    const kind = random(8);
-    if (kind === 0) await app.deploy(version, random(2) === 0 ? 'build' : 'activate');
-    else if (kind === 1) await app.activate(version);
-    else if (kind === 2) await app.serves(worker, random(2) === 0 ? -1 : LONG_MS);
-    else if (kind === 3) await app.round();
-    else if (reported) {
-      const steps = ['preparing', 'waiting', 'ready', 'ready', 'failed'] as const;
-      await app.reportOf(reported, worker, steps[random(5)] ?? 'ready', { reason: 'x' });
-    }
-    const after = await Promise.all(versions.map((each) => app.state(each)));
-    for (const [at, from] of before.entries()) {
-      const to = after[at];
-      if (from !== to && from !== undefined)
-        expect([from, VERSION_STEPS[from]]).toEqual([from, expect.arrayContaining([to])]);
-      if (from === undefined && to !== undefined) expect(to).toBe('building');
-    }
-    const active = versions.filter((_, at) => after[at] === 'active');
-    expect(active.length).toBeLessThanOrEqual(1);
-    expect((await app.store.deployment(app.project, 'chat')).active).toBe(active[0]);
-  }
+  await app.active(A);
+  await app.deploy(B);
+  await app.report('w1', 'failed', { reason: 'no module "x"' });
+  await app.deploy(nameOf('c'), 'activate', -1);
+  await app.round();
+  await app.round();
+  const entry = { time: expect.stringMatching(/^20.*Z$/), sub: 'service', action: 'version.undo', address: '' };
+  const entries = [
+    { ...entry, target: 'chat@cccccccccccc', reason: 'No worker was ready in time; see its log.' },
+    { ...entry, target: 'chat@bbbbbbbbbbbb', reason: 'no module "x"' },
+  ];
+  expect(await app.store.audited(app.project, 0, 10)).toEqual(entries);
+  expect(app.undone).toEqual(entries.reverse());
+});
+
+test('an undoing by a person has no entry of the service', async () => {
+  const app = new Played();
+  await app.active(A);
+  await app.deploy(B);
+  await app.activate(A);
+  await app.round();
+  expect(await app.store.audited(app.project, 0, 10)).toEqual([]);
 });
