@@ -1,7 +1,9 @@
 // Contract 1: callers that send a request too slowly. A short request timeout would disturb other tests, so this file has a separate stack.
+import { setTimeout as after } from 'node:timers/promises';
 import { signToken } from '@inference-proxy/supervisor';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Caller } from '../client/caller.ts';
+import { packed } from '../client/deployer.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { codeOf, RawConnection } from './raw-connection.ts';
 
@@ -64,4 +66,21 @@ test('a request that is not complete in time gets a 400 and a closed connection,
 test('the timeout for requests does not apply to a slow function', async () => {
   const answer = await caller.call('streams/sleeping', { n: 2, seconds: 1.2 });
   expect(answer.status).toBe(200);
+});
+
+test('the upload of a bundle may take longer than the timeout for requests, while bytes arrive', async () => {
+  const bundle = await packed({ 'main.py': 'def say():\n    return 1\n' });
+  const { bearer: deployer } = new Caller(stack.port, stack.jwtSecret, 'demo', { scope: ['apps:write'] });
+  const lines = [`Authorization: ${deployer}`, 'Content-Type: application/gzip', `Content-Length: ${bundle.length}`];
+  const connection = await connect();
+  connection.send(['POST /v4/demo/apps/slow/versions HTTP/1.1', 'Host: x', ...lines, '', ''].join('\r\n'));
+  // Nine seconds: longer than the timeout and Node's own check of requests.
+  const piece = Math.ceil(bundle.length / 20);
+  for (let at = 0; at < bundle.length; at += piece) {
+    connection.send(bundle.subarray(at, at + piece));
+    await after(450);
+  }
+  await connection.until(({ answers }) => answers.length > 0);
+  expect(connection.answers[0]?.status).toBe(201);
+  connection.leave();
 });

@@ -193,7 +193,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
         useFactory: async () =>
           new Uploads(await openBundleStore(settings), {
             maxBytes: settings.MAX_BUNDLE_BYTES,
-            timeoutMs: settings.REQUEST_TIMEOUT_S * 1000,
+            idleMs: settings.REQUEST_TIMEOUT_S * 1000,
           }),
       },
       { provide: Audit, useFactory: () => new Audit(store.versions, logger, settings.TRUSTED_PROXIES) },

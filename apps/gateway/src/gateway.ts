@@ -13,6 +13,7 @@ import { httpServer } from './http/server.ts';
 import { errorCounter, gaugeConnections } from './operations/gauges.ts';
 import { gaugeStore } from './operations/store-gauges.ts';
 import type { GatewaySettings } from './settings.ts';
+import { LONGEST_UPLOAD_MS } from './versions/bundle-body.ts';
 
 /**
  * Listens for calls, and stops in phases:
@@ -36,6 +37,7 @@ export async function listen(
       newRequestId: newRunId,
       origins: settings.CORS_ORIGINS,
       requestMs: settings.REQUEST_TIMEOUT_S * 1000,
+      longestMs: LONGEST_UPLOAD_MS,
       stallMs: settings.ANSWER_STALL_S * 1000,
     }),
     { logger: new NestLogger(logger), bodyParser: false, abortOnError: false },

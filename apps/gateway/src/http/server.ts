@@ -23,7 +23,7 @@ import { answerConnect, answerUnparsed, type UnroutedParts } from './unparsed.ts
 /** Load balancers keep connections for 60 s. They must close first, because a call on a connection that the gateway closes is lost. */
 const IDLE_MS = 75_000;
 const PROBE_AFTER_MS = 30_000;
-/** Extra time for a request beyond the time for a call's body (calls/bodies.ts), so that the gateway can answer a late body. */
+/** Extra time for a request beyond the time for its body (calls/bodies.ts, versions/bundle-body.ts), so that the gateway can answer a late body. */
 const SLACK_MS = 5000;
 const LONGEST_CHECK_MS = 15_000;
 /** The longest head that Node accepts. The first segment of a path below an app may be any text. */
@@ -39,14 +39,23 @@ export interface ServerParts {
   readonly filter: ErrorFilter;
   readonly newRequestId: () => RunId;
   readonly origins: Origins;
-  /** Time for a whole request to arrive, ms; a quarter of this time for its head. The time of an answer has no limit. */
+  /** A quarter of this time is for the head of a request, ms. The reader of a body limits the body's time. The time of an answer has no limit. */
   readonly requestMs: number;
+  /** Longest time for a whole request, ms: that of the longest body. */
+  readonly longestMs: number;
   /** Longest time in which a reader takes no bytes of its answer, ms. */
   readonly stallMs: number;
 }
 
 /** Returns Nest's adapter. `X-Request-Id` of every request is an id that a run may have. */
-export function httpServer({ filter, newRequestId, origins, requestMs, stallMs }: ServerParts): FastifyAdapter {
+export function httpServer({
+  filter,
+  newRequestId,
+  origins,
+  requestMs,
+  longestMs,
+  stallMs,
+}: ServerParts): FastifyAdapter {
   /** The newest response of each connection. When this response is sent, all earlier responses are sent. */
   const newest = new WeakMap<Duplex, ServerResponse>();
   const unfinished = (socket: Duplex): ServerResponse | undefined => {
@@ -57,7 +66,7 @@ export function httpServer({ filter, newRequestId, origins, requestMs, stallMs }
   const unrouted: UnroutedParts = { origins, newRequestId, count: filter.count };
 
   function serverInFrontOf(route: RequestListener): Server {
-    const server = createServer(limits(requestMs), (request, response) => {
+    const server = createServer(limits(requestMs, longestMs), (request, response) => {
       newest.set(request.socket, response);
       if (!answeredWithoutRoute(unrouted, request, response)) route(request, response);
     });
@@ -101,10 +110,10 @@ export function httpServer({ filter, newRequestId, origins, requestMs, stallMs }
   return adapter;
 }
 
-const limits = (requestMs: number): ServerOptions => ({
+const limits = (requestMs: number, longestMs: number): ServerOptions => ({
   // Node accepts only whole milliseconds.
   headersTimeout: Math.ceil(requestMs / 4),
-  requestTimeout: Math.ceil(requestMs) + SLACK_MS,
+  requestTimeout: Math.ceil(Math.max(requestMs, longestMs)) + SLACK_MS,
   connectionsCheckingInterval: Math.min(Math.ceil(requestMs / 4), LONGEST_CHECK_MS),
   keepAliveTimeout: IDLE_MS,
   keepAlive: true,

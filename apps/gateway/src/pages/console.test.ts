@@ -27,7 +27,7 @@ async function served(files: ConsoleFiles): Promise<ServedPage> {
     { provide: APP_FILTER, useValue: filter },
   ];
   const module = { module: class Pages {}, controllers: [ConsoleController], providers };
-  const limits = { requestMs: 60_000, stallMs: 60_000 };
+  const limits = { requestMs: 60_000, longestMs: 60_000, stallMs: 60_000 };
   const server = httpServer({ filter, newRequestId: newRunId, origins: new Set(), ...limits });
   const app = await NestFactory.create(module, server, { logger: false, bodyParser: false });
   await app.listen(0, '127.0.0.1');

@@ -1,13 +1,16 @@
-// Contract 7, "Deploy a version": the body of an upload, chunk by chunk, within a size and a time.
+// Contract 7, "Deploy a version": the body of an upload, chunk by chunk, within a size and times.
 import type { ServerResponse } from 'node:http';
 import { ServiceError } from '@inference-proxy/contracts';
 
 export interface UploadLimits {
   /** `MAX_BUNDLE_BYTES`. */
   readonly maxBytes: number;
-  /** Time in which a bundle must arrive, ms. */
-  readonly timeoutMs: number;
+  /** Longest wait for the next bytes, ms. A slow caller is not cut off while bytes arrive. */
+  readonly idleMs: number;
 }
+
+/** Longest time of an upload, ms. The largest bundle then needs 75 KB/s. Node's server ends the request at this time too. */
+export const LONGEST_UPLOAD_MS = 3_600_000;
 
 /**
  * Yields the chunks of the request's body.
@@ -16,7 +19,7 @@ export interface UploadLimits {
  *
  * @throws ServiceError `payload_too_large`, `invalid_request`
  */
-export async function* bundleBody(raw: ServerResponse, { maxBytes, timeoutMs }: UploadLimits): AsyncGenerator<Buffer> {
+export async function* bundleBody(raw: ServerResponse, { maxBytes, idleMs }: UploadLimits): AsyncGenerator<Buffer> {
   const { req } = raw;
   const tooLarge = () =>
     new ServiceError(
@@ -46,7 +49,7 @@ export async function* bundleBody(raw: ServerResponse, { maxBytes, timeoutMs }: 
     wake();
   };
   const onClose = (): void => fail(endedEarly());
-  const timer = setTimeout(() => fail(late(timeoutMs)), timeoutMs);
+  const longest = setTimeout(() => fail(tooLong()), LONGEST_UPLOAD_MS);
   // The 'close' event follows every error of the request.
   req
     .on('data', onData)
@@ -64,15 +67,19 @@ export async function* bundleBody(raw: ServerResponse, { maxBytes, timeoutMs }: 
       const { promise, resolve } = Promise.withResolvers<void>();
       wake = resolve;
       req.resume();
+      const idle = setTimeout(() => fail(late(idleMs)), idleMs);
       await promise;
+      clearTimeout(idle);
     }
   } finally {
-    clearTimeout(timer);
+    clearTimeout(longest);
     req.off('data', onData).off('end', onEnd).off('close', onClose).pause();
   }
 }
 
 const endedEarly = (): ServiceError =>
   new ServiceError('invalid_request', 'The upload ended before the whole bundle had arrived; send it again.');
-const late = (timeoutMs: number): ServiceError =>
-  new ServiceError('invalid_request', `The bundle did not arrive within ${timeoutMs / 1000} s; send it again.`);
+const late = (idleMs: number): ServiceError =>
+  new ServiceError('invalid_request', `No byte of the bundle arrived for ${idleMs / 1000} s; send it again.`);
+const tooLong = (): ServiceError =>
+  new ServiceError('invalid_request', `The bundle did not arrive within ${LONGEST_UPLOAD_MS / 1000} s; send it again.`);
