@@ -22,8 +22,11 @@ import {
 } from '@inference-proxy/store';
 import { listen } from './gateway.ts';
 import { GatewaySettings } from './settings.ts';
+import { logAudit } from './versions/audit.ts';
+import { LONGEST_UPLOAD_MS } from './versions/bundle-body.ts';
 import { BundleCollector } from './versions/bundle-collector.ts';
 import { SecretCopies } from './versions/secret-copies.ts';
+import { SecretSeals } from './versions/secret-seals.ts';
 
 await bootService({
   name: 'gateway',
@@ -51,17 +54,21 @@ await bootService({
     const storeMaxBytes = settings.RUN_STORE_MAX_BYTES;
     const shared = { ...redis, deliveries, logger: repeated, timings, shares: new Shares() };
     const store = new GatewayStore({ ...shared, gatewayId });
-    const maintenance = new Maintenance({ ...shared, ...(storeMaxBytes !== undefined && { storeMaxBytes }) });
+    const maintenance = new Maintenance({
+      ...shared,
+      ...(storeMaxBytes !== undefined && { storeMaxBytes }),
+      undone: (project, entry) => logAudit(logger, project, entry),
+    });
     const collector = new BundleCollector({
       bundles: await openBundleStore(settings),
       used: new UsedBundles(redis.commands, defaultTimings),
       retentionMs: settings.BUNDLE_RETENTION_S * 1000,
-      uploadMs: settings.REQUEST_TIMEOUT_S * 1000,
+      uploadMs: LONGEST_UPLOAD_MS,
       logger: repeated,
     });
     const box = new SealedBox(settings.SECRETS_KEY);
     const copies = new SecretCopies(store.secrets, box, { logger: repeated, everyMs: timings.reapMs });
-    const rounds = new Rounds([copies, collector]);
+    const rounds = new Rounds([copies, collector, new SecretSeals(store.secrets, box, repeated)]);
     store.start();
     maintenance.start();
     rounds.start();

@@ -86,6 +86,13 @@ export class SealedBox {
     this.#keys = new Map(keys.map((key) => [keyId(key).toString('hex'), createSecretKey(key)]));
   }
 
+  /** Returns whether a text of `seal` has the newest key. Otherwise it must be sealed again before its key can be removed. */
+  hasNewestKey(sealed: string): boolean {
+    return Buffer.from(sealed, 'base64')
+      .subarray(1, 1 + KEY_ID_BYTES)
+      .equals(this.#newest.id);
+  }
+
   /** Returns base64 of version (1 byte), key id (4), nonce (12), tag (16) and ciphertext. */
   seal(secret: Buffer, of: SealedFor | SecretOfApp): string {
     const version = 'name' in of ? VERSION_OF_APP : VERSION;

@@ -23,7 +23,7 @@ const SCRIPTS = {
       'stats',
       'open-runs',
     ],
-    'versions-trim',
+    ...['versions-trim', 'secret-reseal'],
   ],
 } as const;
 

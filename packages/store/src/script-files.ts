@@ -36,6 +36,7 @@ const FOLDERS = {
   'roll-outs': 'versions',
   'app-delete': 'versions',
   'versions-trim': 'versions',
+  'secret-reseal': 'versions',
   ready: '.',
 } as const;
 

@@ -33,7 +33,7 @@ export class Audit {
       target,
       address: callerAddress(request, this.#trustedProxies),
     };
-    this.#logger.info({ audit: true, project, ...entry }, 'change by a user');
+    logAudit(this.#logger, project, entry);
     try {
       await this.#store.audit(project, entry);
     } catch (err) {
@@ -53,4 +53,9 @@ export class Audit {
     const more = entries.length > limit;
     return { entries: entries.slice(0, limit), ...(more && { cursor: String(from + limit) }) };
   }
+}
+
+/** Logs an entry of the audit log. The field `audit` marks the line. */
+export function logAudit(logger: Pick<Logger, 'info'>, project: string, entry: AuditEntry): void {
+  logger.info({ audit: true, project, ...entry }, 'change of an app');
 }

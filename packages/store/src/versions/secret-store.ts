@@ -3,6 +3,8 @@ import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { deployedKey, names, projectPrefix, secretProjectsKey } from '../keys.ts';
 import { withinLimit } from '../redis.ts';
+import { runScript } from '../scripts.ts';
+import { resealScript } from './secret-reseal.ts';
 import { valuesOf } from './version-store.ts';
 
 /** A secret as the store has it. */
@@ -65,7 +67,7 @@ export class SecretStore {
     await this.#within(this.#redis.sadd(secretProjectsKey, project));
     const change = this.#redis
       .multi()
-      .hset(prefix + names.secrets + app, name, `${Date.now()} ${sealed}`)
+      .hset(prefix + names.secrets + app, name, entryOf(Date.now(), sealed))
       .hset(prefix + names.secretRevisions, app, randomUUID());
     valuesOf(await this.#within(change.exec()));
     await this.#notify(project);
@@ -74,11 +76,31 @@ export class SecretStore {
   /** Removes a secret. Returns whether it existed. @throws ServiceError `unavailable` */
   async remove(project: string, app: string, name: string): Promise<boolean> {
     const prefix = projectPrefix(project);
-    const removed = await this.#within(this.#redis.hdel(prefix + names.secrets + app, name));
-    if (removed === 0) return false;
-    await this.#within(this.#redis.hset(prefix + names.secretRevisions, app, randomUUID()));
+    if ((await this.#within(this.#redis.hexists(prefix + names.secrets + app, name))) === 0) return false;
+    // One transaction: a secret that is removed without a new revision would stay in the app's processes.
+    const change = this.#redis
+      .multi()
+      .hdel(prefix + names.secrets + app, name)
+      .hset(prefix + names.secretRevisions, app, randomUUID());
+    valuesOf(await this.#within(change.exec()));
     await this.#notify(project);
     return true;
+  }
+
+  /**
+   * Replaces the sealed form of a secret. Its value and its date stay, and the app does not restart. Returns false if a user has set or removed
+   * the secret meanwhile.
+   *
+   * @throws ServiceError `unavailable`
+   */
+  reseal(project: string, app: string, { name, updatedAt, sealed }: StoredSecret, fresh: string): Promise<boolean> {
+    const change = { app, name, before: entryOf(updatedAt, sealed), after: entryOf(updatedAt, fresh) };
+    return this.#within(runScript(this.#redis, resealScript, project, change));
+  }
+
+  /** Returns the apps that have, or had, secrets. @throws ServiceError `unavailable` */
+  apps(project: string): Promise<string[]> {
+    return this.#within(this.#redis.hkeys(projectPrefix(project) + names.secretRevisions));
   }
 
   /** Returns the projects that have, or had, secrets. @throws ServiceError `unavailable` */
@@ -107,3 +129,5 @@ export class SecretStore {
     return withinLimit(call, this.#limitMs);
   }
 }
+
+const entryOf = (updatedAt: number, sealed: string): string => `${updatedAt} ${sealed}`;
