@@ -33,7 +33,8 @@ async function inTree(tree: string): Promise<Chromium | undefined> {
   const libraries = (await readdir(join(tree, 'usr', 'lib')).catch(() => [])).filter((name) =>
     name.endsWith('-linux-gnu'),
   );
-  const paths = libraries.map((name) => join(tree, 'usr', 'lib', name));
+  // libpulse looks for its own part in a folder of the system.
+  const paths = libraries.flatMap((name) => ['', 'pulseaudio'].map((part) => join(tree, 'usr', 'lib', name, part)));
   const program = join(tree, 'usr', 'lib', 'chromium', PACKAGE);
   return checked(program, { LD_LIBRARY_PATH: paths.join(':') });
 }

@@ -51,7 +51,7 @@ class Calls:
         run.started_at = perf_counter()
         try:
             function, arguments = self._app.bound(run)
-        except Exception as error:  # an unknown function or wrong arguments
+        except BaseException as error:  # wrong arguments, or sys.exit in a class of the app
             return self._endings.end(run, error)
         self._guarded(run, self._call_function, function, arguments)
 

@@ -125,7 +125,11 @@ class Function:
         else:
             _add_default(spec, parameter.default)
         if parameter.annotation is not parameter.empty:
-            spec["annotation"] = inspect.formatannotation(parameter.annotation)[:DOC_LIMIT]
+            try:
+                text = inspect.formatannotation(parameter.annotation)
+            except Exception:  # of the app's classes
+                text = "(the annotation has no text)"
+            spec["annotation"] = text[:DOC_LIMIT]
         self._names.add(parameter.name)
         self._parameters.append(spec)
 

@@ -1,5 +1,7 @@
 # Contract 1, "Parameters and types": what the harness reports of a function.
 import dataclasses
+import json
+import sys
 from collections.abc import AsyncIterator, Awaitable, Generator, Iterator
 from typing import Optional
 
@@ -155,3 +157,33 @@ def test_a_class_that_cannot_be_described_makes_the_function_untyped():
 
     untyped = Descriptions(True).of(function).untyped
     assert untyped is not None and "broken class" in untyped, untyped
+
+
+def test_annotations_and_defaults_that_raise_are_described():
+    class Silent(dict):
+        def __repr__(self):
+            raise RuntimeError("no text")
+
+        def items(self):
+            raise RuntimeError("no items")
+
+    class Leaving(type):
+        def __getattr__(cls, name):
+            sys.exit(3)
+
+    class Left(metaclass=Leaving): ...
+
+    deep = int
+    for _ in range(1000):
+        deep = list[deep]
+
+    def silent(x: Silent(a=1) = Silent(a=1)): ...  # noqa: B008
+
+    def recursive(x: deep): ...
+
+    def leaving(x: Left): ...
+
+    for call in (silent, recursive, leaving):
+        function = Function("f", call)
+        function.describe_types(Descriptions(True))
+        assert json.dumps(function.describe()), call

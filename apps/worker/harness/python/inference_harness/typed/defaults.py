@@ -15,7 +15,7 @@ def default_of(default: object) -> tuple[object] | None:
         default = default.value
     try:
         text = json.dumps(default, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
+    except Exception:  # of the app's classes
         return None
     return (default,) if len(text) <= DEFAULT_LIMIT else None
 

@@ -48,7 +48,9 @@ class Descriptions:
         try:
             schema, parameters = self._described(call, signature)
             size = _size(schema, {})
-        except Exception as error:  # of the classes of an app
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # of the app's classes, or a panic of pydantic's Rust code
             return Described(None, None, _text_of(error))
         if size > self._left:
             reason = f"its schema of {size} bytes exceeds the limit: the schemas of an app have"
@@ -126,7 +128,7 @@ def _size(part: object, known: dict[int, int]) -> int:
     return size
 
 
-def _text_of(error: Exception) -> str:
+def _text_of(error: BaseException) -> str:
     try:
         text = str(error)
     except Exception:

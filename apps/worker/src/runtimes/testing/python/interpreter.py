@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from dataclasses import dataclass
 
 from waiting import steps
 
@@ -48,6 +49,17 @@ async def cancelled_twice():
 
 def leaves():
     sys.exit(3)
+
+
+@dataclass
+class Leaving:
+    code: int
+
+    def __post_init__(self):
+        sys.exit(self.code)
+
+
+def never_called(x: Leaving): ...
 
 
 def forked_child_comes_back():
