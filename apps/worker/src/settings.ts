@@ -65,6 +65,11 @@ export class WorkerSettings extends settingsOf(
     ENVIRONMENTS_DIR: text('a folder')
       .default('.data/environments')
       .describe('folder of the packages that deployed versions need; each worker needs its own'),
+    ENVIRONMENTS_MAX_BYTES: bytes()
+      .prefault('20GiB')
+      .describe(
+        'disk for the packages of deployed versions; packages that were not used for the longest time are removed',
+      ),
     BUILD_TIMEOUT_S: seconds()
       .prefault('540')
       .describe('time limit of the build of an environment; below ROLL_OUT_TIMEOUT_S, so that its reason is reported'),

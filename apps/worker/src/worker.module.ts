@@ -114,17 +114,20 @@ export function workerModule({ settings, logger, operations, tracing }: Boot<Wor
             store: await openBundleStore(settings),
             logger,
           });
-          const makeKept: typeof makeRuntime = (place, version, manifest) => {
-            const runtime = makeRuntime(place, version, manifest);
-            cache.keep(place.folder, runtime);
-            return runtime;
-          };
           const environments = new Environments({
             folder: settings.ENVIRONMENTS_DIR,
+            maxBytes: settings.ENVIRONMENTS_MAX_BYTES,
             limits: { timeoutMs: settings.BUILD_TIMEOUT_S * 1_000, memoryBytes: settings.BUILD_MEMORY_BYTES },
             allowCommands: settings.ALLOW_BUILD_COMMANDS,
             environment: ownEnvironment(),
+            logger,
           });
+          const makeKept: typeof makeRuntime = (place, version, manifest) => {
+            const runtime = makeRuntime(place, version, manifest);
+            cache.keep(place.folder, runtime);
+            environments.keep(place.folder, runtime);
+            return runtime;
+          };
           return new DeployedApps({
             feed,
             loader: new VersionLoader(feed, cache, environments, settings.MAX_OUTPUT_BYTES),

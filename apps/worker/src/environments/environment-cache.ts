@@ -4,6 +4,8 @@
 import { randomBytes } from 'node:crypto';
 import { lstat, lutimes, mkdir, readdir, readlink, realpath, rename, rm, symlink } from 'node:fs/promises';
 import { basename, join, resolve } from 'node:path';
+import { BoundedFolders, type BoundedFoldersOptions, diskBytes } from '../disk/bounded-folders.ts';
+import type { Runtime } from '../runtimes/runtime.ts';
 import type { BuildLog } from './build-step.ts';
 import { BuildTurns } from './build-turns.ts';
 import { SharedBuild } from './shared-build.ts';
@@ -19,17 +21,36 @@ export interface WantedEnvironment {
   readonly build: Build;
 }
 
+export interface EnvironmentCacheOptions {
+  readonly folder: string;
+  /** `ENVIRONMENTS_MAX_BYTES`. */
+  readonly maxBytes: number;
+  readonly logger: BoundedFoldersOptions['logger'];
+}
+
 /** An environment that no version has used for this time is removed at the next start of the worker, ms. */
 const UNUSED_MS = 30 * 24 * 3_600_000;
 
 export class EnvironmentCache {
   readonly #folder: string;
+  readonly #folders: BoundedFolders;
   readonly #builds = new Map<string, SharedBuild>();
   readonly #turns = new BuildTurns();
   #cleaned: Promise<void> | undefined;
+  /** The measuring of the environments of an earlier process. */
+  #measured: Promise<void> = Promise.resolve();
+  /** Looks for environments and removals of their links, one at a time. */
+  #turn: Promise<unknown> = Promise.resolve();
 
-  constructor(folder: string) {
+  constructor({ folder, maxBytes, logger }: EnvironmentCacheOptions) {
     this.#folder = resolve(folder);
+    const remove: BoundedFoldersOptions['remove'] = (path, isInUse) => this.#remove(path, isInUse);
+    this.#folders = new BoundedFolders({ maxBytes, setting: 'ENVIRONMENTS_MAX_BYTES', remove, logger });
+  }
+
+  /** Keeps an environment until a runtime that uses it has closed. */
+  keep(folder: string, runtime: Pick<Runtime, 'state'>): void {
+    this.#folders.keep(folder, runtime);
   }
 
   /** Returns the folder of the environment. Builds it if it does not exist. @throws BuildFailed; the reason of `signal` */
@@ -40,7 +61,7 @@ export class EnvironmentCache {
     });
     await this.#cleaned;
     const { key } = wanted;
-    const found = await this.#find(key);
+    const found = await this.#inTurn(() => this.#find(key));
     if (found !== undefined) {
       log(['the environment exists already']);
       return found;
@@ -63,7 +84,26 @@ export class EnvironmentCache {
     const now = new Date();
     // The time of the link is the time of the last use.
     await lutimes(link, now, now).catch(() => {});
-    return realpath(link).catch(() => undefined);
+    const found = await realpath(link).catch(() => undefined);
+    if (found !== undefined) this.#folders.handedOut(found);
+    return found;
+  }
+
+  /** Removes an environment that is not in use. Its link goes first, so that no version finds a part of an environment. */
+  async #remove(folder: string, isInUse: () => boolean): Promise<boolean> {
+    const isUnlinked = await this.#inTurn(async () => {
+      if (isInUse()) return false;
+      await rm(join(this.#folder, keyOf(folder)), { force: true });
+      return true;
+    });
+    if (isUnlinked) await rm(folder, { recursive: true, force: true });
+    return isUnlinked;
+  }
+
+  #inTurn<T>(step: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(step);
+    this.#turn = turn.catch(() => {});
+    return turn;
   }
 
   async #build({ key, project, build }: WantedEnvironment, log: BuildLog, stopped: AbortSignal): Promise<string> {
@@ -74,7 +114,11 @@ export class EnvironmentCache {
       await build(folder, log, stopped);
       await symlink(basename(folder), `${folder}.link`);
       await rename(`${folder}.link`, join(this.#folder, key));
-      return await realpath(folder);
+      const built = await realpath(folder);
+      this.#folders.handedOut(built);
+      await this.#measured;
+      await this.#folders.grew(built);
+      return built;
     } catch (error) {
       await rm(folder, { recursive: true, force: true });
       throw error;
@@ -86,18 +130,31 @@ export class EnvironmentCache {
   /** Removes unused environments and the folders of builds that never ended. Called before the first use by this process. */
   async #clean(): Promise<void> {
     await mkdir(this.#folder, { recursive: true });
-    const complete = new Set<string>();
+    const complete = new Map<string, number>();
     const entries = await readdir(this.#folder, { withFileTypes: true });
     for (const entry of entries) {
       const path = join(this.#folder, entry.name);
       if (!entry.isSymbolicLink() || entry.name.includes('.')) continue;
-      if ((await lstat(path)).mtimeMs < Date.now() - UNUSED_MS) await rm(path);
-      else complete.add(await readlink(path));
+      const { mtimeMs } = await lstat(path);
+      if (mtimeMs < Date.now() - UNUSED_MS) await rm(path);
+      else complete.set(await readlink(path), mtimeMs);
     }
     for (const { name } of entries) {
       if (!name.includes('.') || complete.has(name)) continue;
       // A program of a build may end a moment later than its worker, and still write. The next start removes its folder.
       await rm(join(this.#folder, name), { recursive: true, force: true }).catch(() => {});
     }
+    // Measuring takes a second for a large environment. The first version does not wait for it.
+    this.#measured = this.#measure(complete);
+  }
+
+  async #measure(complete: ReadonlyMap<string, number>): Promise<void> {
+    for (const [name, usedAt] of complete) {
+      const folder = await realpath(join(this.#folder, name)).catch(() => undefined);
+      if (folder !== undefined) this.#folders.found(folder, usedAt, await diskBytes(folder));
+    }
   }
 }
+
+/** Returns the key of the environment in a folder. */
+const keyOf = (folder: string): string => basename(folder).replace(/\..*$/, '');

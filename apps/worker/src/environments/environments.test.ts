@@ -266,3 +266,22 @@ test('an interpreter without pip makes environments with pip', async () => {
   const prepared = await versions.prepare(own, { 'main.py': '', 'requirements.txt': 'hello==1.0' });
   expect(await pythonIn(prepared, SAID)).toBe('one');
 });
+
+test('over the disk limit, the environments of running versions stay, and the others go', async () => {
+  const folder = join(versions.root, 'bounded');
+  const files = (line: string) => ({ 'main.py': '', 'requirements.txt': line });
+  const linked = async () => (await readdir(folder)).filter((name) => !name.includes('.')).length;
+  const own = environments({ folder, maxBytes: 1 });
+  const first = await versions.prepare(own, files('hello==1.0'));
+  own.keep(first.folder, { state: 'ready' });
+  const second = await versions.prepare(own, files('hello==2.0'));
+  own.keep(second.folder, { state: 'closed' });
+  await versions.prepare(own, files('deeper==1.0'));
+  expect(await linked()).toBe(2);
+  expect(await pythonIn(first, SAID)).toBe('one');
+  expect((await versions.again(own, second.folder)).lines).toContain('running pip');
+  expect(await pythonIn(second, SAID)).toBe('two');
+  // Another process knows the environments from the folder. Nothing uses them there.
+  await versions.prepare(environments({ folder, maxBytes: 1 }), files('deeper'));
+  expect(await linked()).toBe(1);
+});

@@ -5,11 +5,12 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Manifest, ReadManifest } from '../deployments/manifest.ts';
 import { DEFAULT_PATH } from '../runtimes/clean-env.ts';
+import type { Runtime } from '../runtimes/runtime.ts';
 import { commandSteps, refusedCommands } from './build-commands.ts';
 import { BuildFailed } from './build-failed.ts';
 import { type BuildLimits, type BuildLog, type BuildStep, runStep } from './build-step.ts';
 import { buildVariables } from './build-variables.ts';
-import { type Build, EnvironmentCache } from './environment-cache.ts';
+import { type Build, EnvironmentCache, type EnvironmentCacheOptions } from './environment-cache.ts';
 import { maskOf } from './masked.ts';
 import { nodePackages } from './node-environment.ts';
 import type { PackageList } from './package-list.ts';
@@ -20,11 +21,14 @@ import { brings, copyApp, linkTo } from './version-folder.ts';
 export interface EnvironmentsOptions {
   /** Folder of the environments. No other worker uses it. */
   readonly folder: string;
+  /** `ENVIRONMENTS_MAX_BYTES`. */
+  readonly maxBytes: number;
   readonly limits: BuildLimits;
   /** Whether commands of manifests run. */
   readonly allowCommands: boolean;
   /** The worker's environment. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly logger: EnvironmentCacheOptions['logger'];
 }
 
 /** An unpacked version of an app. */
@@ -56,10 +60,18 @@ const APP = 'app';
 export class Environments {
   readonly #options: EnvironmentsOptions;
   readonly #cache: EnvironmentCache;
+  /** By folder of a prepared version: its environment. */
+  readonly #used = new Map<string, string>();
 
   constructor(options: EnvironmentsOptions) {
     this.#options = options;
-    this.#cache = new EnvironmentCache(options.folder);
+    this.#cache = new EnvironmentCache(options);
+  }
+
+  /** Keeps the environment of a prepared version until the runtime has closed. A version without an environment is ignored. */
+  keep(folder: string, runtime: Pick<Runtime, 'state'>): void {
+    const environment = this.#used.get(folder);
+    if (environment !== undefined) this.#cache.keep(environment, runtime);
   }
 
   /**
@@ -85,7 +97,9 @@ export class Environments {
     for (const { described } of lists) log([`the environment needs ${described}`]);
     const wanted = { key, project, build: this.#build(version, lists, isOwn) };
     const environment = await this.#cache.obtain(wanted, log, signal);
-    if (isOwn) return { manifest, folder: join(environment, APP) };
+    const prepared = isOwn ? join(environment, APP) : folder;
+    this.#used.set(prepared, environment);
+    if (isOwn) return { manifest, folder: prepared };
     for (const { place } of lists) await linkTo(join(environment, place), join(folder, place));
     return { manifest, folder };
   }

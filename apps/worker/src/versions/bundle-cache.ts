@@ -4,8 +4,9 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { type BundleStore, unpackBundle } from '@inference-proxy/bundles';
+import { BoundedFolders, type BoundedFoldersOptions, diskBytes } from '../disk/bounded-folders.ts';
 import type { Runtime } from '../runtimes/runtime.ts';
-import { cachedFolders, diskBytes } from './cached-folders.ts';
+import { cachedFolders } from './cached-folders.ts';
 
 /** A version of an app, and its bundle. */
 export interface CachedVersion {
@@ -22,35 +23,30 @@ export interface BundleCacheOptions {
   /** `BUNDLE_CACHE_MAX_BYTES`. */
   readonly maxBytes: number;
   readonly store: BundleStore;
-  readonly logger: { info(fields: object, text: string): void; warn(fields: object, text: string): void };
-}
-
-/** A version that was handed out may be built for this time before its processes start, ms. */
-const BUILD_MS = 3_600_000;
-
-/** The use of a folder by this worker. */
-interface Use {
-  bytes: number;
-  /** Unix ms. */
-  usedAt: number;
-  /** Time of handing out, until a runtime is made for the folder. */
-  handedOutAt: number;
-  readonly runtimes: Set<Pick<Runtime, 'state'>>;
+  readonly logger: BoundedFoldersOptions['logger'];
 }
 
 export class BundleCache {
   readonly #options: BundleCacheOptions;
   readonly #folder: string;
+  readonly #folders: BoundedFolders;
   /** Fetches and removals, one at a time for each folder. */
   readonly #turns = new Map<string, Promise<unknown>>();
-  readonly #uses = new Map<string, Use>();
   /** The search for the folders of an earlier process. */
   #found: Promise<void> | undefined;
-  #trimming: Promise<void> = Promise.resolve();
 
   constructor(options: BundleCacheOptions) {
+    const { folder, maxBytes, logger } = options;
     this.#options = options;
-    this.#folder = resolve(options.folder);
+    this.#folder = resolve(folder);
+    const remove = (path: string, isInUse: () => boolean): Promise<boolean> =>
+      this.#inTurn(path, async () => {
+        // The version may have been handed out while its turn came.
+        if (isInUse()) return false;
+        await rm(path, { recursive: true, force: true });
+        return true;
+      });
+    this.#folders = new BoundedFolders({ maxBytes, setting: 'BUNDLE_CACHE_MAX_BYTES', remove, logger });
   }
 
   /**
@@ -63,14 +59,8 @@ export class BundleCache {
     const folder = join(this.#folder, wanted.project, wanted.app, wanted.version);
     this.#found ??= this.#find();
     await this.#found;
-    const use = this.#useOf(folder);
-    use.handedOutAt = Date.now();
-    if (await this.#inTurn(folder, () => this.#fetch(folder, wanted.digest))) {
-      use.bytes = await diskBytes(folder);
-      this.#trimming = this.#trimming.then(() => this.#trim());
-      await this.#trimming;
-    }
-    use.usedAt = Date.now();
+    this.#folders.handedOut(folder);
+    if (await this.#inTurn(folder, () => this.#fetch(folder, wanted.digest))) await this.#folders.grew(folder);
     // A later process reads the time of the last use from the folder.
     await utimes(folder, new Date(), new Date()).catch(() => {});
     return folder;
@@ -78,10 +68,7 @@ export class BundleCache {
 
   /** Keeps a version until its runtime has closed. A folder of another place is ignored. */
   keep(folder: string, runtime: Pick<Runtime, 'state'>): void {
-    const use = this.#uses.get(folder);
-    if (!use) return;
-    use.handedOutAt = 0;
-    use.runtimes.add(runtime);
+    this.#folders.keep(folder, runtime);
   }
 
   /** Returns whether the folder is new. */
@@ -101,40 +88,8 @@ export class BundleCache {
   }
 
   async #find(): Promise<void> {
-    for (const { folder, usedAt } of await cachedFolders(this.#folder)) {
-      const bytes = await diskBytes(folder);
-      this.#uses.set(folder, { bytes, usedAt, handedOutAt: 0, runtimes: new Set() });
-    }
-  }
-
-  #useOf(folder: string): Use {
-    const use = this.#uses.get(folder) ?? { bytes: 0, usedAt: 0, handedOutAt: 0, runtimes: new Set() };
-    this.#uses.set(folder, use);
-    return use;
-  }
-
-  async #trim(): Promise<void> {
-    const { maxBytes, logger } = this.#options;
-    let total = 0;
-    for (const use of this.#uses.values()) {
-      total += use.bytes;
-      if (isInUse(use)) use.usedAt = Date.now();
-    }
-    const oldestFirst = [...this.#uses].sort(([, one], [, other]) => one.usedAt - other.usedAt);
-    for (const [folder, use] of oldestFirst) {
-      if (total <= maxBytes) return;
-      if (isInUse(use)) continue;
-      await this.#inTurn(folder, async () => {
-        // The version may have been handed out while its turn came.
-        if (isInUse(use)) return;
-        await rm(folder, { recursive: true, force: true });
-        total -= use.bytes;
-        this.#uses.delete(folder);
-        logger.info({ folder, bytes: use.bytes }, 'removed an unpacked version that was not used for the longest time');
-      });
-    }
-    if (total > maxBytes)
-      logger.warn({ bytes: total, maxBytes }, 'the versions in use need more disk than BUNDLE_CACHE_MAX_BYTES');
+    for (const { folder, usedAt } of await cachedFolders(this.#folder))
+      this.#folders.found(folder, usedAt, await diskBytes(folder));
   }
 
   #inTurn<T>(folder: string, step: () => Promise<T>): Promise<T> {
@@ -145,9 +100,4 @@ export class BundleCache {
       if (this.#turns.get(folder) === turn) this.#turns.delete(folder);
     });
   }
-}
-
-function isInUse({ runtimes, handedOutAt }: Use): boolean {
-  for (const runtime of runtimes) if (runtime.state === 'closed') runtimes.delete(runtime);
-  return runtimes.size > 0 || handedOutAt > Date.now() - BUILD_MS;
 }

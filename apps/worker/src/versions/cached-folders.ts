@@ -1,4 +1,4 @@
-// Contract 7: reads which versions an earlier process has unpacked, and how much disk they need.
+// Contract 7: reads which versions an earlier process has unpacked.
 import { lstat, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -8,8 +8,6 @@ export interface CachedFolder {
   /** Time of the last change in the folder, Unix ms. */
   readonly usedAt: number;
 }
-
-const BLOCK_BYTES = 512;
 
 /** Returns the versions below `<root>/<project>/<app>/`. Removes folders that were not unpacked to the end. */
 export async function cachedFolders(root: string): Promise<CachedFolder[]> {
@@ -22,17 +20,6 @@ export async function cachedFolders(root: string): Promise<CachedFolder[]> {
         else found.push({ folder, usedAt: (await lstat(folder)).mtimeMs });
       }
   return found;
-}
-
-/** Returns the bytes on disk of all files below a folder. Links are not followed. */
-export async function diskBytes(folder: string): Promise<number> {
-  let bytes = 0;
-  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => [])) {
-    // The app may remove a file at any time.
-    const { blocks = 0 } = (await lstat(join(entry.parentPath, entry.name)).catch(() => undefined)) ?? {};
-    bytes += blocks * BLOCK_BYTES;
-  }
-  return bytes;
 }
 
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);

@@ -47,9 +47,11 @@ export class Versions {
     const own = Object.fromEntries(Object.entries(process.env).filter(([name]) => !FOREIGN.test(name)));
     return new Environments({
       folder: join(this.root, 'environments'),
+      maxBytes: 2 ** 40,
       limits: { ...LIMITS, ...limits },
       allowCommands: false,
       environment: { ...own, ...settings },
+      logger: { info: () => {}, warn: () => {} },
       ...more,
     });
   }
