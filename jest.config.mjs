@@ -3,6 +3,7 @@ export default {
   // Against hanging only: what is waited for is an event, and a machine may be slow.
   testTimeout: 180_000,
   globalSetup: '<rootDir>/test/stack/shared-stack-run.mjs',
+  testSequencer: '<rootDir>/test/longest-first.mjs',
   testEnvironment: 'node',
   testEnvironmentOptions: { customExportConditions: ['source', 'node', 'node-addons'] },
   testMatch: ['<rootDir>/{apps,packages,test}/**/*.test.ts'],

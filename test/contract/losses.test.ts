@@ -26,8 +26,8 @@ beforeAll(async () => {
       LEASE_RENEW_MS: '500',
       ATTEND_MS: '500',
       // The lease of a delivery's attempt is the sum of these limits.
-      WEBHOOK_TIMEOUT_S: '10',
-      WEBHOOK_RECORD_S: '5',
+      WEBHOOK_TIMEOUT_S: '3',
+      WEBHOOK_RECORD_S: '3',
     },
   });
   caller = new Caller(stack.port, stack.jwtSecret);
