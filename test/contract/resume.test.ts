@@ -45,7 +45,7 @@ describe('a stock EventSource gets each item once despite many cuts, and stops a
     proxy = await cuttingProxy(stack.port, () => (connections++ === 0 ? 5_000 : 0) + anywhere());
     const runId = await started('resumable', { n: N, size: 2000, seconds });
     if (seconds === 0) await caller.ended(runId);
-    const { ids, data, closed } = watch(caller, runId, proxy.port);
+    const { ids, data, closed } = watch(caller, runId, proxy.port, { hurried: true });
     expect(await closed).toBe(204);
     expect(ids).toEqual(numbers(N));
     expect(data.map((text) => Number.parseInt(text, 10))).toEqual(numbers(N).map((n) => n - 1));
