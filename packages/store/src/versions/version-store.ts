@@ -49,19 +49,14 @@ export class VersionStore {
    * @throws ServiceError `unavailable`, also if the bundle was unused for long and is being removed now; `overloaded`
    */
   async deploy(project: string, version: NewVersion): Promise<Deployed> {
+    // A record that names a removed bundle would harm a version that serves. So a removal under way refuses the deployment before its record.
+    await this.#refuseRemoved(version.bundle);
     // The index is written first. A project without a version in it does no harm, but a version outside of it would never start.
     await this.#within(this.#redis.sadd(deployedKey, project));
     const deployed = await this.#within(runScript(this.#redis, deployScript, project, version));
     await this.#notify(project);
-    // Looked up after the version is recorded: used-bundles.ts.
-    if ((await this.#within(this.#redis.exists(removingPrefix + version.bundle))) === 1)
-      throw new ServiceError(
-        'unavailable',
-        'The bundle was removed from the bundle store at the same time. Deploy it again.',
-        {
-          retryAfterS: REMOVING_MS / 1000,
-        },
-      );
+    // A removal that began since then: used-bundles.ts.
+    await this.#refuseRemoved(version.bundle);
     return deployed;
   }
 
@@ -163,6 +158,18 @@ export class VersionStore {
   async audited(project: string, from: number, most: number): Promise<AuditEntry[]> {
     const entries = this.#redis.lrange(projectPrefix(project) + names.audit, from, from + most - 1);
     return (await this.#within(entries)).map(auditEntryOf);
+  }
+
+  /** @throws ServiceError `unavailable` if a gateway removes the bundle now */
+  async #refuseRemoved(bundle: string): Promise<void> {
+    if ((await this.#within(this.#redis.exists(removingPrefix + bundle))) === 1)
+      throw new ServiceError(
+        'unavailable',
+        'The bundle was removed from the bundle store at the same time. Deploy it again.',
+        {
+          retryAfterS: REMOVING_MS / 1000,
+        },
+      );
   }
 
   async #records(project: string, app: string, versions: readonly string[]): Promise<VersionRecord[]> {

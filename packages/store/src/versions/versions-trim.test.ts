@@ -41,7 +41,7 @@ class Numbered {
       ...{ app: 'chat', version, bundle: version, size: 1, mode, termMs: LONG_MS },
     });
     // The order of versions is the order of their times. Redis' clock gives whole milliseconds.
-    await redis.zadd(this.prefix + names.versions + 'chat', Date.now() - LONG_MS + number, version);
+    await redis.zadd(`${this.prefix}${names.versions}chat`, Date.now() - LONG_MS + number, version);
     if (step) await this.report(step);
   }
 
@@ -63,7 +63,7 @@ class Numbered {
   }
 
   async kept(): Promise<number[]> {
-    const versions = await redis.zrange(this.prefix + names.versions + 'chat', '0', '-1');
+    const versions = await redis.zrange(`${this.prefix}${names.versions}chat`, '0', '-1');
     return versions.map((version) => Number(version.slice(0, 4)));
   }
 }
@@ -122,16 +122,44 @@ test('a version with running or queued runs stays until their end', async () => 
   expect(await app.trim()).toBe(2);
 });
 
-test('a deployment of a bundle that is being removed is refused, and a bundle of a version is not removed', async () => {
+/** Deploys a version with this bundle as a gateway does. */
+const deployed = (app: Numbered, number: number, bundle: string, store = app.store) =>
+  store.deploy(app.project, {
+    ...{ app: 'chat', version: nameOf(number), bundle, size: 1, mode: 'activate', termMs: LONG_MS },
+  });
+const refused = { code: 'unavailable', retryAfterS: 60 };
+
+test('a deployment of a bundle that is being removed is refused, and changes no version', async () => {
   const app = new Numbered();
   const used = new UsedBundles(redis, { commandMs });
   await app.deploy(1, 'ready');
   await redis.sadd(deployedKey, app.project);
   expect(await used.removing([nameOf(1), nameOf(2)])).toEqual([nameOf(2)]);
-  const deployment = app.store.deploy(app.project, {
-    ...{ app: 'chat', version: nameOf(2), bundle: nameOf(2), size: 1, mode: 'activate', termMs: LONG_MS },
+  await expect(deployed(app, 1, nameOf(2))).rejects.toMatchObject(refused);
+  await expect(deployed(app, 3, nameOf(2))).rejects.toMatchObject(refused);
+  expect(await app.store.find(app.project, 'chat', nameOf(1))).toMatchObject({ state: 'active', bundle: nameOf(1) });
+  expect(await app.store.find(app.project, 'chat', nameOf(3))).toBeUndefined();
+});
+
+test('a deployment whose bundle is removed meanwhile is refused, and a repeat keeps the bundle', async () => {
+  const app = new Numbered();
+  const used = new UsedBundles(redis, { commandMs });
+  let removed: readonly string[] | undefined;
+  // The removal begins between the first look and the record.
+  const racing = new Proxy(redis, {
+    get: (target, key) => {
+      const value: unknown = Reflect.get(target, key);
+      if (key !== 'exists') return typeof value === 'function' ? value.bind(target) : value;
+      return async (name: string) => {
+        const found = await redis.exists(name);
+        removed ??= await used.removing([nameOf(4)]);
+        return found;
+      };
+    },
   });
-  await expect(deployment).rejects.toMatchObject({ code: 'unavailable', retryAfterS: 60 });
+  const store = new VersionStore(racing, redis, { commandMs });
+  await expect(deployed(app, 4, nameOf(4), store)).rejects.toMatchObject(refused);
+  expect(removed).toEqual([nameOf(4)]);
   // The deployment is recorded, so the bundle is used from now on.
-  expect(await used.removing([nameOf(2)])).toEqual([]);
+  expect(await used.removing([nameOf(4)])).toEqual([]);
 });
