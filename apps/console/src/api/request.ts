@@ -34,7 +34,7 @@ export class ApiError extends Error {
 /** No answer came: the network or the gateway is down. */
 export class Unreachable extends Error {
   constructor() {
-    super('The gateway does not answer. This page tries again until it does.');
+    super('The gateway does not answer.');
   }
 }
 

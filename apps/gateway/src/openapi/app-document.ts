@@ -1,8 +1,9 @@
 // Contract 6: `GET /openapi/{project}/{app}.json`, the API of an app, from its announcement.
 import type { AppDescription, FunctionSpec, JsonSchema, ParameterSpec } from '@inference-proxy/contracts';
-import { ACCEPTED_RUN, answer, errors, type Json, json, OF_CALLS, openApi, parameter, ref } from './components.ts';
+import { ACCEPTED_RUN, answer, errors, json, OF_CALLS, openApi, parameter, ref } from './components.ts';
 import { examplesOf } from './examples.ts';
 import { hoisted } from './hoisted-schemas.ts';
+import type { Json } from './json.ts';
 import { CALL_OPTIONS } from './service-document.ts';
 
 const FORMS = ['multipart/form-data', 'application/x-www-form-urlencoded'];

@@ -1,8 +1,5 @@
 // Contract 7: the schemas of apps, functions and versions in the document of the service.
-const TEXT = { type: 'string' };
-const TIME = { type: 'string', format: 'date-time' };
-const schema = (name: string): object => ({ $ref: `#/components/schemas/${name}` });
-const list = (items: object): object => ({ type: 'array', items });
+import { type Json, list, schema, TEXT, TIME } from './json.ts';
 
 const APP = {
   name: TEXT,
@@ -31,7 +28,7 @@ const VERSION = {
 };
 const VERSION_REQUIRED = ['version', 'state', 'rolling_out', 'created_at', 'deployed_at', 'size'];
 
-const activation = (more: object): object => ({
+const activation = (more: Json): Json => ({
   type: 'object',
   required: [...Object.keys(more), 'time'],
   properties: { ...more, time: TIME, author: TEXT },

@@ -1,6 +1,6 @@
 // OpenAPI 3.1: local references of a function's schema point into the whole document, so its definitions move to the components.
 import type { JsonSchema } from '@inference-proxy/contracts';
-import type { Json } from './components.ts';
+import type { Json } from './json.ts';
 
 /** Characters that a component's name may not contain. */
 const FOREIGN = /[^A-Za-z0-9._-]/g;

@@ -1,8 +1,6 @@
 // Contract 5: the paths of receivers in the document of the service.
-import { answer, COMMON, errors, type Json, json, parameter } from './components.ts';
-
-const TIME = { type: 'string', format: 'date-time' };
-const COUNT = { type: 'integer' };
+import { answer, COMMON, errors, json, parameter } from './components.ts';
+import { COUNT, type Json, TIME } from './json.ts';
 
 const RECEIVER = {
   type: 'object',

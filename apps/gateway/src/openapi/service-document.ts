@@ -1,16 +1,6 @@
 // Contract 6: `GET /openapi.json`, the API of the service. `service-document.test.ts` compares it with the routes.
-import {
-  ACCEPTED_RUN,
-  answer,
-  COMMON,
-  errors,
-  type Json,
-  json,
-  OF_CALLS,
-  openApi,
-  parameter,
-  ref,
-} from './components.ts';
+import { ACCEPTED_RUN, answer, COMMON, errors, json, OF_CALLS, openApi, parameter, ref } from './components.ts';
+import { COUNT, type Json, object, TEXT } from './json.ts';
 import { receiverPaths } from './receiver-paths.ts';
 import { statsPaths } from './stats-paths.ts';
 import { versionPaths } from './version-paths.ts';
@@ -72,11 +62,6 @@ const openAi = (summary: string): Operation => ({
   tags: ['OpenAI clients'],
 });
 
-/** An object whose members are all required. */
-const object = (properties: Json): Json => ({ type: 'object', required: Object.keys(properties), properties });
-
-const TEXT = { type: 'string' };
-const COUNT = { type: 'integer' };
 const LIST = { type: 'array', items: AN_OBJECT };
 const HEALTH = object({ status: TEXT });
 const MODEL = object({ id: TEXT, object: TEXT, created: COUNT, owned_by: TEXT });

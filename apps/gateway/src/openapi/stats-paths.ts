@@ -1,16 +1,8 @@
 // Contract 5: the path of statistics in the document of the service.
-import { answer, COMMON, errors, type Json, json, parameter } from './components.ts';
+import { answer, COMMON, errors, json, parameter } from './components.ts';
+import { COUNT, type Json, list, object, TIME } from './json.ts';
 
-const object = (properties: Json, optional: Json = {}): Json => ({
-  type: 'object',
-  required: Object.keys(properties),
-  properties: { ...properties, ...optional },
-});
-const list = (items: Json): Json => ({ type: 'array', items });
-
-const COUNT = { type: 'integer' };
 const LATENCY = { type: ['number', 'null'], description: 'In milliseconds; null without a call.' };
-const TIME = { type: 'string', format: 'date-time' };
 
 const APP_STATS = object({
   app: { type: 'string' },

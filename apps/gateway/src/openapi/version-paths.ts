@@ -1,10 +1,6 @@
 // Contract 7: the paths of apps and versions in the document of the service.
-import { answer, COMMON, errors, type Json, json, parameter, ref } from './components.ts';
-
-const TEXT = { type: 'string' };
-const TIME = { type: 'string', format: 'date-time' };
-const list = (items: Json): Json => ({ type: 'array', items });
-const object = (properties: Json): Json => ({ type: 'object', required: Object.keys(properties), properties });
+import { answer, COMMON, errors, json, parameter, ref } from './components.ts';
+import { type Json, list, object, TEXT, TIME } from './json.ts';
 
 /** A change by a user, or an undoing by the service: the audit log. */
 const CHANGE = {

@@ -9,6 +9,7 @@ import { type CustomServer, customServer, customServerSection } from './custom-s
 import { type EntryPoint, findEntryPoint, type Language, nodeEntryPoint } from './entry-point.ts';
 import { asTable, ManifestError, merged, type Sections, sectionsOf } from './manifest-text.ts';
 import { refuseRuntimes } from './refused-runtimes.ts';
+import { keysWithoutSchema } from './unused-keys.ts';
 
 export { ManifestError } from './manifest-text.ts';
 
@@ -148,42 +149,11 @@ type Functions = Pick<Manifest, 'language' | 'entrypoint' | 'interpreter'>;
 /** Sections whose keys are names of the author's choice. */
 const TABLES = ['env', 'examples', 'dependencies.pip', 'dependencies.apt'] as const;
 
-/** Keys by which the hosted product builds an image. */
-const BUILD_KEYS = ['python_version', 'docker_base_image_url', 'use_uv'] as const;
-
-/** Keys of the hosted product that are accepted without effect, so that its apps run unchanged. `*` is a whole section. */
-const NOT_USED = new Set([
-  'deployment.name',
-  'deployment.python_version',
-  'deployment.disable_auth',
-  'deployment.include',
-  'deployment.exclude',
-  'deployment.docker_base_image_url',
-  'deployment.use_uv',
-  'runtime.cortex.*',
-  ...['python', 'custom'].flatMap((kind) => BUILD_KEYS.map((key) => `runtime.${kind}.${key}`)),
-  'hardware.cpu',
-  'hardware.provider',
-  'hardware.region',
-  'scaling.compute_tier',
-  'scaling.cooldown',
-  'scaling.scaling_metric',
-  'scaling.scaling_target',
-  'scaling.scaling_buffer',
-  'scaling.evaluation_interval_seconds',
-  'scaling.load_balancing_algorithm',
-  'dependencies.conda.*',
-  'dependencies.paths.apt',
-  'dependencies.paths.conda',
-]);
-
-/** Keys of {@link buildCommandsOf}, by section. */
-const COMMAND_KEYS = new Set(
-  ['deployment', 'runtime.python', 'runtime.custom'].flatMap((section) => [
-    `${section}.shell_commands`,
-    `${section}.pre_build_commands`,
-  ]),
-);
+/** Returns the keys of a section's schema, or `any` if the author chooses the keys. */
+function keysOf(section: string): readonly string[] | 'any' {
+  if (TABLES.some((open) => open === section)) return 'any';
+  return section in sections ? Object.keys(sections[section as Exclude<Section, (typeof TABLES)[number]>].shape) : [];
+}
 
 /** Checks a section and returns its values. @param from the section of the manifest that is read as `name` */
 function parseSection<S extends Section>(
@@ -210,25 +180,6 @@ function serverOf(found: Sections, from: string): CustomServer {
   } catch (error) {
     throw new ManifestError(`[${from}] ${error instanceof Error ? error.message : String(error)}`);
   }
-}
-
-/** Returns the keys that no schema names, separated into keys of the hosted product and unknown keys. */
-function leftOver(found: Sections, server: string | undefined): { unused: string[]; unknown: string[] } {
-  const unused: string[] = [];
-  const unknown: string[] = [];
-  for (const [name, value] of found) {
-    if (TABLES.some((open) => open === name)) continue;
-    const schema = name === server ? 'runtime.custom' : name;
-    const known =
-      schema in sections ? Object.keys(sections[schema as Exclude<Section, (typeof TABLES)[number]>].shape) : [];
-    const table = asTable(value);
-    if (!table) unknown.push(name);
-    else if (NOT_USED.has(`${name}.*`)) unused.push(name);
-    else
-      for (const key of Object.keys(table).filter((key) => !known.includes(key) && !COMMAND_KEYS.has(`${name}.${key}`)))
-        (NOT_USED.has(`${name}.${key}`) ? unused : unknown).push(`${name}.${key}`);
-  }
-  return { unused, unknown };
 }
 
 /**
@@ -261,7 +212,7 @@ function manifestOf(found: Sections, maxOutputBytes: number, entry?: EntryPoint)
   const replicas = Math.min(Math.max(1, scaling.min_replicas), scaling.max_replicas ?? Number.POSITIVE_INFINITY);
   // Only one process can listen on a fixed port.
   const single = server !== undefined && (server.url !== undefined || server.port !== undefined);
-  const rest = leftOver(found, serverIn);
+  const rest = keysWithoutSchema(found, (name) => keysOf(name === serverIn ? 'runtime.custom' : name));
   if (single && replicas > 1) rest.unused.push('scaling.min_replicas');
   if (server?.url !== undefined && hardware.memory !== undefined) rest.unused.push('hardware.memory');
   return {

@@ -30,7 +30,7 @@ type Copy = Omit<z.infer<typeof copySchema>, 'revision'> & { readonly revision: 
 
 const NONE: Copy = { revision: undefined, values: {}, unopened: [] };
 
-export interface AppSecretsOptions {
+export interface OpenedSecretsOptions {
   readonly feed: SecretFeed;
   /** Time between two looks without a message, ms. */
   readonly lookMs: number;
@@ -52,9 +52,9 @@ export class OpenedSecrets {
   #looking: Promise<void> = Promise.resolve();
   readonly #closing = new AbortController();
 
-  readonly #options: AppSecretsOptions;
+  readonly #options: OpenedSecretsOptions;
 
-  constructor(options: AppSecretsOptions) {
+  constructor(options: OpenedSecretsOptions) {
     this.#options = options;
   }
 
