@@ -1,6 +1,6 @@
 // Repeated calls: when they are repeated, when they end, and with which error.
 import { expect, jest, test } from '@jest/globals';
-import { backOffMs, pause, retry } from './index.ts';
+import { atIntervals, backOffMs, pause, retry } from './index.ts';
 
 /** Returns a task that fails `times` times. */
 const failing = (times: number) => {
@@ -67,4 +67,17 @@ test('pauses double up to the longest pause, and at most half of each is random'
 
 test('a pause ends at once if its signal has fired', async () => {
   await pause(3_600_000, AbortSignal.abort());
+});
+
+test('a look at intervals is repeated until its signal fires, and never overlaps the look before', async () => {
+  const owner = new AbortController();
+  let open = 0;
+  let looks = 0;
+  await atIntervals(1, owner.signal, async () => {
+    expect(open++).toBe(0);
+    await pause(2);
+    open--;
+    if (++looks === 3) owner.abort();
+  });
+  expect(looks).toBe(3);
 });

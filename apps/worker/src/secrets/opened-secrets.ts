@@ -1,7 +1,6 @@
 // Contract 7, "Secrets": the secrets of the apps that this worker serves. A gateway seals the values for the key of this worker.
-import { setTimeout as after } from 'node:timers/promises';
 import { WorkerKeys } from '@inference-proxy/crypto';
-import { pause, retry } from '@inference-proxy/retry';
+import { atIntervals, pause, retry } from '@inference-proxy/retry';
 import type { SecretFeed, StoreLogger } from '@inference-proxy/store';
 import { z } from 'zod';
 
@@ -67,7 +66,7 @@ export class OpenedSecrets {
       .catch((err: unknown) =>
         logger.warn({ err }, 'subscribing to changes of secrets failed; the worker looks for changes at intervals'),
       );
-    void this.#lookAtTimes();
+    void atIntervals(this.#options.lookMs, this.#closing.signal, () => this.#look(undefined));
   }
 
   /** Stops following. Started processes keep their secrets. */
@@ -122,14 +121,6 @@ export class OpenedSecrets {
   #open(project: string, app: string, sealed: string): Copy {
     const bytes = this.#keys.open(sealed, { project, app, workerId: this.#options.feed.workerId });
     return copySchema.parse(JSON.parse(bytes.toString()));
-  }
-
-  async #lookAtTimes(): Promise<void> {
-    const { signal } = this.#closing;
-    while (!signal.aborted) {
-      await after(this.#options.lookMs, undefined, { signal }).catch(() => {});
-      if (!signal.aborted) this.#look(undefined);
-    }
   }
 
   #look(project: string | undefined): void {

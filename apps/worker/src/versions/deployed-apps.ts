@@ -1,5 +1,5 @@
 // Contract 7: the deployed apps that this worker serves. A message or a silence starts a look; only one look runs at a time.
-import { setTimeout as after } from 'node:timers/promises';
+import { atIntervals } from '@inference-proxy/retry';
 import type { Deployment, DeploymentFeed } from '@inference-proxy/store';
 import type { AppFilter } from '../deployments/app-folders.ts';
 import type { AppChanged } from '../deployments/deployments.ts';
@@ -59,7 +59,7 @@ export class DeployedApps implements ServedApps {
         logger.warn({ err }, 'subscribing to changes of versions failed; the worker looks for changes at intervals'),
       );
     await this.#look(ALL);
-    void this.#lookAtTimes();
+    void atIntervals(this.#options.lookMs, this.#closing.signal, () => this.#look(ALL));
   }
 
   projects(): readonly string[] {
@@ -89,14 +89,6 @@ export class DeployedApps implements ServedApps {
     await this.stop();
     const all = [...[...this.#apps.values()].map(({ versions }) => versions), ...this.#gone];
     await Promise.all(all.map((versions) => versions.drain(signal)));
-  }
-
-  async #lookAtTimes(): Promise<void> {
-    const { signal } = this.#closing;
-    while (!signal.aborted) {
-      await after(this.#options.lookMs, undefined, { signal }).catch(() => {});
-      if (!signal.aborted) await this.#look(ALL);
-    }
   }
 
   #look(project: string | typeof ALL): Promise<void> {
