@@ -1,6 +1,6 @@
 // Contract 4: webhooks, from the end of a real run to real receivers.
 import { spawn } from 'node:child_process';
-import { createHmac } from 'node:crypto';
+import { createHmac, createPublicKey, verify } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -101,12 +101,20 @@ test('the secret is the header’s bytes as received', async () => {
   new Webhook(secret, { format: 'raw' }).verify(request.body, request.headers as Record<string, string>);
 });
 
-test('without a secret a delivery has no signature', async () => {
+test('without a secret a delivery has the signature that the public key of the gateway verifies', async () => {
   const sink = await taking();
   await caller.call('streams/value', { value: 1 }, { ...to(sink.url), headers: {} });
-  const { headers } = await nth(sink, 1);
-  expect(Object.keys(headers).filter((name) => name.includes('signature'))).toEqual([]);
-  expect(headers['webhook-id']).toBeDefined();
+  const request = await nth(sink, 1);
+  expect(Object.keys(request.headers).filter((name) => name.includes('signature'))).toEqual(['webhook-signature']);
+  const listed = await fetch(`http://127.0.0.1:${caller.port}/.well-known/webhook-keys`);
+  expect([listed.status, listed.headers.get('cache-control')]).toEqual([200, 'public, max-age=300']);
+  const { keys } = (await listed.json()) as { keys: { id: string; key: string }[] };
+  expect(keys).toEqual([{ id: expect.stringMatching(/^[0-9a-f]{16}$/), key: expect.stringMatching(/^whpk_/) }]);
+  const der = `302a300506032b6570032100${Buffer.from(String(keys[0]?.key).slice(5), 'base64').toString('hex')}`;
+  const key = createPublicKey({ key: Buffer.from(der, 'hex'), format: 'der', type: 'spki' });
+  const signed = Buffer.from(`${header(request, 'webhook-id')}.${header(request, 'webhook-timestamp')}.`);
+  const [, signature = ''] = /^v1a,(.*)$/.exec(header(request, 'webhook-signature')) ?? [];
+  expect(verify(null, Buffer.concat([signed, request.body]), key, Buffer.from(signature, 'base64'))).toBe(true);
 });
 
 test('a streamed run is delivered with the list of its items, and the webhook does not change the stream', async () => {

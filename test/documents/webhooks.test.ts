@@ -1,21 +1,26 @@
 // docs/webhooks.md and the code agree on signatures and times.
 import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { WebhookKeys } from '@inference-proxy/crypto';
 import { expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { page, root } from './markdown.ts';
 
 const text = page('docs/webhooks.md');
+/** The value of `SECRETS_KEY` behind the examples. */
+const EXAMPLE_KEY = Buffer.alloc(32, 7);
 
 test('the page has the test vectors of the code', () => {
-  const documented: unknown = JSON.parse(/```json\n([\s\S]*?)```/.exec(text)?.[1] ?? '');
+  const documented: unknown = JSON.parse(/```json\n(\{\s*"scheme"[\s\S]*?)```/.exec(text)?.[1] ?? '');
   expect(documented).toEqual(
     JSON.parse(readFileSync(join(root, 'packages/crypto/vectors/webhook-signatures.json'), 'utf8')),
   );
 });
 
-test('the example is signed in both schemes', () => {
+const exampleDelivery = () => {
   const [, head = '', body = ''] = /```\nPOST [^\n]*\n([\s\S]*?)\n\n([\s\S]*?)\n```/.exec(text) ?? [];
   const headers = Object.fromEntries(
     head.split('\n').map((line) => {
@@ -23,13 +28,41 @@ test('the example is signed in both schemes', () => {
       return [name.toLowerCase(), value];
     }),
   );
+  return { headers, body };
+};
+
+test('the example is signed in both schemes with a secret', () => {
+  const { headers, body } = exampleDelivery();
   const signed = `${headers['x-request-id']}.${headers['x-service-webhook-timestamp']}.${body}`;
   expect(headers['x-service-webhook-signature']).toBe(
     `v1,${createHmac('sha256', 'test-secret').update(signed).digest('hex')}`,
   );
   const at = new Date(Number(headers['webhook-timestamp']) * 1000);
   const standard = new Webhook('test-secret', { format: 'raw' }).sign(String(headers['webhook-id']), at, body);
-  expect(headers['webhook-signature']).toBe(standard);
+  expect(headers['webhook-signature']?.split(' ')[0]).toBe(standard);
+});
+
+test('the code of the page verifies the example with the public key of the page, and no changed body', async () => {
+  const { headers, body } = exampleDelivery();
+  const [, code = ''] = /```js\n(import \{ createPublicKey[\s\S]*?)```/.exec(text) ?? [];
+  const { keys } = JSON.parse(/^\{"keys":.*$/m.exec(text)?.[0] ?? '') as { keys: unknown };
+  const file = join(await mkdtemp(join(tmpdir(), 'receiver-')), 'receiver.mjs');
+  await writeFile(file, code);
+  const { isSigned } = (await import(file)) as { isSigned(...values: unknown[]): boolean };
+  expect(isSigned(keys, headers, Buffer.from(body))).toBe(true);
+  expect(isSigned(keys, headers, Buffer.from(`${body} `))).toBe(false);
+});
+
+test('the example of the contract has the signatures of the page', async () => {
+  const contract = page('docs/contract.md');
+  const [, head = '', body = ''] = /```http\nPOST \/hook [^\n]*\n([\s\S]*?)\n\n([\s\S]*?)\n```/.exec(contract) ?? [];
+  const [, id = '', timestamp = '', sent = ''] =
+    /webhook-id: (.*)\nwebhook-timestamp: (.*)\nwebhook-signature: (.*)/.exec(head) ?? [];
+  const at = new Date(Number(timestamp) * 1000);
+  const standard = new Webhook('test-secret', { format: 'raw' }).sign(id, at, body);
+  const keys = new WebhookKeys([EXAMPLE_KEY]);
+  expect(sent).toBe(`${standard} ${await keys.sign(id, Number(timestamp), Buffer.from(body))}`);
+  expect(contract).toContain(keys.listed[0]?.key);
 });
 
 test('the schedule is the same as in docs/settings.md', () => {

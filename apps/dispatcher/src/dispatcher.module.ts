@@ -1,6 +1,6 @@
 // Contract 4: the Nest module of the dispatcher, with every part and its dependencies.
 import { readFileSync } from 'node:fs';
-import { SealedBox } from '@inference-proxy/crypto';
+import { SealedBox, WebhookKeys } from '@inference-proxy/crypto';
 import { AddressPolicy, GuardedAgent, WebhookUrls } from '@inference-proxy/egress';
 import { accountLog, type Boot, closeRedis, connectRedis, repeatedLines } from '@inference-proxy/platform';
 import { DeliveryQueue, DeliveryStore, defaultTimings, HostStore } from '@inference-proxy/store';
@@ -78,7 +78,6 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
             maxIdle: settings.WEBHOOK_CONCURRENCY,
           }),
       },
-      { provide: SealedBox, useFactory: () => new SealedBox(settings.SECRETS_KEY) },
       {
         provide: HostStore,
         inject: [Redis],
@@ -112,14 +111,13 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
       },
       {
         provide: Deliver,
-        inject: [DeliveryStore, DeliveryQueue, Permits, GuardedAgent, AddressPolicy, SealedBox],
+        inject: [DeliveryStore, DeliveryQueue, Permits, GuardedAgent, AddressPolicy],
         useFactory: (
           store: DeliveryStore,
           queue: DeliveryQueue,
           permits: Permits,
           agent: GuardedAgent,
           policy: AddressPolicy,
-          box: SealedBox,
         ) =>
           new Deliver({
             store,
@@ -127,7 +125,7 @@ export function dispatcherModule(boot: Boot<DispatcherSettings>): DynamicModule 
             permits,
             agent,
             urls: new WebhookUrls({ policy, requireHttps: settings.WEBHOOK_REQUIRE_HTTPS }),
-            box,
+            signers: { box: new SealedBox(settings.SECRETS_KEY), keys: new WebhookKeys(settings.SECRETS_KEY) },
             schedule: { delaysS: settings.WEBHOOK_SCHEDULE, jitter: settings.WEBHOOK_JITTER },
             limits,
             leaseMs,

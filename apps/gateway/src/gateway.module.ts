@@ -1,6 +1,6 @@
 // The gateway's one module, with all controllers and providers.
 import { openBundleStore } from '@inference-proxy/bundles';
-import { SealedBox } from '@inference-proxy/crypto';
+import { SealedBox, WebhookKeys } from '@inference-proxy/crypto';
 import { AddressPolicy, WebhookUrls } from '@inference-proxy/egress';
 import { accountLog, type Boot } from '@inference-proxy/platform';
 import { GatewayStore } from '@inference-proxy/store';
@@ -17,6 +17,7 @@ import { DeliveriesController } from './deliveries/deliveries.controller.ts';
 import { Deliveries } from './deliveries/deliveries.ts';
 import { ReceiversController } from './deliveries/receivers.controller.ts';
 import { RedeliveryController } from './deliveries/redelivery.controller.ts';
+import { WebhookKeysController } from './deliveries/webhook-keys.controller.ts';
 import { AnswersInFlight } from './http/answers-in-flight.ts';
 import type { ErrorFilter } from './http/error.filter.ts';
 import { HealthController } from './http/health.controller.ts';
@@ -73,6 +74,7 @@ export const controllers = [
   DeliveriesController,
   ReceiversController,
   RedeliveryController,
+  WebhookKeysController,
   StatsController,
   RevocationController,
   AppsController,
@@ -171,6 +173,7 @@ export function gatewayModule(parts: GatewayParts): DynamicModule {
       { provide: RunList, useFactory: () => new RunList(store) },
       { provide: CallStats, useFactory: () => new CallStats(store) },
       { provide: RunLogs, useFactory: () => new RunLogs({ store, openCalls, keepAlives, logger }) },
+      { provide: WebhookKeys, useFactory: () => new WebhookKeys(settings.SECRETS_KEY) },
       { provide: Deliveries, useFactory: () => new Deliveries(store.deliveryLog) },
       // pages
       { provide: DocsFiles, useFactory: () => new DocsFiles() },

@@ -1,7 +1,7 @@
 // Contract 4: the journey of a delivery against real receivers. The records are in memory.
 import { randomBytes } from 'node:crypto';
 import type { DueDelivery } from '@inference-proxy/contracts';
-import { SealedBox, serviceSignature } from '@inference-proxy/crypto';
+import { SealedBox, serviceSignature, WebhookKeys } from '@inference-proxy/crypto';
 import { AddressPolicy, GuardedAgent, parseNetworks, WebhookUrls } from '@inference-proxy/egress';
 import { Registry } from '@inference-proxy/platform';
 import type {
@@ -31,6 +31,7 @@ const runId = '0199f0a0-0000-7000-8000-000000000001';
 const secret = 'whsec_aGVsbG8gd29ybGQ=';
 const body = Buffer.from('{"run_id":"0199","result":[1.0,"\u2028"]}');
 const box = new SealedBox([randomBytes(32)]);
+const keys = new WebhookKeys([randomBytes(32)]);
 
 type RecordStore = DeliverOptions['store'];
 type JobQueue = DeliverOptions['queue'];
@@ -150,7 +151,7 @@ function journey(records: Records, more: Partial<DeliverOptions> = {}) {
     permits,
     agent,
     urls: new WebhookUrls({ policy }),
-    box,
+    signers: { box, keys },
     schedule: { delaysS: [0, 5, 300, 1800, 7200], jitter: 0 },
     limits: { headMs: PATIENT_MS, answerMs: PATIENT_MS, answerBytes: 4096 },
     leaseMs: 3 * PATIENT_MS,
@@ -287,7 +288,7 @@ test.each<[string, string, Partial<DeliverOptions>, Partial<AttemptRecord>]>([
   [
     'whose secret no key opens',
     'http://127.0.0.1/',
-    { box: new SealedBox([randomBytes(32)]) },
+    { signers: { box: new SealedBox([randomBytes(32)]), keys } },
     { errorClass: 'unsigned' },
   ],
 ])('a delivery %s sends nothing, and its attempt is recorded and retried', async (_name, url, more, record) => {

@@ -1,6 +1,6 @@
 // Contract 4: the journey of a delivery: begin → keep the body, get a slot at the receiver → sign → attempt → record → next job.
 import { type DueDelivery, ServiceError } from '@inference-proxy/contracts';
-import { type SealedBox, UnsealError } from '@inference-proxy/crypto';
+import { UnsealError } from '@inference-proxy/crypto';
 import type { ExchangeLimits, GuardedAgent, WebhookUrls } from '@inference-proxy/egress';
 import { type AccountLog, parseTraceparent } from '@inference-proxy/platform';
 import { retry } from '@inference-proxy/retry';
@@ -15,7 +15,7 @@ import type {
 import type { Permit, Permits } from '../fairness/permits.ts';
 import { AttemptAccount, type AttemptAccountParts } from '../operations/attempt-account.ts';
 import { attempt, type ErrorClass, shownRecord } from './attempt.ts';
-import { deliveryHeaders, shownHeaders } from './headers.ts';
+import { deliveryHeaders, type Signers, shownHeaders } from './headers.ts';
 import { longestRoundMs, type RetrySchedule } from './retry-schedule.ts';
 import { circuitSignal, type Verdict, verdict } from './verdict.ts';
 
@@ -39,7 +39,7 @@ export interface DeliverOptions {
   readonly permits: Pick<Permits, 'request'>;
   readonly agent: GuardedAgent;
   readonly urls: WebhookUrls;
-  readonly box: SealedBox;
+  readonly signers: Signers;
   readonly schedule: RetrySchedule;
   readonly limits: ExchangeLimits;
   /** Lease of an attempt, from its begin to its record. No other dispatcher begins the attempt during the lease. */
@@ -127,11 +127,11 @@ export class Deliver {
   }
 
   async #send(task: DeliveryTask, url: URL, body: Buffer, traceparent: string | undefined): Promise<AttemptRecord> {
-    const { agent, box, limits, urls, version } = this.#options;
+    const { agent, signers, limits, urls, version } = this.#options;
     try {
       // The gateway checked this URL with the settings of that time, and they may have changed.
       urls.judge(task.url);
-      const headers = deliveryHeaders(task, body, box, { now: Date.now(), version, traceparent });
+      const headers = await deliveryHeaders(task, body, signers, { now: Date.now(), version, traceparent });
       const made = await attempt(agent, url, headers, body, limits);
       return { ...made, headers: shownHeaders(headers) };
     } catch (error) {

@@ -64,6 +64,7 @@ const openAi = (summary: string): Operation => ({
 
 const LIST = { type: 'array', items: AN_OBJECT };
 const HEALTH = object({ status: TEXT });
+const WEBHOOK_KEYS = object({ keys: { type: 'array', items: object({ id: TEXT, key: TEXT }) } });
 const MODEL = object({ id: TEXT, object: TEXT, created: COUNT, owned_by: TEXT });
 const document = (): Json => ({ 200: answer('An OpenAPI 3.1 document.', json(AN_OBJECT)) });
 
@@ -90,6 +91,12 @@ export const servicePaths: Json = {
     summary: 'Reports whether the gateway can serve',
     ...PUBLIC,
     responses: { 200: answer('The gateway can serve.', json(HEALTH)), ...errors('unavailable') },
+  }),
+  '/.well-known/webhook-keys': get('listWebhookKeys', {
+    tags: ['deliveries'],
+    summary: 'Lists the public keys that verify the signature v1a of deliveries',
+    ...PUBLIC,
+    responses: { 200: answer('The keys, newest first.', json(WEBHOOK_KEYS)), ...errors('unavailable') },
   }),
   '/openapi.json': get('serviceDocument', {
     tags: ['documents'],
