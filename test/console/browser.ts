@@ -26,13 +26,20 @@ export interface OpenedPage {
   readonly complaints: string[];
 }
 
+export interface OpenOptions extends BrowserContextOptions {
+  /** Default: a token of the project with the usual scopes. */
+  readonly token?: string;
+  /** The project to choose, with a token of several projects. */
+  readonly choose?: string;
+}
+
 /** The console of a project in the shared stack. */
 export interface ConsoleUnderTest extends SharedStack {
   readonly connection: LosableGateway;
   readonly project: string;
   readonly token: string;
   /** Opens a view with the token in the link, as `npm start` prints it. @param view such as `runs` */
-  open(view?: string, options?: BrowserContextOptions): Promise<OpenedPage>;
+  open(view?: string, options?: OpenOptions): Promise<OpenedPage>;
   stop(): Promise<void>;
 }
 
@@ -61,7 +68,7 @@ export async function openConsole(
     connection,
     project,
     token,
-    async open(view = '', options = {}) {
+    async open(view = '', { token: given = token, choose, ...options } = {}) {
       const context = await (browser as Browser).newContext({ viewport: { width: 1280, height: 800 }, ...options });
       const page = await context.newPage();
       page.setDefaultTimeout(LIMIT_MS / 2);
@@ -73,7 +80,8 @@ export async function openConsole(
       });
       page.on('pageerror', (error) => complaints.push(error.message));
       const address = `http://127.0.0.1:${connection.port}/console`;
-      await page.goto(`${address}#token=${token}`);
+      await page.goto(`${address}#token=${given}`);
+      if (choose !== undefined) await page.getByRole('link', { name: choose }).click();
       await page.getByRole('navigation', { name: 'Views' }).waitFor();
       if (view !== '') await page.goto(`${address}#/${project}/${view}`);
       return { page, requests, complaints };

@@ -65,3 +65,32 @@ testInBrowser(
   },
   LIMIT_MS,
 );
+
+testInBrowser(
+  'a receiver that fails is listed with its circuit and its queue, and its link filters the deliveries',
+  async () => {
+    const hook = await receiver(() => ({ status: 503 }));
+    const query = `?async=true&webhookEndpoint=${encodeURIComponent(hook.url)}`;
+    // The circuit opens after 20 failures in a row. Later deliveries are parked.
+    for (let n = 0; n < 25; n += 1) await ours.caller.call('shop/quick', { n }, { query });
+    const { page, complaints } = await ours.open('webhooks');
+    const row = page
+      .getByRole('region', { name: 'Receivers with open work' })
+      .locator('tbody tr', { hasText: `:${hook.port}` });
+    await row.locator('[data-state="open"]').waitFor();
+    await row
+      .locator('td[data-label="Parked"]')
+      .filter({ hasText: /^[1-9]/ })
+      .waitFor();
+    await row.getByRole('link').click();
+    expect(page.url()).toContain(encodeURIComponent(`127.0.0.1:${hook.port}`));
+    await page.locator('tbody [data-state="parked"]').first().waitFor();
+    await page
+      .getByRole('button', { name: /attempt/ })
+      .first()
+      .waitFor();
+    expect(complaints).toEqual([]);
+    await hook.close();
+  },
+  LIMIT_MS,
+);

@@ -55,6 +55,14 @@ export interface FailedVersion {
   readonly error: ErrorFields;
 }
 
+/** A line of output from the start of an app. */
+export interface StartLine {
+  readonly stream: 'stdout' | 'stderr';
+  readonly text: string;
+  /** When it was printed, Unix milliseconds. */
+  readonly at: number;
+}
+
 /** The description of an app that a worker announces. */
 export interface AppDescription {
   readonly app: string;
@@ -69,6 +77,8 @@ export interface AppDescription {
   readonly functions: readonly FunctionSpec[];
   /** The reason why the app is broken. */
   readonly error?: ErrorFields;
+  /** The last lines that a broken app printed while it started. */
+  readonly startLog?: readonly StartLine[];
   /** Why an app that is starting waits, such as for its bundle. */
   readonly waiting?: string;
   /** The newest version, if that version failed to start while an older version serves. */

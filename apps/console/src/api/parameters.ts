@@ -8,15 +8,10 @@ export interface Parameters {
   readonly form: string;
 }
 
-/** Returns the parameters of a run, or undefined if the store no longer has them. @throws ApiError, Unreachable */
-export async function readParameters(
-  project: string,
-  run: string,
-  signal?: AbortSignal,
-): Promise<Parameters | undefined> {
+/** Returns the parameters of a run. @throws ApiError 404 with the reason if the store does not have them; Unreachable */
+export async function readParameters(project: string, run: string, signal?: AbortSignal): Promise<Parameters> {
   const url = `/v4/${encodeURIComponent(project)}/runs/${encodeURIComponent(run)}/parameters`;
   const answer = await send(url, signal ? { signal } : {});
-  if (answer.status === 404 || answer.status === 410) return undefined;
   if (!answer.ok) throw await errorOf(answer);
   return { text: await answer.text(), form: answer.headers.get('x-parameters') ?? 'json' };
 }

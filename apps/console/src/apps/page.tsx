@@ -4,6 +4,8 @@ import { type AppWithVersions, type FunctionSpec, readApp } from '../api/api.ts'
 import { usePolled } from '../api/polled.ts';
 import { listSecrets } from '../api/secrets.ts';
 import { readStats } from '../api/stats.ts';
+import { Copy } from '../components/copy.tsx';
+import { LogText } from '../components/log-text.tsx';
 import { Problem } from '../components/problem.tsx';
 import { Status } from '../components/status.tsx';
 import { Time } from '../components/time.tsx';
@@ -16,6 +18,20 @@ import { Versions } from './versions.tsx';
 const WINDOW_S = 21_600;
 const CHART_PX = 150;
 const SECRETS_EVERY_MS = 30_000;
+
+/** Shows what a broken app printed while it started. */
+function StartLog({ lines }: { readonly lines: NonNullable<AppWithVersions['start_log']> }) {
+  if (lines.length === 0) return null;
+  return (
+    <section class="pane" aria-labelledby="start-log-title">
+      <header class="title">
+        <h2 id="start-log-title">Log of the last start</h2>
+        <Copy text={lines.map(({ text }) => text).join('\n')} label="Copy the log of the last start" />
+      </header>
+      <LogText label="Lines of the start" lines={lines} />
+    </section>
+  );
+}
 
 function Functions({ project, app, functions }: { project: string; app: string; functions: readonly FunctionSpec[] }) {
   if (functions.length === 0) return null;
@@ -90,6 +106,7 @@ export function AppPage({ project, app }: { readonly project: string; readonly a
       </header>
       <AppFacts project={project} app={found} />
       {found.reason !== undefined && <p class="problem message">{found.reason}</p>}
+      <StartLog lines={found.start_log ?? []} />
       {stats.value.value !== undefined && (
         <section class="pane" aria-label="Numbers of the last 6 hours">
           <Numbers app={app} stats={stats.value.value} height={CHART_PX} />

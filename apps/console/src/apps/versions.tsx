@@ -3,9 +3,10 @@ import { useSignal } from '@preact/signals';
 import { type AppVersion, activateVersion, readVersionLog } from '../api/api.ts';
 import { usePolled } from '../api/polled.ts';
 import { Dialog } from '../components/dialog.tsx';
+import { LogText } from '../components/log-text.tsx';
 import { Problem } from '../components/problem.tsx';
 import { Status } from '../components/status.tsx';
-import { clock, Time } from '../components/time.tsx';
+import { Time } from '../components/time.tsx';
 import { Toggle } from '../components/toggle.tsx';
 import { may } from '../session/session.ts';
 
@@ -25,10 +26,8 @@ function BuildLog({ project, app, version }: { project: string; app: string; ver
     <>
       <Problem error={log.error.value} />
       {truncated && <p class="quiet">The oldest lines are no longer kept.</p>}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls a wide text. */}
-      <pre class="log" tabIndex={0}>
-        {lines.map(({ time, text }) => `${clock(time)} ${text}\n`)}
-      </pre>
+      {lines.length > 0 && <LogText label="Lines of the build log" lines={lines} />}
+      {log.value.value !== undefined && lines.length === 0 && <p class="empty">The build printed nothing.</p>}
     </>
   );
 }

@@ -43,6 +43,7 @@ function AppCard({ project, app, stats }: { project: string; app: App; stats: St
       </header>
       <AppFacts project={project} app={app} />
       {app.reason !== undefined && <p class={broken ? 'problem message' : 'quiet message'}>{app.reason}</p>}
+      {broken && <a href={hrefOf(project, ['apps', app.name])}>Log of the last start</a>}
       {stats !== undefined && <Numbers app={app.name} stats={stats} />}
     </li>
   );

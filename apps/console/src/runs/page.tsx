@@ -86,6 +86,7 @@ export function RunPage({ project, runId }: { readonly project: string; readonly
       </div>
       {streamed && !live && run.content_type !== undefined && run.result !== undefined && <Result run={run} />}
       {parameters && <ParametersView parameters={parameters} />}
+      {watch.noParameters.value !== undefined && <p class="quiet">{watch.noParameters.value}</p>}
       {run.webhook && (
         <DeliveriesOfRun project={project} deliveries={watch.deliveries.value} onChange={() => watch.redelivered()} />
       )}

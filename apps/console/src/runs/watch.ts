@@ -30,6 +30,8 @@ export class RunWatch {
   readonly cutLines = signal(0);
   readonly deliveries = signal<readonly Delivery[]>([]);
   readonly parameters = signal<Parameters | undefined>(undefined);
+  /** Why the page cannot show the parameters. */
+  readonly noParameters = signal<string | undefined>(undefined);
   readonly live = computed(() => this.run.value !== undefined && !hasEnded(this.run.value));
   readonly #stop = new AbortController();
   #linesDue: ReturnType<typeof setTimeout> | undefined;
@@ -112,8 +114,9 @@ export class RunWatch {
       this.parameters.value = await this.#whenReachable(() =>
         readParameters(this.#project, this.#runId, this.#stop.signal),
       );
-    } catch {
-      // The page shows no parameters if the store no longer has them.
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      this.noParameters.value = error.message;
     }
   }
 

@@ -72,6 +72,10 @@ export const appSchemas = {
     required: [...APP_REQUIRED, 'versions', 'activations'],
     properties: {
       ...APP,
+      start_log: {
+        ...list(schema('StartLine')),
+        description: 'The last lines that a broken app printed while it started.',
+      },
       versions: list({ type: 'object', required: VERSION_REQUIRED, properties: VERSION }),
       activations: list(activation({ version: TEXT })),
     },
@@ -80,6 +84,11 @@ export const appSchemas = {
     type: 'object',
     required: ['app', ...VERSION_REQUIRED, 'activations'],
     properties: { app: TEXT, ...VERSION, activations: list(activation({})) },
+  },
+  StartLine: {
+    type: 'object',
+    required: ['time', 'stream', 'text'],
+    properties: { time: TIME, stream: { type: 'string', enum: ['stdout', 'stderr'] }, text: TEXT },
   },
   VersionLine: {
     type: 'object',

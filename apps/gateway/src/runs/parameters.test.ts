@@ -19,7 +19,7 @@ async function accepted(body: string): Promise<string> {
   return JSON.parse(answer.text).run_id;
 }
 
-test('the parameters are the bytes of the call, until the run ends', async () => {
+test('the parameters are the bytes of the call, also after the end of the run', async () => {
   const body = '{ "text": "1.0",  "large": 9007199254740993, "float": 1.0 }';
   const runId = await accepted(body);
   const answer = await parameters(runId);
@@ -32,8 +32,14 @@ test('the parameters are the bytes of the call, until the run ends', async () =>
   expect((await parameters(runId)).text).toBe(body);
   await run.returns('"the result"');
   const after = await parameters(runId);
-  expect(after.status).toBe(404);
-  expect(errorOf(after)).toMatchObject({ code: 'not_found', message: expect.stringContaining('has ended') });
+  expect([after.status, after.text, after.headers['x-parameters']]).toEqual([200, body, 'json']);
+});
+
+test('parameters stay for a run that was cancelled in the queue', async () => {
+  const runId = await accepted('{"text":"never taken"}');
+  const cancelled = await site.gateway.request(`/v4/${PROJECT}/runs/${runId}/cancel`, { method: 'POST' });
+  expect(cancelled.status).toBe(202);
+  expect((await parameters(runId)).text).toBe('{"text":"never taken"}');
 });
 
 test('parameters over 64 KiB are not returned, and the message says so', async () => {
@@ -42,6 +48,9 @@ test('parameters over 64 KiB are not returned, and the message says so', async (
   expect(answer.status).toBe(404);
   expect(errorOf(answer)).toMatchObject({ code: 'not_found', message: expect.stringContaining('64 KiB') });
   await (await site.gateway.worker.next()).returns('1');
+  const after = await parameters(runId);
+  expect(after.status).toBe(404);
+  expect(errorOf(after).message).toContain('64 KiB');
 });
 
 test('a request to a web server has no parameters', async () => {
@@ -52,6 +61,7 @@ test('a request to a web server has no parameters', async () => {
   expect(open.text).not.toContain('a credential');
   await run.answers(JSON_HEAD, '1');
   await asked;
+  expect((await parameters(run.taken.runId)).status).toBe(404);
 });
 
 test('another project and a token that may only call cannot read parameters', async () => {

@@ -8,7 +8,7 @@ const FILES_MARK = 0;
 const NEWLINE = 0x0a;
 
 const WHY_NOT = {
-  ended: 'The run has ended, and its result has replaced its parameters.',
+  'not kept': 'The run has ended, and its parameters are not kept. Parameters over 64 KiB go at the end of a run.',
   'too long': 'The parameters of the run are over 64 KiB.',
   request: 'The run is a request to a web server, which has no parameters.',
 } as const;

@@ -1,7 +1,8 @@
 // Contract 7, "Apps": lists the apps of a project, from folders and from versions.
-import type { AppDescription } from '@inference-proxy/contracts';
+import type { AppDescription, StartLine } from '@inference-proxy/contracts';
 import type { GatewayStore } from '@inference-proxy/store';
 import { checkProject, noSuchApp } from '../http/not-found.ts';
+import { isoTime } from '../http/values.ts';
 import { activationView, versionSummary } from './version-view.ts';
 import { checkNames } from './versions.ts';
 
@@ -42,6 +43,7 @@ export class Apps {
     const active = versions.find(({ state }) => state === 'active')?.version;
     return {
       ...appView(app, description),
+      ...(description?.startLog && { start_log: description.startLog.map(lineView) }),
       ...(active !== undefined && { version: active }),
       runs,
       versions: versions.map(versionSummary),
@@ -49,6 +51,8 @@ export class Apps {
     };
   }
 }
+
+const lineView = ({ at, stream, text }: StartLine): object => ({ time: isoTime(at), stream, text });
 
 /** @param description undefined: versions of the app exist, but no worker has announced it */
 function appView(name: string, description: AppDescription | undefined): object {

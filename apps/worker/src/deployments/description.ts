@@ -33,6 +33,7 @@ export function describeApp(
       return examples === undefined ? spec : { ...spec, examples };
     }),
     ...(why && { error: why }),
+    ...(why && runtime?.startLog?.length && { startLog: runtime.startLog }),
     ...(!current && waiting !== undefined && { waiting }),
     ...(failed && { failed }),
     queueLimit,

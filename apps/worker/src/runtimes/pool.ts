@@ -1,10 +1,11 @@
 // Contract 8: the replicas of one version of an app: their number, their replacement after an end, and the choice of a replica for each run.
-import type { ErrorFields, FunctionSpec } from '@inference-proxy/contracts';
+import type { ErrorFields, FunctionSpec, StartLine } from '@inference-proxy/contracts';
 import { AppLog, LineRate, withoutTraceback } from './app-log.ts';
 import type { KilledFor, Replica, ReplicaListener } from './replica.ts';
 import type { ReplicaState } from './replica-states.ts';
 import type { RunListener, RunningRun, RunRequest, Runtime, RuntimeState } from './runtime.ts';
 import { startDelayMs } from './start-delay.ts';
+import { StartLog } from './start-log.ts';
 import { WaitingRun } from './waiting-run.ts';
 
 /** After this many failed starts an app is broken, even without a known reason. */
@@ -64,6 +65,7 @@ export class Pool implements Runtime {
   readonly #ended = Promise.withResolvers<void>();
   /** Lines that the app prints outside of its runs. */
   readonly #printed: AppLog;
+  readonly #startLog = new StartLog();
   /** The number of replicas that serve, start, or wait for their next start. */
   #wanted = 0;
   #starting = 0;
@@ -79,6 +81,10 @@ export class Pool implements Runtime {
     let free = -this.#waiting.size;
     for (const replica of this.#replicas) free += replica.freeSlots;
     return Math.max(0, free);
+  }
+
+  get startLog(): readonly StartLine[] {
+    return this.#startLog.lines;
   }
 
   onChange(listener: () => void): void {
@@ -169,6 +175,7 @@ export class Pool implements Runtime {
       this.#startAgain();
     };
     const { counts } = this.#options;
+    this.#startLog.clear();
     const replica = begin({
       moved: counts.moved,
       ready: (functions) => {
@@ -182,7 +189,10 @@ export class Pool implements Runtime {
         this.#limitRetiring();
         replace();
       },
-      log: (lines, runId) => this.#printed.lines(lines, runId === undefined ? {} : { runId }),
+      log: (lines, runId) => {
+        this.#printed.lines(lines, runId === undefined ? {} : { runId });
+        if (!wasReady) this.#startLog.add(lines);
+      },
       exited: ({ code, signal, killed, overMemory, stderr }) => {
         this.#replicas.delete(replica);
         this.#printed.logLeftOut();
@@ -194,6 +204,8 @@ export class Pool implements Runtime {
           const text = overMemory === undefined ? how : 'a process was ended: it exceeded its memory limit';
           this.#log('error', { pid: replica.pid, code, signal, overMemory, stderr }, text);
         }
+        // The last lines of a failed start arrive after its error.
+        if (!wasReady && this.state === 'broken') this.#report();
         replace();
         this.#endIfEmpty();
       },
@@ -253,6 +265,10 @@ export class Pool implements Runtime {
     if (this.state === state && this.error === error) return;
     this.state = state;
     this.error = error;
+    this.#report();
+  }
+
+  #report(): void {
     for (const listener of this.#changeListeners) listener();
   }
 

@@ -1,5 +1,5 @@
 // Contract 8: the interface of everything that executes an app's functions. One conformance suite covers every kind of runtime.
-import type { AnswerHead, ErrorFields, FunctionSpec, ItemKind, RunId } from '@inference-proxy/contracts';
+import type { AnswerHead, ErrorFields, FunctionSpec, ItemKind, RunId, StartLine } from '@inference-proxy/contracts';
 import type { PrintedLines } from './printed-lines.ts';
 
 /** One run as the worker passes it to a runtime. */
@@ -80,6 +80,8 @@ export interface Runtime {
   readonly functions: readonly FunctionSpec[];
   /** Why the app is broken. */
   readonly error: ErrorFields | undefined;
+  /** The last lines of the start. Absent: the runtime keeps none. */
+  readonly startLog?: readonly StartLine[];
   /** The number of runs that the runtime takes at this moment. */
   readonly freeSlots: number;
   /** Calls `listener` after `state`, `functions` or `error` has changed. */

@@ -84,6 +84,14 @@ test.each<[string, number, Work]>([
     returns(2, () => ({ promised: true, idempotency: { key: newRunId(), fingerprint: 'f'.repeat(40) } })),
   ],
   ['parameters of 20 kB', 100, returns(2, () => ({ params: Buffer.from(`{"text":"${'x'.repeat(20_000)}"}`) }))],
+  ...[30, 130, 250, 1_000, 4_080, 60_000].flatMap((size): [string, number, Work][] =>
+    [2, 300, 5_000].map((result) => [
+      `parameters of ${size} bytes and a result of ${result} bytes`,
+      160,
+      returns(result, () => ({ params: Buffer.from(`{"text":"${'x'.repeat(size - 11)}"}`) })),
+    ]),
+  ),
+  ['parameters of 70 kB', 160, returns(2, () => ({ params: Buffer.from(`{"text":"${'x'.repeat(70_000)}"}`) }))],
   ['parameters of 3 kB that wait', 100, () => accepted({ params: Buffer.from(`{"text":"${'x'.repeat(3_000)}"}`) })],
   ['parameters of 20 kB that wait', 100, () => accepted({ params: Buffer.from(`{"text":"${'x'.repeat(20_000)}"}`) })],
   ['results of 300 bytes', 200, returns(300)],

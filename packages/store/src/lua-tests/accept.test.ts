@@ -4,8 +4,8 @@ import { SteppedStore, steppedStores } from './stepped-store.ts';
 
 /** Reserve of each run under way (parts/memory.lua). */
 const RESERVED = 640;
-/** Bytes that a run counts, without and with an idempotency key (parts/memory.lua). */
-const [RUN, KEYED] = [530, 780];
+/** Bytes that a run counts: open, with an idempotency key, and ended with its parameters (parts/memory.lua). */
+const [RUN, KEYED, ENDED] = [530, 780, 562];
 
 let store: SteppedStore;
 steppedStores((fresh) => {
@@ -72,7 +72,7 @@ test('in a full store the oldest unpromised ended run makes room, and a promised
   await store.accept('b');
   await store.take('w', 2, 1);
   await store.end('b', 'w:2');
-  expect(await store.accept('c', { room: 2 * RUN + RESERVED })).toBe('accepted');
+  expect(await store.accept('c', { room: RUN + ENDED + RESERVED })).toBe('accepted');
   expect([await store.fate('a'), await store.fate('b')]).toEqual([undefined, 'succeeded']);
   expect(await store.accept('d', { room: RUN + KEYED + 2 * RESERVED, claim: 'k', fingerprint: 'f' })).toBe('accepted');
   expect(await store.accept('e', { room: RUN + KEYED + 2 * RESERVED, claim: 'l', fingerprint: 'f' })).toBe('full');

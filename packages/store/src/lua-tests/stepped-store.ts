@@ -12,6 +12,8 @@ export type Reply = string | number | null | Reply[];
 
 const CLOCK = 'local now_us = time[1] * 1000000 + time[2]';
 export const LEASE = 15_000;
+/** Bytes that the parameters `{}` count after the end of their run (parts/memory.lua). */
+export const KEPT_PARAMETERS = 32;
 const HANDOVER = 10_000;
 
 const texts = new Map<ScriptName, string>();

@@ -2,7 +2,7 @@
 -- outcome = {state, items, streamed ('1' or '0'), ms, status, result, code, error, head}. `code` is the code of the error. An absent value is
 -- an empty string.
 --@include run: ENDED, load_run, queue_of, post, send_messages, send_members
---@include memory: grown, beyond, as_table, count_bytes, LARGE, keep, send_kept, free_claim
+--@include memory: grown, beyond, kept_bytes, as_table, count_bytes, LARGE, keep, send_kept, free_claim
 
 local LIVE_BYTES = 65536
 -- Time for which readers of an ended run count as present without a renewal. `attend` renews it.
@@ -66,12 +66,25 @@ local lengths = setmetatable({}, {__index = function(known, length)
   return known[length]
 end})
 
--- Returns the size of the run's record with the outcome, beyond the flat rate. The result replaces the parameters.
+-- Contract 5, "Parameters of a run": the result takes the place of the parameters, and parameters up to this length move to the field `in`.
+local MOST_PARAMETERS = 65536
+-- A request to a web server may have credentials, so its record keeps no parameters.
+local function read_parameters(id, run)
+  if run.parameters then return end
+  local key = K.run .. id
+  local length = run.size > 0 and (run.request or run.size > MOST_PARAMETERS) and redis.call('HSTRLEN', key, 'body') or 0
+  local dropped = run.request or length > MOST_PARAMETERS
+  run.parameters = not dropped and redis.call('HGET', key, 'body') or ''
+  run.parameters_length = dropped and length or #run.parameters
+end
+
+-- Returns the size of the run's record with the outcome, beyond the flat rate.
 local function size_with(id, run, outcome)
+  read_parameters(id, run)
   local key, result, err, head = K.run .. id, outcome.result, outcome.error, outcome.head
-  local size, params = run.size + beyond(#result) + beyond(#err), 0
-  if run.size > 0 then params = redis.call('HSTRLEN', key, 'body') end
-  size = size - beyond(params) + as_table(#result + #err) - math.min(as_table(#result + #err), as_table(params))
+  local size, length = run.size + beyond(#result) + beyond(#err), run.parameters_length
+  size = size + (run.parameters == '' and -beyond(length) or kept_bytes(length))
+  size = size + as_table(#result + #err) - math.min(as_table(#result + #err), as_table(length))
   -- Gives back the reservation of a large result (workers/reserve.lua). The field stays, because nothing reads it after the end.
   if run.size >= LARGE then size = size - (redis.call('HGET', key, 'reserved') or 0) end
   if head ~= '' and redis.call('HEXISTS', key, 'head') == 0 then size = size + beyond(#head) end
@@ -103,6 +116,7 @@ local function finish(id, run, outcome, handover_ms, size)
   if outcome.status ~= '' then fields[n + 1], fields[n + 2] = 'status', outcome.status; n = n + 2 end
   if err ~= '' then fields[n + 1], fields[n + 2] = 'error', err; n = n + 2 end
   if head ~= '' then fields[n + 1], fields[n + 2] = 'head', head; n = n + 2 end
+  if run.parameters ~= '' then fields[n + 1], fields[n + 2] = 'in', run.parameters; n = n + 2 end
   if outcome.refused then fields[n + 1], fields[n + 2] = 'refused', '1'; n = n + 2 end
   if size ~= run.size then fields[n + 1], fields[n + 2] = 'size', size; n = n + 2; grown = grown + size - run.size end
   if run.hook then fields[n + 1], fields[n + 2] = 'delivery', 'pending'; n = n + 2 end

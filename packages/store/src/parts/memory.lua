@@ -26,6 +26,8 @@ local function beyond(length)
   if length <= LISTPACK then return allocated(length + 150) - 160 end
   return allocated(length + 10)
 end
+-- Returns the memory of parameters that stay beside the outcome. `beyond` has counted large parameters at the accept.
+local function kept_bytes(length) return length > 256 and 30 or 30 + length end
 local function as_table(length) return length > LISTPACK and TABLE or 0 end
 -- Returns the memory of a stream's entry. A node of the stream holds 4,096 bytes, so at most one or two large entries. A larger entry is a
 -- node by itself.

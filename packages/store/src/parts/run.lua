@@ -46,7 +46,7 @@ local function read_call(call)
     local app, accepted, keep, absent, flags = string.match(call, '^(%S+) %S+ (%d+) (%d+) (%S+) (%S+)')
     local function has(flag) return string.find(flags, flag, 1, true) ~= nil end
     read = {app = app, accepted = tonumber(accepted), keep = tonumber(keep), absent = absent ~= '-' and absent or nil,
-      promised = has('p'), paced = has('s'), hook = has('h'), claim = has('c')}
+      promised = has('p'), paced = has('s'), hook = has('h'), claim = has('c'), request = has('r')}
     calls_read[call] = read
   end
   return read
@@ -83,7 +83,8 @@ local function load_run(id)
   if f[3] then number, token, started = read_attempt(f[3]) end
   return {state = f[1], attempt = number and tonumber(number) or 0, token = token, started = started, followers = f[4],
     items = f[5] and tonumber(f[5]) or 0, cancel = f[6], size = f[7] and tonumber(f[7]) or 0, app = call.app, accepted = call.accepted,
-    keep = call.keep, absent = call.absent, promised = call.promised, paced = call.paced, hook = call.hook, claim = call.claim}
+    keep = call.keep, absent = call.absent, promised = call.promised, paced = call.paced, hook = call.hook, claim = call.claim,
+    request = call.request}
 end
 
 -- Gathers messages to gateways. `send_messages` sends them once per gateway and script call. src/runs/codec.ts parses them.

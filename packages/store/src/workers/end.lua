@@ -18,7 +18,7 @@
 --       again     the outcome does not fit, but a gateway is making room: ask again
 --@include run: ENDED, load_run, pack_attempt, queue_of, wake_worker
 --@include memory: OUTCOME, RESERVED, check_share
---@include ending: size_with, finish, failure, settle
+--@include ending: read_parameters, size_with, finish, failure, settle
 -- The same text as in src/runs/over-share.ts.
 local TOO_LARGE = 'The output exceeds the share of the run store that its project may use.'
 -- The default of `queue_timeout` (ms).
@@ -55,10 +55,17 @@ for i = runs_at, #ARGV, 5 do
     outcome.items, outcome.ms, outcome.result = run.items, ms, result
     if outcome.version ~= '' then redis.call('HSET', K.run .. id, 'v', outcome.version) end
     local size
-    if #outcome.result + #outcome.error + #outcome.head > OUTCOME then
+    read_parameters(id, run)
+    if #outcome.result + #outcome.error + #outcome.head + #run.parameters > OUTCOME then
       size = size_with(id, run, outcome)
       -- The run is no longer under way, so its own reserve is free.
       local share = check_share(size - run.size - RESERVED)
+      if share ~= 'ok' and run.parameters ~= '' then
+        -- The outcome has priority over the parameters.
+        run.parameters = ''
+        size = size_with(id, run, outcome)
+        share = check_share(size - run.size - RESERVED)
+      end
       if share == 'again' then
         code = 'again'
       elseif share == 'full' then
