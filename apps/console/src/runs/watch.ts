@@ -56,7 +56,10 @@ export class RunWatch {
   }
 
   async #refresh(): Promise<void> {
-    this.run.value = await this.#whenReachable(() => lookUpRun(this.#project, this.#runId, this.#stop.signal));
+    const found = await this.#whenReachable(() => lookUpRun(this.#project, this.#runId, this.#stop.signal));
+    const known = this.run.peek();
+    // An answer from before the end may arrive after the answer from after the end.
+    if (known === undefined || !hasEnded(known) || hasEnded(found)) this.run.value = found;
   }
 
   async #watch(): Promise<void> {
