@@ -63,7 +63,11 @@ async function showEvents(operation, body) {
   let count = 0;
   let rest = '';
   const show = (/** @type {boolean} */ open) =>
-    set(operation, { title: `Stream: ${count} events${open ? '' : ', complete'}`, lines, open });
+    set(operation, {
+      title: `Stream: ${count} event${count === 1 ? '' : 's'}${open ? '' : ', complete'}`,
+      lines,
+      open,
+    });
   show(true);
   const reader = body.pipeThrough(/** @type {any} */ (new TextDecoderStream())).getReader();
   try {

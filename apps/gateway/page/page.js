@@ -47,15 +47,23 @@ async function read(path) {
   throw new Error(`${answer.status}: ${body.error?.message ?? answer.statusText}`);
 }
 
-/** @param {() => Promise<void>} work */
-async function shown(work) {
-  status.value = 'Loading…';
-  try {
-    await work();
-    status.value = '';
-  } catch (error) {
-    status.value = error instanceof Error ? error.message : String(error);
-  }
+let last = Promise.resolve();
+
+/**
+ * Shows the result of the newest choice. The choices take turns, because an earlier answer may arrive later.
+ *
+ * @param {() => Promise<void>} work
+ */
+function shown(work) {
+  last = last.then(async () => {
+    status.value = 'Loading…';
+    try {
+      await work();
+      status.value = '';
+    } catch (error) {
+      status.value = error instanceof Error ? error.message : String(error);
+    }
+  });
 }
 
 async function showDocument() {
@@ -78,20 +86,22 @@ async function showDocument() {
 
 async function listApps() {
   app.replaceChildren(option('The service', SERVICE));
-  if (project.value !== '' && token.value !== '') {
+  try {
+    if (project.value === '' || token.value === '') return;
     const { apps } = await read(`/v4/${encodeURIComponent(project.value)}`);
     app.append(...apps.map((/** @type {{app: string}} */ each) => option(each.app)));
     app.selectedIndex = apps.length === 0 ? 0 : 1;
+  } finally {
+    await showDocument();
   }
-  await showDocument();
 }
 
 token.addEventListener('change', () => {
   const named = projectsOfToken();
   projects.replaceChildren(...named.map((each) => option(each)));
   if (!named.includes(project.value) && named.length > 0) project.value = named[0];
-  void shown(listApps);
+  shown(listApps);
 });
-project.addEventListener('change', () => void shown(listApps));
-app.addEventListener('change', () => void shown(showDocument));
-void shown(listApps);
+project.addEventListener('change', () => shown(listApps));
+app.addEventListener('change', () => shown(showDocument));
+shown(listApps);

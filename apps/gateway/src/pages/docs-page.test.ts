@@ -99,7 +99,7 @@ testInBrowser(
     expect(run.params).toBe('{"upto": 2}');
     await run.items(['1'], 'j');
     // The first item is on the page while the function still runs.
-    await live.getByText('Stream: 1 events', { exact: true }).waitFor();
+    await live.getByText('Stream: 1 event', { exact: true }).waitFor();
     expect(await live.getAttribute('data-open')).toBe('true');
     expect(await live.locator('pre').textContent()).toBe('1');
     await run.items(['2'], 'j');
@@ -115,13 +115,20 @@ testInBrowser(
 );
 
 testInBrowser(
-  'a wrong token is reported on the page',
+  'a wrong token is reported on the page, and the page shows the document of the service again',
   async () => {
     const { page } = await opened();
+    await page.fill('#token', token());
+    await page.locator('#token').blur();
+    await page.locator('#app').selectOption('typed');
+    await page.getByText('Yields numbers.').waitFor();
     await page.fill('#token', 'no token');
-    await page.fill('#project', PROJECT);
-    await page.locator('#project').blur();
+    await page.locator('#token').blur();
     await page.locator('#status', { hasText: '401' }).waitFor();
+    await page.getByText('Calls a function', { exact: true }).waitFor();
+    expect(await page.inputValue('#app')).toBe('');
+    // The header has the only field for the token.
+    expect(await page.getByRole('button', { name: 'Authorize' }).count()).toBe(0);
   },
   LIMIT_MS,
 );

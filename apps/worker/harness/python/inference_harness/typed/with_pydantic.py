@@ -163,6 +163,11 @@ def _generator() -> Any:
         def field_title_should_be_set(self, _schema: Any) -> bool:
             return False
 
+        def encode_default(self, dft: Any) -> Any:
+            """Returns a default as JSON. pydantic makes an adapter for each default."""
+            plain = dft is None or type(dft) in (str, int, bool)
+            return dft if plain else base.encode_default(self, dft)
+
         def _is_hidden(self, schema: Any) -> bool:
             """Returns whether a function of the app sees the value before pydantic checks it."""
             return self.mode == "validation" and not schema.get("json_schema_input_schema")
