@@ -55,7 +55,7 @@ export const SLOW_TESTS = [
   'packages/bundles/src/stores.test.ts',
   'packages/platform/src/boot.test.ts',
   'packages/store/src/journeys/idle-projects.test.ts',
-  'packages/store/src/property/store.property.test.ts',
+  'packages/store/src/property/',
   'packages/store/src/maintenance/reaper.test.ts',
 ];
 
