@@ -30,14 +30,25 @@ async function latency(fn, reads) {
   return ms;
 }
 
-for (const [what, fn, reads, times] of [
-  ['sleeps', 'sleeps', true, rounds],
-  ['loops', 'loops', true, rounds],
-  ['awaits', 'awaits', true, rounds],
-  ['yields to a reader', 'yields', true, rounds],
-  ['waits for a reader', 'yields', false, Math.ceil(rounds / 5)],
-  ['blocks in C (cancel_grace 5 s)', 'blocks', true, Math.ceil(rounds / 25)],
-]) {
+const few = Math.ceil(rounds / 25);
+const KINDS = {
+  bench: [
+    ['sleeps', 'sleeps', true, rounds],
+    ['loops', 'loops', true, rounds],
+    ['awaits', 'awaits', true, rounds],
+    ['yields to a reader', 'yields', true, rounds],
+    ['waits for a reader', 'yields', false, Math.ceil(rounds / 5)],
+    ['blocks in C (cancel_grace 5 s)', 'blocks', true, few],
+  ],
+  benchjs: [
+    ['awaits a timer with the signal', 'awaits', true, rounds],
+    ['fetches with the signal', 'fetches', true, rounds],
+    ['yields to a reader', 'yields', true, rounds],
+    ['waits for a reader', 'yields', false, Math.ceil(rounds / 5)],
+    ['loops (cancel_grace 5 s)', 'loops', true, few],
+  ],
+};
+for (const [what, fn, reads, times] of KINDS[process.env.APP ?? 'bench']) {
   const ms = [];
   for (let round = 0; round < times; round++) ms.push(await latency(fn, reads));
   report({ what, cancelMs: percentiles(ms) });

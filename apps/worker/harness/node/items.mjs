@@ -4,6 +4,8 @@ import { encode, TooLarge } from './output.mjs';
 
 const FIRST_WINDOW = 256;
 const LARGEST_WINDOW = 4096;
+/** A waiting producer continues when this part of the window is free. Otherwise, each small credit would cause a small frame. */
+const RESUMING_PART = 1 / 4;
 const WINDOW_BYTES = 1024 * 1024;
 /** The most items in one frame. The worker limits a frame's bytes, and empty items have none. */
 const FRAME_ITEMS = 32 * 1024;
@@ -139,7 +141,7 @@ export class Items {
       this.#window = Math.min(this.#window * 2, LARGEST_WINDOW);
       this.#allowed = number + this.#window;
     }
-    if (!this.#mustWait) this.#wakeProducer();
+    if (!this.#mustWait && this.#allowed - this.number >= this.#window * RESUMING_PART) this.#wakeProducer();
   }
 
   /** Makes a waiting producer continue: the run is cancelled. */

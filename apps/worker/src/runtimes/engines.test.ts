@@ -1,11 +1,13 @@
-// Contract 7: functions in Bun and Deno. Both come from PATH, or from npm into `.data`. Without both, the tests are skipped with the reason.
+// Contract 7: the engine of an app. Bun and Deno come from PATH, or from npm into `.data`. Without both, their tests are skipped with the
+// reason.
 import { execFile } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, test } from '@jest/globals';
-import { Call } from './testing/calls.ts';
-import { Language } from './testing/languages.ts';
+import { javascriptEngine } from './engine.ts';
+import { Call, reached } from './testing/calls.ts';
+import { Language, resultOf } from './testing/languages.ts';
 
 const INSTALLED = join(import.meta.dirname, '../../../../.data/engines-1');
 const PACKAGES = ['bun@1.4.5', 'deno@2.9.6'];
@@ -103,3 +105,27 @@ describe.each(await Promise.all(['bun', 'deno'].map(async (engine) => [engine, a
     });
   },
 );
+
+describe('the engine of the manifest', () => {
+  const language = new Language('Node');
+  afterAll(() => language.end());
+
+  test('an engine that is absent breaks the app, with a clear message', async () => {
+    await expect(javascriptEngine('/srv/app', 'bun', '/nowhere')).rejects.toThrow('bun is not on PATH. Install bun');
+    await expect(javascriptEngine('/srv/app', 'bin/node', '/nowhere')).rejects.toThrow('no Node at /srv/app/bin/node');
+    const folder = await language.emptyFolder();
+    await writeFile(join(folder, 'node'), '#!/bin/sh\necho v20.1.0\n', { mode: 0o755 });
+    await expect(javascriptEngine(folder, 'node', '/bin')).rejects.toThrow('is Node v20.1.0; 22.18 or newer is needed');
+    await writeFile(join(folder, 'main.mjs'), '');
+    const runtime = language.make(1, { folder, file: 'main.mjs', interpreter: 'deno', env: { PATH: '/nowhere' } });
+    runtime.start();
+    await reached(runtime, 'broken');
+    expect(runtime.error?.message).toContain('deno is not on PATH');
+  });
+
+  test('the manifest’s Node runs the app', async () => {
+    const folder = await language.appOf({ Python: '', Node: 'export const f = () => process.execPath;' });
+    const runtime = await language.started(100, { folder, interpreter: process.execPath });
+    expect(await resultOf(runtime, 'f')).toBe(process.execPath);
+  });
+});

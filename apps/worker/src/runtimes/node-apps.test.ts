@@ -2,9 +2,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { javascriptEngine } from './engine.ts';
 import type { Runtime } from './runtime.ts';
-import { Call, reached } from './testing/calls.ts';
+import { Call } from './testing/calls.ts';
 import { Language, type More, resultOf } from './testing/languages.ts';
 
 const language = new Language('Node');
@@ -195,6 +194,23 @@ export const deaf = () => ({
     await run.ended;
   });
 
+  test('a generator that waits for credit continues when a quarter of its window is free', async () => {
+    const runtime = await app({
+      'main.mjs': 'export function* flood() { for (;;) yield 1; }\nexport const answers = () => true;',
+    });
+    const run = new Call(runtime, 'flood', {}, true);
+    await run.until(() => run.count === 256);
+    for (const number of [1, 2, 3, 4]) run.running?.credit(number);
+    await run.until(() => run.count === 4_100);
+    run.running?.credit(1_027);
+    await new Call(runtime, 'answers').result(); // the process has read the credit
+    expect(run.count).toBe(4_100);
+    run.running?.credit(1_028);
+    await run.until(() => run.count === 5_124);
+    run.running?.cancel('cancelled');
+    expect((await run.ended).state).toBe('cancelled');
+  });
+
   test.each([
     ['hangs', 'cancelled true'],
     ['deaf', 'returned'],
@@ -270,28 +286,5 @@ export async function* streamed() { await null; yield current.getStore(); }`,
     expect(streamed.items).toEqual([traceparent]);
     expect(await new Call(runtime, 'plain').result()).toBe('null');
     expect(await new Call(runtime, 'plain', {}, false, traceparent.replace(/01$/, '00')).result()).toBe('null');
-  });
-});
-
-describe('engines', () => {
-  test('an engine that is absent breaks the app, with a clear message', async () => {
-    await expect(javascriptEngine('/srv/app', 'bun', '/nowhere')).rejects.toThrow('bun is not on PATH. Install bun');
-    await expect(javascriptEngine('/srv/app', 'bin/node', '/nowhere')).rejects.toThrow('no Node at /srv/app/bin/node');
-    const folder = await language.emptyFolder();
-    await writeFile(join(folder, 'node'), '#!/bin/sh\necho v20.1.0\n', { mode: 0o755 });
-    await expect(javascriptEngine(folder, 'node', '/bin')).rejects.toThrow('is Node v20.1.0; 22.18 or newer is needed');
-    await writeFile(join(folder, 'main.mjs'), '');
-    const runtime = language.make(1, { folder, file: 'main.mjs', interpreter: 'deno', env: { PATH: '/nowhere' } });
-    runtime.start();
-    await reached(runtime, 'broken');
-    expect(runtime.error?.message).toContain('deno is not on PATH');
-  });
-
-  test('the manifest’s Node runs the app', async () => {
-    const runtime = await app(
-      { 'main.mjs': 'export const f = () => process.execPath;' },
-      { interpreter: process.execPath },
-    );
-    expect(await resultOf(runtime, 'f')).toBe(process.execPath);
   });
 });

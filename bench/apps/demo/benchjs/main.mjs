@@ -1,4 +1,5 @@
 // The functions that the benchmarks call, in JavaScript.
+import { createServer } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 
 export const echo = (params) => params;
@@ -17,11 +18,22 @@ export async function* paced({ n = 10, every_ms = 100 }, { signal }) {
   }
 }
 
-export async function* sleeps(_params, { signal }) {
+export async function* awaits(_params, { signal }) {
   yield 'begun';
   await pause(600_000, undefined, { signal });
 }
-export const awaits = sleeps;
+
+/** Never answers. */
+const server = createServer(() => {});
+
+export function setup() {
+  return new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+}
+
+export async function* fetches(_params, { signal }) {
+  yield 'begun';
+  await fetch(`http://127.0.0.1:${server.address().port}/`, { signal });
+}
 
 /** Never gives the event loop a turn again: the process is replaced after `cancel_grace`. */
 export function* loops() {
