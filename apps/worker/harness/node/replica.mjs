@@ -2,9 +2,9 @@
 import { App } from './app.mjs';
 import { now } from './clock.mjs';
 import { errorFields, formatted, messageOf, Refused, typeOf } from './failures.mjs';
-import { parametersOf } from './functions.mjs';
 import { currentRun, Logs } from './logs.mjs';
 import { encode, statusCode, TooLarge } from './output.mjs';
+import { parametersOf } from './parameters.mjs';
 import { hasNoFilesLeft } from './process.mjs';
 import { headOf, itemsOf, piecesOf, wholeBody } from './responses.mjs';
 import { Run, RunContext } from './run.mjs';

@@ -218,3 +218,19 @@ test.each([
     details: [{ loc: ['body', 'item'], type: 'value_error' }],
   });
 });
+
+test('the files of a form are checked by the schema and arrive as File', async () => {
+  const runtime = await language.started(100, { entry: 'libraries' });
+  const form = (type: string): Buffer => {
+    const page = (bytes: number) => ({ parameter: 'pages', list: true, name: '', content_type: '', bytes });
+    const files = [{ parameter: 'image', name: 'ü.txt', content_type: type, bytes: 5 }, page(0), page(2)];
+    return Buffer.from(`\0${JSON.stringify({ parameters: {}, files })}\nfü\r\nab`);
+  };
+  expect(await new Call(runtime, 'reads_files', form('text/plain')).result()).toBe(
+    '[["ü.txt","text/plain","fü\\r\\n"],["","ab"]]',
+  );
+  expect((await new Call(runtime, 'reads_files', form('image/png')).ended).error).toMatchObject({
+    code: 'invalid_input',
+    details: [{ loc: ['body', 'image'], type: 'value_error' }],
+  });
+});

@@ -44,3 +44,9 @@ plain_valibot.schema = Valibot;
 /** The package cannot convert `trim`. */
 export const trimmed_valibot = ({ item }: { item: string }) => item;
 trimmed_valibot.schema = toStandardJsonSchema(v.object({ item: v.pipe(v.string(), v.trim()) }));
+
+export const reads_files = async ({ image, pages }: { image: File; pages: readonly File[] }) => [
+  [image.name, image.type, await image.text()],
+  await Promise.all(pages.map((page) => page.text())),
+];
+reads_files.schema = z.strictObject({ image: z.file().mime('text/plain').max(10), pages: z.array(z.file()) });
