@@ -157,4 +157,4 @@ export class EnvironmentCache {
 }
 
 /** Returns the key of the environment in a folder. */
-const keyOf = (folder: string): string => basename(folder).replace(/\..*$/, '');
+const keyOf = (folder: string): string => basename(folder).split('.', 1)[0] as string;
