@@ -1,5 +1,5 @@
 // `npm run console:screenshots`: starts a stack with examples of calls, and writes the pictures of docs/console.md.
-import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { projectRoot, signToken } from '@inference-proxy/supervisor';
 import { type Browser, chromium } from 'playwright-core';
+import { create } from 'tar';
 import { obtainChromium } from '../stack/chromium.ts';
 import { startTestStack, type TestStack } from '../stack/test-stack.ts';
 import { losableGateway } from './losable-gateway.ts';
@@ -59,12 +60,37 @@ async function accepted({ port }: TestStack, fn: string, params: object, hook?: 
   return id;
 }
 
+/** Sends a request of a deployer. */
+const request = (path: string, init: RequestInit): Promise<Response> =>
+  fetch(`http://127.0.0.1:${stack.port}/v4/${PROJECT}/apps/notes${path}`, {
+    ...init,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/gzip' },
+  });
+
+/** Deploys three versions of an app. The last cannot start. */
+async function deployVersions(): Promise<void> {
+  const folder = join(apps, '.notes');
+  await mkdir(folder);
+  for (const line of ['import json', 'import html', 'import mailer']) {
+    await writeFile(join(folder, 'main.py'), `${line}\n\ndef notify(text: str):\n    return text\n`);
+    const bundle = await create({ gzip: true, cwd: folder }, ['main.py']).concat();
+    const answer = await request('/versions', { method: 'POST', body: new Uint8Array(bundle) });
+    const { version } = (await answer.json()) as { version: string };
+    for (let rolling = true; rolling; await setTimeout(SETTLES_MS / 10)) {
+      const found = (await (await request(`/versions/${version}`, {})).json()) as { rolling_out: boolean };
+      rolling = found.rolling_out;
+    }
+  }
+  await request('/secrets/SMTP_PASSWORD', { method: 'PUT', body: '{"value":"example"}' });
+}
+
 async function pictures(): Promise<readonly Picture[]> {
+  await deployVersions();
   const address = { street: 'Hauptstr. 1' };
   for (let n = 0; n < 8; n += 1) await accepted(stack, 'shop/quick', { n });
   for (const customer of ['Ada', 'Grace', 'Alan'])
     await accepted(stack, 'shop/order', { customer, items: [{ name: 'pen', count: 3 }], address }, 'hook');
-  await accepted(stack, 'shop/fails', { text: 'no pens in stock' }, 'down');
+  for (let n = 0; n < 25; n += 1) await accepted(stack, 'shop/fails', { text: 'no pens in stock' }, 'down');
   await accepted(stack, 'shop/numbers', { n: 10_000 });
   const live = await accepted(stack, 'shop/numbers', { n: 4_000, seconds: 0.2 }, 'hook');
   return [
@@ -75,6 +101,9 @@ async function pictures(): Promise<readonly Picture[]> {
     { name: 'run-dark', view: `runs/${live}`, dark: true },
     { name: 'try', view: 'try/shop/order' },
     { name: 'webhooks', view: 'webhooks' },
+    { name: 'app', view: 'apps/notes' },
+    { name: 'broken', view: 'apps/search' },
+    { name: 'overview-narrow', view: 'overview', narrow: true },
     { name: 'run-narrow', view: `runs/${live}`, narrow: true },
     { name: 'runs-narrow', view: 'runs', dark: true, narrow: true },
   ];
