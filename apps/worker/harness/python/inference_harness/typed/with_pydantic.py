@@ -13,7 +13,7 @@ import inspect
 import sys
 import typing
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from .choices import one_of
 from .classes import is_named_tuple
@@ -87,6 +87,8 @@ class Model:
             if field.name in arguments
         }
         values, error = self._validated(given)
+        if error is not None and self._two and _has_large_float(error):
+            values, error = self._validated(_with_integers(given))
         violations = [] if error is None else self._violations(error)
         if violations:
             raise Mismatch(violations)
@@ -131,6 +133,21 @@ def output_schema(module: Any, annotation: Any) -> Schema | None:
     except Exception:  # pydantic has many classes of errors for annotations
         return None
     return {**schema, "$defs": definitions} if definitions else schema
+
+
+def _has_large_float(error: Any) -> bool:
+    """Returns whether pydantic 2 refused a float from 2^63 on as an integer."""
+    return any(one["type"] == "int_parsing_size" for one in error.errors(include_context=False))
+
+
+def _with_integers(value: Any) -> Any:
+    """Returns a copy of a JSON value whose floats without a fraction are integers: 1e21."""
+    if isinstance(value, dict):
+        members = cast("dict[str, Any]", value).items()
+        return {key: _with_integers(member) for key, member in members}
+    if isinstance(value, list):
+        return [_with_integers(item) for item in cast("list[Any]", value)]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _is_two(module: Any) -> bool:
