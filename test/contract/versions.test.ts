@@ -166,11 +166,9 @@ test('a version that cannot start fails with its reason, and the active version 
   await deployer.settled('careful', good.version);
   const bad = await deployer.deploy('careful', { 'main.py': 'import no_such_module\n' });
   const failed = await deployer.settled('careful', bad.version);
-  expect(failed).toMatchObject({ state: 'failed', rolling_out: false });
-  expect(failed.reason).toContain('no_such_module');
+  const reason = "import failed: ModuleNotFoundError: No module named 'no_such_module'";
+  expect(failed).toMatchObject({ state: 'failed', rolling_out: false, reason });
   expect(await said('careful')).toBe('good');
-  const { body } = await deployer.request('GET', `/apps/careful/versions/${bad.version}/log`);
-  expect(JSON.stringify(body)).toContain('no_such_module');
   expect(await deployer.request('POST', `/apps/careful/versions/${bad.version}/activate`)).toMatchObject({
     status: 409,
   });
@@ -180,6 +178,26 @@ test('a version that cannot start fails with its reason, and the active version 
     state: 'building',
   });
   expect(await deployer.settled('careful', bad.version)).toMatchObject({ state: 'failed' });
+});
+
+const logOf = async (app: string, version: string): Promise<string[]> => {
+  const { body } = await deployer.request('GET', `/apps/${app}/versions/${version}/log`);
+  return (body.lines as { text: string }[]).map(({ text }) => text);
+};
+
+test('the log of a version has the lines that it prints at its start, with the traceback of a failed start', async () => {
+  const bad = { 'main.py': 'print("loading")\nimport no_such_module\n' };
+  const { version } = await deployer.deploy('traced', bad);
+  await deployer.settled('traced', version);
+  const lines = await logOf('traced', version);
+  expect(lines).toEqual(expect.arrayContaining(['starting', 'loading', expect.stringMatching(/main\.py", line 2/)]));
+  expect(lines.at(-1)).toMatch(/^failed: import failed: /);
+
+  const entrypoint = '["python3", "-c", "print(1 / 0)"]';
+  const server = { 'app.toml': `[runtime.custom]\nentrypoint = ${entrypoint}\n` };
+  const broken = await deployer.deploy('server', server);
+  expect(await deployer.settled('server', broken.version)).toMatchObject({ state: 'failed' });
+  expect(await logOf('server', broken.version)).toContain('ZeroDivisionError: division by zero');
 });
 
 test('a wrong manifest fails the version', async () => {

@@ -12,7 +12,7 @@ import { bytes, Progress } from '../terminal/progress.ts';
 import { pack, versionName } from './bundle.ts';
 import { deploymentKeys } from './manifest-keys.ts';
 import { packedFiles } from './packed-files.ts';
-import { short, type Version, Versions } from './versions-api.ts';
+import { notActive, short, type Version, Versions } from './versions-api.ts';
 
 interface Options extends CommonOptions {
   readonly app?: string;
@@ -46,11 +46,7 @@ export function addDeploy(program: Command, settings: Settings): void {
       const progress = new Progress(output.json);
       const versions = new Versions(service, app, progress);
       const ended = await rollOut(versions, path, files, options.activate, progress);
-      if (ended.state !== 'active' && (options.activate || ended.state === 'failed'))
-        throw new Failure(
-          'failed',
-          `The version ${short(ended.version)} is ${ended.state}: ${ended.reason ?? 'another version was activated'}`,
-        );
+      if (ended.state !== 'active' && (options.activate || ended.state === 'failed')) throw notActive(ended);
       const url = service.address(`/${segment(app)}`);
       const shown = ended.state === 'active' && !output.json ? await callsOf(service, app) : [];
       output.result(JSON.stringify({ app, version: ended.version, state: ended.state, url }), () =>

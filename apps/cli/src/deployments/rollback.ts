@@ -5,7 +5,7 @@ import type { Service } from '../service/service.ts';
 import type { Settings } from '../settings.ts';
 import { type CommonOptions, defineCommand, segment, toolsOf } from '../terminal/command.ts';
 import { Progress } from '../terminal/progress.ts';
-import { short, Versions } from './versions-api.ts';
+import { notActive, short, Versions } from './versions-api.ts';
 
 interface AppHistory {
   readonly version?: string;
@@ -31,11 +31,7 @@ export function addRollback(program: Command, settings: Settings): void {
     const seen = await versions.logLength(version);
     await versions.activate(version);
     const ended = await versions.follow(version, seen, ({ text }) => progress.line(`  ${text}`));
-    if (ended.state !== 'active')
-      throw new Failure(
-        'failed',
-        `The version ${short(ended.version)} is ${ended.state}: ${ended.reason ?? 'another version was activated'}`,
-      );
+    if (ended.state !== 'active') throw notActive(ended);
     output.result(
       JSON.stringify({ app, version: ended.version, state: ended.state }),
       () => `${app} ${short(ended.version)} is active`,

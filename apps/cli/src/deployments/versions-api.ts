@@ -29,6 +29,12 @@ const PAUSES_MS = [1000, 2000, 4000, 8000];
 /** Returns the first digits of a version, which are enough for requests. */
 export const short = (version: string): string => version.slice(0, 12);
 
+/** Returns the failure of a roll-out whose version did not become active. */
+export function notActive({ version, state, reason = 'another version was activated' }: Version): Failure {
+  const what = state === 'failed' ? 'failed' : `did not become active and is ${state}`;
+  return new Failure('failed', `The version ${short(version)} ${what}: ${reason}`);
+}
+
 export class Versions {
   readonly #service: Service;
   readonly #progress: Progress;

@@ -48,7 +48,8 @@ export function connectionOf(settings: Settings, asked: Asked): Connection {
   if (found === undefined)
     throw new Failure('denied', 'There is no token: run inference-proxy login, or set INFERENCE_PROXY_TOKEN');
   const project = asked.project ?? found.project ?? projectOf(found.token);
-  if (project === undefined) throw new Failure('usage', 'The token opens several projects: name one with --project');
+  if (project === undefined)
+    throw new Failure('usage', 'The token does not name exactly one project: name the project with --project');
   return { url: found.url, token: found.token, project };
 }
 

@@ -21,6 +21,8 @@ class ScriptedRuntime implements Runtime {
     this.#changed = listener;
   }
 
+  onStartLines(): void {}
+
   start(): void {}
 
   becomeReady(): void {

@@ -16,6 +16,8 @@ interface Held {
   readonly started: Started;
   /** Called when the version is ready, and with the error if the version fails. */
   readonly decided: (error?: ErrorFields) => void;
+  /** Receives the lines that the version prints until it is ready. */
+  readonly printed: (texts: readonly string[]) => void;
   readonly tally: CallTally;
 }
 
@@ -157,14 +159,19 @@ export class AppVersions {
    * A server whose fixed port is in use counts as ready, because it can start only after the old version has left the port.
    *
    * @param decided called when the version is ready, and with the error if the version does not start or breaks later
+   * @param printed receives the lines that the version prints until it is ready
    */
-  prepare(offered: OfferedVersion & { readonly manifest: Manifest }, decided: (error?: ErrorFields) => void): void {
+  prepare(
+    offered: OfferedVersion & { readonly manifest: Manifest },
+    decided: (error?: ErrorFields) => void,
+    printed: (texts: readonly string[]) => void = () => {},
+  ): void {
     this.dismiss();
     const isServing = this.#current?.runtime?.state === 'ready' && this.#current.version === offered.version;
     const retiring = this.#old.retired(offered.version);
     if (retiring && !this.#closed) {
       this.#old.takeBack(retiring);
-      this.#held = { started: retiring, decided, tally: new CallTally() };
+      this.#held = { started: retiring, decided, printed, tally: new CallTally() };
       decided();
       return;
     }
@@ -178,7 +185,7 @@ export class AppVersions {
       if (!isDecided || error) decided(error);
       isDecided = true;
     };
-    this.#held = { started, decided: once, tally: new CallTally() };
+    this.#held = { started, decided: once, printed, tally: new CallTally() };
     this.#start(started);
   }
 
@@ -281,6 +288,7 @@ export class AppVersions {
     const isCurrent = started === this.#current;
     this.#logger.info(this.#names(started), isCurrent ? 'starting' : 'starting beside the old version');
     runtime?.onChange(() => this.#changed(started));
+    if (started === this.#held?.started) runtime?.onStartLines(this.#held.printed);
     runtime?.start();
   }
 

@@ -26,6 +26,7 @@ const yieldsOnce: Runtime = {
   error: undefined,
   freeSlots: 1,
   onChange: () => undefined,
+  onStartLines: () => undefined,
   start: () => undefined,
   run(_request, listener) {
     listener.items({ kind: 's', count: 1, blob: Buffer.from('item') });

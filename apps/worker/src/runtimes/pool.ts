@@ -1,6 +1,7 @@
 // Contract 8: the replicas of one version of an app: their number, their replacement after an end, and the choice of a replica for each run.
 import type { ErrorFields, FunctionSpec, StartLine } from '@inference-proxy/contracts';
 import { AppLog, LineRate, withoutTraceback } from './app-log.ts';
+import type { PrintedLines } from './printed-lines.ts';
 import type { KilledFor, Replica, ReplicaListener } from './replica.ts';
 import type { ReplicaState } from './replica-states.ts';
 import type { RunListener, RunningRun, RunRequest, Runtime, RuntimeState } from './runtime.ts';
@@ -62,6 +63,7 @@ export class Pool implements Runtime {
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #waiting = new Set<WaitingRun>();
   readonly #changeListeners: (() => void)[] = [];
+  readonly #startLineListeners: ((texts: readonly string[]) => void)[] = [];
   readonly #ended = Promise.withResolvers<void>();
   /** Lines that the app prints outside of its runs. */
   readonly #printed: AppLog;
@@ -89,6 +91,10 @@ export class Pool implements Runtime {
 
   onChange(listener: () => void): void {
     this.#changeListeners.push(listener);
+  }
+
+  onStartLines(listener: (texts: readonly string[]) => void): void {
+    this.#startLineListeners.push(listener);
   }
 
   start(): void {
@@ -192,6 +198,7 @@ export class Pool implements Runtime {
       log: (lines, runId) => {
         this.#printed.lines(lines, runId === undefined ? {} : { runId });
         if (!wasReady) this.#startLog.add(lines);
+        if (this.state === 'starting') this.#printedAtStart(lines);
       },
       exited: ({ code, signal, killed, overMemory, stderr }) => {
         this.#replicas.delete(replica);
@@ -211,6 +218,12 @@ export class Pool implements Runtime {
       },
     });
     this.#replicas.add(replica);
+  }
+
+  #printedAtStart(lines: PrintedLines): void {
+    if (this.#startLineListeners.length === 0) return;
+    const texts = lines.lines().map(({ text }) => text);
+    for (const listener of this.#startLineListeners) listener(texts);
   }
 
   #startAgain(): void {

@@ -86,6 +86,8 @@ export interface Runtime {
   readonly freeSlots: number;
   /** Calls `listener` after `state`, `functions` or `error` has changed. */
   onChange(listener: () => void): void;
+  /** Calls `listener` with the lines that the app prints before its first process is ready. */
+  onStartLines(listener: (texts: readonly string[]) => void): void;
   /** Starts the processes. `state` changes when the first process is ready, or when none starts. Then the retries continue. */
   start(): void;
   /** Never throws. A run without a free slot waits for a slot within its time limit. */

@@ -80,11 +80,13 @@ export class RollOut {
       return;
     }
     this.#report('preparing', ['starting']);
-    versions.prepare({ ...offered, manifest }, (startError) => {
+    const decided = (startError?: ErrorFields): void => {
       if (signal.aborted) return;
+      log.flush();
       if (startError) this.#fail(startError);
       else this.#ready(manifest);
-    });
+    };
+    versions.prepare({ ...offered, manifest }, decided, (lines) => log.add(lines));
   }
 
   /** Reports the version as ready, and the number of its calls if new calls move to the version in steps. */
@@ -111,9 +113,8 @@ export class RollOut {
   }
 
   #fail(error: ErrorFields | undefined): void {
-    const { type, message = 'the version did not start', traceback } = error ?? {};
-    const reason = type === undefined ? message : `${type}: ${message}`;
-    this.#report('failed', [...(traceback?.trimEnd().split('\n') ?? []), `failed: ${reason}`], reason);
+    const reason = error?.message ?? 'the version did not start';
+    this.#report('failed', [`failed: ${reason}`], reason);
   }
 
   #report(step: VersionReport['step'], lines: readonly string[], reason?: string): void {
