@@ -1,7 +1,7 @@
 // Contract 7, "Command line": from a folder to a running version, over a broken connection, and back.
 
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -37,7 +37,7 @@ test('deploy shows packing, upload, log and the command to call; a second versio
   await write('def version():\n    return 1\n');
   const first = await cli('deploy', '.', '--app', 'shipped');
   expect(first).toMatchObject({ code: 0 });
-  expect(first.stderr).toMatch(/^Packed 1 files, .*\nUploaded .*\n/);
+  expect(first.stderr).toMatch(/^Packed 1 file, .*\nUploaded .*\n/);
   expect(first.stdout).toMatch(/^shipped [0-9a-f]{12} is active\n/);
   expect(first.stdout).toContain(`/v4/${PROJECT}/shipped/version -H "Authorization: Bearer $INFERENCE_PROXY_TOKEN"`);
   expect(await version()).toBe('1\n');
@@ -99,6 +99,29 @@ test('in a terminal, deploy shows a bar; the same content is not uploaded again'
   const again = await cli('deploy', '--app', 'shipped');
   expect(again.stderr).toContain('already');
   expect(again.stderr).not.toContain('Uploaded');
+});
+
+test('Ctrl-C during an upload ends with 130, and leaves no archive and no version behind', async () => {
+  await write('def version():\n    return 9\n');
+  await writeFile(join(folder, 'weights.bin'), randomBytes(4 * MIB));
+  const temporary = await mkdtemp(join(tmpdir(), 'archives-'));
+  const proxy = await interceptingProxy(stack.port, MIB, (caller) => void caller.pause());
+  const before = await json('versions', 'list', 'shipped');
+  try {
+    const terminal = new Terminal(['deploy', '--app', 'shipped'], {
+      env: { ...through(proxy), TMPDIR: temporary },
+      cwd: folder,
+    });
+    await terminal.shows(' of 4.0 MiB');
+    expect(await readdir(temporary)).toHaveLength(1);
+    terminal.type('\x03');
+    expect(await terminal.ended).toBe(130);
+    expect(await readdir(temporary)).toEqual([]);
+    expect((await json('versions', 'list', 'shipped')).versions).toEqual(before.versions);
+  } finally {
+    proxy.close();
+    await rm(temporary, { recursive: true });
+  }
 });
 
 test('--no-activate builds a version and keeps the active version', async () => {

@@ -1,8 +1,8 @@
 // Contract 7, "Deploy a version": packs an app's folder into a .tar.gz, and computes the name of its version.
 import { createHash } from 'node:crypto';
-import { createReadStream, lstatSync, readlinkSync, statSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { createReadStream, lstatSync, readlinkSync, rmSync, statSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
+import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { create } from 'tar';
@@ -39,20 +39,31 @@ export interface Archive {
   /** Bytes. */
   readonly size: number;
   /** Removes the archive. */
-  remove(): Promise<void>;
+  remove(): void;
 }
 
-/** Writes the archive into a folder that only this user can read. A file on disk can be sent again after a broken connection. */
+/** Ends the program after a signal. Unlike the default, the listeners of `exit` run. */
+const endBy = (signal: 'SIGINT' | 'SIGTERM'): never => process.exit(128 + constants.signals[signal]);
+
+/**
+ * Writes the archive into a folder that only this user can read. A file on disk can be sent again after a broken connection.
+ * The archive does not outlive the program, also after a signal.
+ */
 export async function pack(folder: string, files: readonly string[]): Promise<Archive> {
   const made = await mkdtemp(join(tmpdir(), 'inference-proxy-deploy-'));
   const path = join(made, 'bundle.tar.gz');
-  const remove = (): Promise<void> => rm(made, { recursive: true, force: true });
+  const clear = (): void => rmSync(made, { recursive: true, force: true });
+  process.on('exit', clear).on('SIGINT', endBy).on('SIGTERM', endBy);
+  const remove = (): void => {
+    clear();
+    process.off('exit', clear).off('SIGINT', endBy).off('SIGTERM', endBy);
+  };
   try {
     // The prefix `./`, because the library reads an argument that begins with @ as another archive.
     const names = files.map((name) => `./${name}`);
     await create({ gzip: true, file: path, cwd: folder, portable: true, noDirRecurse: true }, names);
   } catch (error) {
-    await remove();
+    remove();
     throw error;
   }
   return { path, size: statSync(path).size, remove };

@@ -67,14 +67,8 @@ async function rollOut(
   const version = await versionName(path, files);
   const found = await versions.find(version);
   if (found === undefined || found.state === 'failed') {
-    const archive = await pack(path, files);
-    try {
-      progress.line(`Packed ${files.length} files, ${bytes(archive.size)}`);
-      const name = await versions.upload(archive, version, activate);
-      return await versions.follow(name, 0, print);
-    } finally {
-      await archive.remove();
-    }
+    const name = await upload(versions, path, files, version, activate, progress);
+    return versions.follow(name, 0, print);
   }
   progress.line(`The service has the version ${short(version)} already`);
   if (found.rolling_out || (activate && found.state !== 'active')) {
@@ -83,6 +77,24 @@ async function rollOut(
     return versions.follow(version, seen, print);
   }
   return found;
+}
+
+/** Packs and uploads a version. Returns its name. */
+async function upload(
+  versions: Versions,
+  path: string,
+  files: readonly string[],
+  version: string,
+  activate: boolean,
+  progress: Progress,
+): Promise<string> {
+  const archive = await pack(path, files);
+  try {
+    progress.line(`Packed ${files.length === 1 ? '1 file' : `${files.length} files`}, ${bytes(archive.size)}`);
+    return await versions.upload(archive, version, activate);
+  } finally {
+    archive.remove();
+  }
 }
 
 interface Described {

@@ -121,7 +121,7 @@ test('the archive has exactly the chosen files, and a name with @ is a file', as
   const archive = await pack(path, packed(path));
   const listed = execFileSync('tar', ['-tzf', archive.path], { encoding: 'utf8' }).trimEnd().split('\n');
   expect(listed.sort()).toEqual(['./@other', './link.py', './main.py', './sub/z']);
-  await archive.remove();
+  archive.remove();
 });
 
 test('the version depends on paths, contents, links and the executable bit only', async () => {

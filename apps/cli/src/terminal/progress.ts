@@ -1,5 +1,6 @@
 // The progress of a long command on standard error: a bar in a terminal, lines in a pipe, nothing with `--json`.
 import { progress } from '@clack/prompts';
+import { EXIT_CODES } from '../service/failures.ts';
 
 const KIB = 1024;
 
@@ -33,6 +34,11 @@ export class Progress {
   bar(text: string, total: number): Bar {
     if (!this.#shown || process.stderr.isTTY !== true) return { advance: () => {}, end: (ended) => this.line(ended) };
     const bar = progress({ max: total, output: process.stderr });
+    // The library reads Ctrl-C from the keyboard, and ends the program with 0.
+    const interrupted = (): void => {
+      process.exitCode = EXIT_CODES.interrupted.code;
+    };
+    process.once('exit', interrupted);
     bar.start(text);
     let sent = 0;
     return {
@@ -40,7 +46,10 @@ export class Progress {
         sent += count;
         bar.advance(count, `${text}, ${bytes(sent)} of ${bytes(total)}`);
       },
-      end: (ended) => bar.stop(ended),
+      end(ended) {
+        process.off('exit', interrupted);
+        bar.stop(ended);
+      },
     };
   }
 }
