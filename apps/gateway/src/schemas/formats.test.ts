@@ -47,7 +47,21 @@ const CASES: Record<string, { readonly valid: readonly string[]; readonly invali
   },
   duration: {
     valid: ['P1D', 'PT1H', 'P1DT2H3M4.5S', '-PT0.000001S', 'P00000001D', 'PT5M'],
-    invalid: ['', 'P', 'PT', 'P1DT', 'P1Y', 'P1W', 'P1M', 'PT1.5H', 'P123456789D', '1D', 'PT1.1234567S'],
+    invalid: [
+      '',
+      'P',
+      'PT',
+      'P1DT',
+      'P1Y',
+      'PT1000000H',
+      'PT1000000M',
+      'P1W',
+      'P1M',
+      'PT1.5H',
+      'P123456789D',
+      '1D',
+      'PT1.1234567S',
+    ],
   },
   uuid: {
     valid: ['01a1fc42-ca24-7b52-9d40-3f6a2c8e5b17', '01A1FC42-CA24-0B52-0D40-3F6A2C8E5B17'],

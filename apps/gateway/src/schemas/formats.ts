@@ -3,7 +3,8 @@
 
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 const TIME = /^\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2})?$/;
-const DURATION = /^-?P(?=\d|T\d)(?:\d{1,8}D)?(?:T(?=\d)(?:\d{1,8}H)?(?:\d{1,8}M)?(?:\d{1,8}(?:\.\d{1,6})?S)?)?$/;
+// pydantic's time in seconds, without the days, has 32 bits.
+const DURATION = /^-?P(?=\d|T\d)(?:\d{1,8}D)?(?:T(?=\d)(?:\d{1,6}H)?(?:\d{1,6}M)?(?:\d{1,8}(?:\.\d{1,6})?S)?)?$/;
 const UUID = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$/;
 const DECIMAL = /^[+-]?(?:\d{1,400}(?:\.\d{0,400})?|\.\d{1,400})(?:[eE][+-]?\d{1,4})?$/;
 

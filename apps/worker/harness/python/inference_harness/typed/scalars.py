@@ -17,9 +17,10 @@ DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})", re.ASCII)
 TIME = re.compile(
     r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?(?:(Z)|([+-])(\d{2}):(\d{2}))?", re.ASCII
 )
+# pydantic's time in seconds, without the days, has 32 bits.
 DURATION = re.compile(
     r"(-)?P(?=\d|T\d)(?:(\d{1,8})D)?"
-    r"(?:T(?=\d)(?:(\d{1,8})H)?(?:(\d{1,8})M)?(?:(\d{1,8})(?:\.(\d{1,6}))?S)?)?",
+    r"(?:T(?=\d)(?:(\d{1,6})H)?(?:(\d{1,6})M)?(?:(\d{1,8})(?:\.(\d{1,6}))?S)?)?",
     re.ASCII,
 )
 UUID = re.compile(
