@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals
 import { root } from '../documents/markdown.ts';
 import { testBackups } from './backups.ts';
 import { ComposeStack } from './compose-stack.ts';
+import { testDeployments } from './deployments.ts';
 import { type Engine, findEngine, NoEngine } from './engine.ts';
 import { testIsolation } from './isolation.ts';
 import { testProxy } from './proxy.ts';
@@ -62,6 +63,7 @@ if (typeof engine === 'string') say(`not run here: ${engine}`);
 
   testIsolation(here);
   testServing(here);
+  testDeployments(here);
   testUnderLoad(here);
   testUpgrades(here);
   testBackups(here);
