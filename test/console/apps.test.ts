@@ -45,6 +45,7 @@ testInBrowser(
     await deployer.settled('notes', wrong.version);
 
     const { page, complaints } = await ours.open('apps/notes', { token: deployersToken });
+    await page.getByText('1 of 1 replicas ready').waitFor();
     const row = (version: string) =>
       page
         .getByRole('row')

@@ -309,6 +309,21 @@ test('each change is in the audit log with who, what and from where', async () =
   });
 });
 
+test('an app reports its ready and desired replicas on all workers, also after a crash', async () => {
+  const { version } = await deployer.deploy('counted', {
+    'main.py': 'import os\ndef say():\n    return os.getpid()\ndef crash():\n    os._exit(1)\n',
+    'app.toml': '[scaling]\nmin_replicas = 2\n',
+  });
+  expect(await deployer.settled('counted', version)).toMatchObject({ state: 'active' });
+  const replicas = async (): Promise<unknown> => (await deployer.request('GET', '/apps/counted')).body.replicas;
+  const all = JSON.stringify({ ready: 4, desired: 4 });
+  await deployer.until(async () => JSON.stringify(await replicas()) === all);
+  expect((await deployer.call('counted', 'crash')).status).toBe(502);
+  await deployer.until(async () => JSON.stringify(await replicas()) === all);
+  const { apps } = (await deployer.request('GET', '/apps')).body as { apps: { name: string; replicas: unknown }[] };
+  expect(apps.find(({ name }) => name === 'counted')?.replicas).toEqual({ ready: 4, desired: 4 });
+});
+
 test.each([
   ['a body that is no archive', 422, 'invalid_bundle', () => deployer.upload('x', Buffer.from('hello'))],
   ['a bundle without an entry point', 422, 'invalid_bundle', () => deployer.deploy('x', { 'other.txt': '' })],

@@ -59,7 +59,10 @@ export async function startWorker(boot: Boot<WorkerSettings>): Promise<{ apps: n
     serving.wake(project);
   };
   const changed: AppChanged = (project, app) => {
-    announcer.changed(project, app, () => apps.find(project, app)?.describe());
+    announcer.changed(project, app, () => {
+      const versions = apps.find(project, app);
+      return versions && { description: versions.describe(), replicas: versions.replicas };
+    });
     serving.follow();
   };
   secrets.onChange = (project, app) => apps.find(project, app)?.restart();

@@ -107,7 +107,7 @@ test('the log reports once that a collector accepts no spans', async () => {
   while (lines.length === 0) await pause(20);
   send();
   await tracing.stop();
-  expect(lines).toMatchObject([{ msg: 'spans were not sent', level: 40 }]);
+  expect(lines).toMatchObject([{ msg: 'spans were not sent to the collector and are lost', level: 40 }]);
 });
 
 test('a stop does not wait for a collector beyond its phase', async () => {

@@ -30,6 +30,7 @@ export { Maintenance, type MaintenanceOptions } from './maintenance/maintenance.
 export { Rounds, type Task } from './maintenance/rounds.ts';
 export { Shares } from './maintenance/shares.ts';
 export { storeNotReadyReason } from './ready.ts';
+export type { ReplicaCounts } from './registry/app-counts.ts';
 export { type Accepted, type NewRun, newRunId } from './runs/accept.ts';
 export { type Following, overShare } from './runs/codec.ts';
 export type { AppDepth, ProjectDepth, StoreDepths } from './runs/depths.ts';

@@ -62,6 +62,8 @@ export const names = {
   took: 'took:',
   /** zset by app, and by queue of a version: workers that serve it, scored by the end of their lease (ms) */
   serving: 'serving:',
+  /** hash by app: worker → `<ready replicas> <desired replicas>` */
+  replicas: 'replicas:',
   /** hash: app → its description (JSON) */
   apps: 'apps',
   /** zset: gateways, scored by the end of their lease (ms) */

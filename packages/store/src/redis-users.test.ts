@@ -21,7 +21,7 @@ const SCRIPTS = {
       'roll-outs',
       'app-delete',
       'stats',
-      'open-runs',
+      'app-counts',
     ],
     ...['versions-trim', 'secret-reseal'],
   ],

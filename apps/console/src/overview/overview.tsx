@@ -16,17 +16,16 @@ const WINDOWS = [
 ] as const;
 
 export function AppFacts({ project, app }: { readonly project: string; readonly app: App }) {
-  const { version, runs } = app;
+  const { version, runs, replicas } = app;
   const list = (status: string): string => hrefOf(project, ['runs'], { app: app.name, status });
   return (
     <p class="facts-line">
       {version !== undefined && <span class="mono">{version.slice(0, 12)}</span>}
-      {runs !== undefined && (
-        <>
-          <a href={list('queued')}>{runs.queued.toLocaleString('en')} queued</a>
-          <a href={list('running')}>{runs.running.toLocaleString('en')} running</a>
-        </>
-      )}
+      <span>
+        {replicas.ready} of {replicas.desired} replicas ready
+      </span>
+      <a href={list('queued')}>{runs.queued.toLocaleString('en')} queued</a>
+      <a href={list('running')}>{runs.running.toLocaleString('en')} running</a>
     </p>
   );
 }

@@ -13,8 +13,14 @@ const APP = {
     required: ['queued', 'running'],
     properties: { queued: { type: 'integer' }, running: { type: 'integer' } },
   },
+  replicas: {
+    type: 'object',
+    description: 'Processes of the app on all workers.',
+    required: ['ready', 'desired'],
+    properties: { ready: { type: 'integer' }, desired: { type: 'integer' } },
+  },
 };
-const APP_REQUIRED = ['name', 'kind', 'state', 'functions', 'runs'];
+const APP_REQUIRED = ['name', 'kind', 'state', 'functions', 'runs', 'replicas'];
 
 const VERSION = {
   version: TEXT,

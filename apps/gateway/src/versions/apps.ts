@@ -24,8 +24,8 @@ export class Apps {
       this.#store.versions.apps(project),
     ]);
     const names = [...new Set([...announced.keys(), ...deployed])].sort();
-    const runs = await this.#store.openRuns(project, names);
-    return { apps: names.map((name, at) => ({ ...appView(name, announced.get(name)), runs: runs[at] })) };
+    const counts = await this.#store.appCounts(project, names);
+    return { apps: names.map((name, at) => ({ ...appView(name, announced.get(name)), ...counts[at] })) };
   }
 
   /** Returns the answer of `GET /v4/{project}/apps/{app}`. @throws ServiceError `not_found`, `unavailable` */
@@ -39,13 +39,13 @@ export class Apps {
     ]);
     const description = announced.get(app);
     if (!description && versions.length === 0) throw noSuchApp(app);
-    const [runs] = await this.#store.openRuns(project, [app]);
+    const [counts] = await this.#store.appCounts(project, [app]);
     const active = versions.find(({ state }) => state === 'active')?.version;
     return {
       ...appView(app, description),
       ...(description?.startLog && { start_log: description.startLog.map(lineView) }),
       ...(active !== undefined && { version: active }),
-      runs,
+      ...counts,
       versions: versions.map(versionSummary),
       activations: activations.slice(0, MOST).map((one) => ({ version: one.version, ...activationView(one) })),
     };

@@ -14,6 +14,8 @@ const described = (state: AppState): AppDescription => ({
   preformatted: true,
 });
 
+const announced = (state: AppState) => ({ description: described(state), replicas: { ready: 1, desired: 1 } });
+
 function announcer() {
   const calls: string[] = [];
   const store = { away: false, before: async (): Promise<void> => undefined };
@@ -48,7 +50,7 @@ test('each change is announced, and the newest state wins', async () => {
     new Promise((resolve) => {
       go = resolve;
     });
-  const describe = (): AppDescription => described(state);
+  const describe = () => announced(state);
   it.changed('demo', 'chat', describe);
   state = 'broken';
   it.changed('demo', 'chat', describe);
@@ -71,7 +73,7 @@ test('a removed app is withdrawn, and not announced again', async () => {
 
 test('all apps are announced again after the store was away', async () => {
   const { calls, announcer: it } = announcer();
-  it.changed('demo', 'chat', () => described('ready'));
+  it.changed('demo', 'chat', () => announced('ready'));
   await it.settled();
   it.again();
   await it.settled();
@@ -82,7 +84,7 @@ test('a failed announcement is repeated later', async () => {
   jest.useFakeTimers();
   const { calls, announcer: it, store } = announcer();
   store.away = true;
-  it.changed('demo', 'chat', () => described('ready'));
+  it.changed('demo', 'chat', () => announced('ready'));
   await it.settled();
   store.away = false;
   await jest.advanceTimersByTimeAsync(1_000);

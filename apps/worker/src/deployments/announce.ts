@@ -1,16 +1,18 @@
 // Contract 7, "Apps": announces this worker's apps in the run store: at every change, and again after Redis was away.
 import type { AppDescription } from '@inference-proxy/contracts';
 import { backOffMs } from '@inference-proxy/retry';
-import type { StoreLogger, WorkerStore } from '@inference-proxy/store';
+import type { ReplicaCounts, StoreLogger, WorkerStore } from '@inference-proxy/store';
 
 const RETRY_MS = 1_000;
 
 interface Announced {
   readonly project: string;
   readonly app: string;
-  /** Returns undefined if the app is gone. */
-  readonly describe: () => AppDescription | undefined;
+  readonly describe: DescribeApp;
 }
+
+/** Returns undefined if the app is gone. */
+export type DescribeApp = () => { description: AppDescription; replicas: ReplicaCounts } | undefined;
 
 /** Announces each app by a single call at a time, so that an older description never replaces a newer description. */
 export class Announcer {
@@ -30,7 +32,7 @@ export class Announcer {
   }
 
   /** Announces a new app or a changed description. `describe` returns undefined after the app is gone. */
-  changed(project: string, app: string, describe: () => AppDescription | undefined): void {
+  changed(project: string, app: string, describe: DescribeApp): void {
     const key = `${project}/${app}`;
     this.#apps.set(key, { project, app, describe });
     this.#stale.add(key);
@@ -76,9 +78,9 @@ export class Announcer {
 
   async #announceOne(key: string): Promise<boolean> {
     const { project, app, describe } = this.#apps.get(key) as Announced;
-    const description = describe();
+    const described = describe();
     try {
-      if (description) await this.#store.announce(project, description);
+      if (described) await this.#store.announce(project, described.description, described.replicas);
       else {
         await this.#store.withdraw(project, app);
         if (!this.#stale.has(key)) this.#apps.delete(key);

@@ -21,6 +21,10 @@ class ScriptedRuntime implements Runtime {
     this.#changed = listener;
   }
 
+  readonly replicas = { ready: 0, desired: 1 };
+
+  onReplicas(): void {}
+
   onStartLines(): void {}
 
   start(): void {}

@@ -1,6 +1,6 @@
 // Contract 7: the versions of an app. A new version starts beside the old version and replaces it when ready. The old version then ends its runs.
 import { type AppDescription, type ErrorFields, type FailedVersion, ServiceError } from '@inference-proxy/contracts';
-import { type CallCounts, queueOf } from '@inference-proxy/store';
+import { type CallCounts, queueOf, type ReplicaCounts } from '@inference-proxy/store';
 import type { OpenQueue } from '../execution/run-intake.ts';
 import { withoutTraceback } from '../runtimes/app-log.ts';
 import type { RunListener, RunRequest } from '../runtimes/runtime.ts';
@@ -51,7 +51,7 @@ export class AppVersions {
   readonly #describeAgain: () => void;
   readonly #logger: VersionsLogger;
 
-  /** @param changed called when the description of the app has changed */
+  /** @param changed called when the description or the replicas of the app have changed */
   constructor(
     readonly place: AppFolder,
     make: MakeRuntime,
@@ -272,6 +272,11 @@ export class AppVersions {
     });
   }
 
+  /** Returns the processes of the serving version. */
+  get replicas(): ReplicaCounts {
+    return this.#current?.runtime?.replicas ?? { ready: 0, desired: 0 };
+  }
+
   /** Waits for the runs of all versions until `signal` fires, then ends their processes. Resolves when all processes have ended. */
   async drain(signal?: AbortSignal): Promise<void> {
     this.#closed = true;
@@ -288,6 +293,9 @@ export class AppVersions {
     const isCurrent = started === this.#current;
     this.#logger.info(this.#names(started), isCurrent ? 'starting' : 'starting beside the old version');
     runtime?.onChange(() => this.#changed(started));
+    runtime?.onReplicas(() => {
+      if (started === this.#current && !this.#closed) this.#describeAgain();
+    });
     if (started === this.#held?.started) runtime?.onStartLines(this.#held.printed);
     runtime?.start();
   }

@@ -25,7 +25,9 @@ const yieldsOnce: Runtime = {
   functions: [],
   error: undefined,
   freeSlots: 1,
+  replicas: { ready: 1, desired: 1 },
   onChange: () => undefined,
+  onReplicas: () => undefined,
   onStartLines: () => undefined,
   start: () => undefined,
   run(_request, listener) {

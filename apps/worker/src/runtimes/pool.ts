@@ -1,5 +1,6 @@
 // Contract 8: the replicas of one version of an app: their number, their replacement after an end, and the choice of a replica for each run.
 import type { ErrorFields, FunctionSpec, StartLine } from '@inference-proxy/contracts';
+import type { ReplicaCounts } from '@inference-proxy/store';
 import { AppLog, LineRate, withoutTraceback } from './app-log.ts';
 import type { PrintedLines } from './printed-lines.ts';
 import type { KilledFor, Replica, ReplicaListener } from './replica.ts';
@@ -63,6 +64,7 @@ export class Pool implements Runtime {
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #waiting = new Set<WaitingRun>();
   readonly #changeListeners: (() => void)[] = [];
+  readonly #replicaListeners: (() => void)[] = [];
   readonly #startLineListeners: ((texts: readonly string[]) => void)[] = [];
   readonly #ended = Promise.withResolvers<void>();
   /** Lines that the app prints outside of its runs. */
@@ -85,12 +87,22 @@ export class Pool implements Runtime {
     return Math.max(0, free);
   }
 
+  get replicas(): ReplicaCounts {
+    let ready = 0;
+    for (const { state } of this.#replicas) if (state === 'ready') ready++;
+    return { ready, desired: this.#stopped ? 0 : this.#options.replicas };
+  }
+
   get startLog(): readonly StartLine[] {
     return this.#startLog.lines;
   }
 
   onChange(listener: () => void): void {
     this.#changeListeners.push(listener);
+  }
+
+  onReplicas(listener: () => void): void {
+    this.#replicaListeners.push(listener);
   }
 
   onStartLines(listener: (texts: readonly string[]) => void): void {
@@ -183,7 +195,10 @@ export class Pool implements Runtime {
     const { counts } = this.#options;
     this.#startLog.clear();
     const replica = begin({
-      moved: counts.moved,
+      moved: (from, to) => {
+        counts.moved(from, to);
+        if (from === 'ready' || to === 'ready') for (const listener of this.#replicaListeners) listener();
+      },
       ready: (functions) => {
         wasReady = true;
         this.#ready(functions, replica);
@@ -256,8 +271,7 @@ export class Pool implements Runtime {
   }
 
   #serves(): boolean {
-    for (const { state } of this.#replicas) if (state === 'ready') return true;
-    return false;
+    return this.replicas.ready > 0;
   }
 
   #freed(): void {

@@ -1,5 +1,6 @@
 // Contract 8: the interface of everything that executes an app's functions. One conformance suite covers every kind of runtime.
 import type { AnswerHead, ErrorFields, FunctionSpec, ItemKind, RunId, StartLine } from '@inference-proxy/contracts';
+import type { ReplicaCounts } from '@inference-proxy/store';
 import type { PrintedLines } from './printed-lines.ts';
 
 /** One run as the worker passes it to a runtime. */
@@ -84,8 +85,12 @@ export interface Runtime {
   readonly startLog?: readonly StartLine[];
   /** The number of runs that the runtime takes at this moment. */
   readonly freeSlots: number;
+  /** The processes of this version on this worker. */
+  readonly replicas: ReplicaCounts;
   /** Calls `listener` after `state`, `functions` or `error` has changed. */
   onChange(listener: () => void): void;
+  /** Calls `listener` after `replicas` has changed. */
+  onReplicas(listener: () => void): void;
   /** Calls `listener` with the lines that the app prints before its first process is ready. */
   onStartLines(listener: (texts: readonly string[]) => void): void;
   /** Starts the processes. `state` changes when the first process is ready, or when none starts. Then the retries continue. */

@@ -70,6 +70,7 @@ for _, worker in ipairs(overdue(K.workers, now)) do
     if app then redis.call('ZREM', K.waiting .. app, worker) end
   end
   redis.call('DEL', K.took .. worker)
+  for _, app in ipairs(redis.call('HKEYS', K.apps)) do redis.call('HDEL', K.replicas .. app, worker) end
 end
 
 local dropped = 0

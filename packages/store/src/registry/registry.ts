@@ -5,31 +5,45 @@ import { names, projectPrefix, projectsKey } from '../keys.ts';
 import type { Task } from '../maintenance/rounds.ts';
 import { ProjectChannels, withinLimit } from '../redis.ts';
 import type { StoreLogger, StoreTimings } from '../timings.ts';
+import type { ReplicaCounts } from './app-counts.ts';
 
 /**
- * Announces an app's current state to every gateway. If the app is not ready at this worker and other workers serve it, the stored
+ * Announces an app's current state to every gateway, unless the stored description is the same. If the app is not ready at this worker and other workers serve it, the stored
  * description does not change: the trouble of one worker must not remove the app.
+ *
+ * @param replicas the app's processes at this worker. Absent: their numbers stay.
  */
-export async function announce(redis: Redis, project: string, app: AppDescription, workerId: string): Promise<void> {
+export async function announce(
+  redis: Redis,
+  project: string,
+  app: AppDescription,
+  workerId: string,
+  replicas?: ReplicaCounts,
+): Promise<void> {
   const prefix = projectPrefix(project);
+  if (replicas) await redis.hset(prefix + names.replicas + app.app, workerId, `${replicas.ready} ${replicas.desired}`);
   if (app.state === 'broken') await redis.zrem(prefix + names.serving + app.app, workerId);
-  if (app.state !== 'ready') {
+  const stored = await redis.hget(prefix + names.apps, app.app);
+  if (app.state !== 'ready' && stored !== null) {
     const others = (await serversOf(redis, prefix, app.app)).filter((other) => other !== workerId);
-    if (others.length > 0 && (await redis.hexists(prefix + names.apps, app.app))) return;
+    if (others.length > 0) return;
   }
   const text = JSON.stringify(app);
-  await Promise.all([
-    redis.hset(prefix + names.apps, app.app, text),
-    redis.spublish(prefix + names.announced, text),
-    redis.zadd(projectsKey, Date.now(), project),
-  ]);
+  const indexed = redis.zadd(projectsKey, Date.now(), project);
+  if (stored !== text) {
+    await redis.hset(prefix + names.apps, app.app, text);
+    await redis.spublish(prefix + names.announced, text);
+  }
+  await indexed;
 }
 
 /** Removes an app that no worker serves any longer. The app becomes unknown. */
 export async function withdraw(redis: Redis, project: string, app: string, workerId: string): Promise<void> {
   const prefix = projectPrefix(project);
   await redis.zrem(prefix + names.serving + app, workerId);
+  await redis.hdel(prefix + names.replicas + app, workerId);
   if ((await serversOf(redis, prefix, app)).length > 0) return;
+  await redis.del(prefix + names.replicas + app);
   await redis.hdel(prefix + names.apps, app);
   await redis.spublish(prefix + names.announced, JSON.stringify({ app, gone: true }));
 }

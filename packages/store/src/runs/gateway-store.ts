@@ -10,6 +10,7 @@ import { Rounds } from '../maintenance/rounds.ts';
 import type { Shares } from '../maintenance/shares.ts';
 import { storeNotReadyReason } from '../ready.ts';
 import { withinLimit } from '../redis.ts';
+import { type AppCounts, appCountsScript } from '../registry/app-counts.ts';
 import { Registry } from '../registry/registry.ts';
 import { runScript } from '../scripts.ts';
 import { readStats, type Stats, type StatsQuery } from '../stats/stats.ts';
@@ -27,7 +28,6 @@ import { Feeds } from './feeds.ts';
 import { Follower } from './follower.ts';
 import { itemBatches, readItems } from './items.ts';
 import { listRuns, type RunPage, type RunQuery } from './list.ts';
-import { type OpenRuns, openRunsScript } from './open-runs.ts';
 import { type Parameters, readParameters } from './parameters.ts';
 import type { RunReader } from './reader.ts';
 import { type RunProgress, type RunRecord, readProgress, readRecord } from './record.ts';
@@ -160,9 +160,9 @@ export class GatewayStore {
     return listRuns(this.#options.commands, project, query, this.#timings.commandMs);
   }
 
-  /** Returns the numbers of queued and running runs of each app. @throws ServiceError `unavailable` */
-  openRuns(project: string, apps: readonly string[]): Promise<OpenRuns[]> {
-    return withinLimit(runScript(this.#options.commands, openRunsScript, project, apps), this.#timings.commandMs);
+  /** Returns the numbers of open runs and of replicas of each app. @throws ServiceError `unavailable` */
+  appCounts(project: string, apps: readonly string[]): Promise<AppCounts[]> {
+    return withinLimit(runScript(this.#options.commands, appCountsScript, project, apps), this.#timings.commandMs);
   }
 
   /** Returns the parameters of a run that has not ended, or undefined for an unknown run. @throws ServiceError `unavailable` */

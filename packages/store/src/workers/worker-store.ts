@@ -5,6 +5,7 @@ import type { Redis } from 'ioredis';
 import type { DeliveryQueue } from '../deliveries/queue.ts';
 import { names } from '../keys.ts';
 import { ProjectChannels, withinLimit } from '../redis.ts';
+import type { ReplicaCounts } from '../registry/app-counts.ts';
 import { announce, withdraw } from '../registry/registry.ts';
 import { runScript } from '../scripts.ts';
 import { storeError } from '../store-error.ts';
@@ -187,9 +188,9 @@ export class WorkerStore {
   }
 
   /** Announces an app to the gateways, unless it is not ready here and other workers serve it. Repeats do no harm and follow a restart of Redis. */
-  announce(project: string, app: AppDescription): Promise<void> {
+  announce(project: string, app: AppDescription, replicas?: ReplicaCounts): Promise<void> {
     const { commands, workerId } = this.#options;
-    return withinLimit(announce(commands, project, app, workerId), this.timings.commandMs);
+    return withinLimit(announce(commands, project, app, workerId, replicas), this.timings.commandMs);
   }
 
   withdraw(project: string, app: string): Promise<void> {

@@ -1,0 +1,37 @@
+#!lua flags=allow-oom
+-- Contract 7, "Apps": counts the open runs of apps, and their replicas on all live workers.
+--
+-- KEYS  1  the project's prefix
+-- ARGV  1  running runs examined at most
+--       apps
+-- Returns per app its queued runs, its running runs, its ready replicas and its desired replicas. A repeat changes nothing.
+--@include run: target_of
+local running = {}
+for _, id in ipairs(redis.call('ZRANGE', K.leases, 0, ARGV[1] - 1)) do
+  local call = redis.call('HGET', K.run .. id, 'call')
+  local app = call and target_of(call)
+  if app then running[app] = (running[app] or 0) + 1 end
+end
+-- A queue has the name of its app, or `<app>@<version>`.
+local queued = {}
+for _, queue in ipairs(redis.call('HKEYS', K.queues)) do
+  local app = string.match(queue, '^[^@]+')
+  queued[app] = (queued[app] or 0) + redis.call('ZCARD', K.queue .. queue)
+end
+local function replicas_of(app)
+  local ready, desired = 0, 0
+  local workers = redis.call('ZRANGEBYSCORE', K.serving .. app, now, '+inf')
+  if #workers == 0 then return 0, 0 end
+  for _, counts in ipairs(redis.call('HMGET', K.replicas .. app, unpack(workers))) do
+    local one_ready, one_desired = string.match(counts or '', '^(%d+) (%d+)$')
+    ready, desired = ready + (one_ready or 0), desired + (one_desired or 0)
+  end
+  return ready, desired
+end
+local counts = {}
+for n = 2, #ARGV do
+  local app = ARGV[n]
+  local ready, desired = replicas_of(app)
+  for _, count in ipairs({queued[app] or 0, running[app] or 0, ready, desired}) do counts[#counts + 1] = count end
+end
+return reply(counts)
