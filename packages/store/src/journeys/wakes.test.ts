@@ -25,7 +25,7 @@ const now = async (): Promise<number> => {
 interface Heard {
   readonly worker: WorkerStore;
   readonly commands: Redis;
-  readonly woken: (string | undefined)[];
+  readonly woken: string[];
   /** Notifies the worker that runs of this app were queued at time `at`. Resolves when the worker has received the message. */
   wake(app: string, at: number): Promise<void>;
 }
@@ -37,8 +37,9 @@ async function hearing(project: string): Promise<Heard> {
   ];
   clients.push(commands, subscriber);
   const worker = await store.worker('w', project, { commands, subscriber });
-  const woken: (string | undefined)[] = [];
-  worker.onWake = (_project, app) => woken.push(app);
+  const woken: string[] = [];
+  // A connection that was slow to start wakes all apps (no name). This says nothing about messages.
+  worker.onWake = (_project, app) => app !== undefined && woken.push(app);
   const wake = async (app: string, at: number): Promise<void> => {
     const heard = once(subscriber, 'smessageBuffer');
     await store.admin.spublish(`${projectPrefix(project)}${names.toWorker}w`, `wake ${app} ${at}`);
