@@ -36,7 +36,7 @@ export function Receivers({ project, receivers }: { project: string; receivers: 
                 <a href={hrefOf(project, ['webhooks'], { host: receiver.host })}>{receiver.host}</a>
               </td>
               <td data-label="Failures in a row" class="number">
-                {receiver.failures_in_a_row ?? 0}
+                {receiver.circuit === 'closed' ? receiver.failures_in_a_row : '–'}
               </td>
               <td data-label="Attempts now" class="number">
                 {receiver.open_attempts}
@@ -50,7 +50,7 @@ export function Receivers({ project, receivers }: { project: string; receivers: 
                 )}
               </td>
               <td data-label="Next probe">
-                <Time at={receiver.probe_at} />
+                <Probe at={receiver.probe_at} />
               </td>
             </tr>
           ))}
@@ -58,4 +58,10 @@ export function Receivers({ project, receivers }: { project: string; receivers: 
       </table>
     </section>
   );
+}
+
+/** A probe is an attempt. After its time, the next delivery that is due is the probe. */
+function Probe({ at }: { readonly at: string | undefined }) {
+  if (at !== undefined && Date.parse(at) < Date.now()) return <>the next attempt</>;
+  return <Time at={at} />;
 }

@@ -25,6 +25,8 @@ test('replicas of live workers are counted, and counts of a dead worker are remo
   await store.run('renew', 'v', 10_000, 1, 'one');
   await store.run('renew', 'w', 1_000, 1, 'one');
   await store.client.hset(replicas, { v: '2 3', w: '1 1', unknown: '7 7' });
+  // A worker whose app is broken serves no run, and still has processes to start.
+  await store.client.zrem(`${store.prefix}serving:one`, 'v');
   expect((await counts()).slice(2)).toEqual([3, 4]);
   await store.pass(1_001);
   expect((await counts()).slice(2)).toEqual([2, 3]);

@@ -20,11 +20,11 @@ for _, queue in ipairs(redis.call('HKEYS', K.queues)) do
 end
 local function replicas_of(app)
   local ready, desired = 0, 0
-  local workers = redis.call('ZRANGEBYSCORE', K.serving .. app, now, '+inf')
-  if #workers == 0 then return 0, 0 end
-  for _, counts in ipairs(redis.call('HMGET', K.replicas .. app, unpack(workers))) do
-    local one_ready, one_desired = string.match(counts or '', '^(%d+) (%d+)$')
-    ready, desired = ready + (one_ready or 0), desired + (one_desired or 0)
+  local by_worker = redis.call('HGETALL', K.replicas .. app)
+  for n = 1, #by_worker, 2 do
+    local lease = tonumber(redis.call('ZSCORE', K.workers, by_worker[n]) or 0)
+    local one_ready, one_desired = string.match(by_worker[n + 1], '^(%d+) (%d+)$')
+    if lease > now then ready, desired = ready + one_ready, desired + one_desired end
   end
   return ready, desired
 end
